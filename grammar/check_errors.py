@@ -1,0 +1,697 @@
+"""The words of every error that the checker finds, one function a message.
+
+Each takes the place and what the author wrote, and gives the diagnostic: a stable code, what is
+wrong in one line, and the fix where one is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.functions import Aggregate, Function
+from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.words import did_you_mean, listed
+
+_LONGEST_QUOTE = 60
+
+
+def _error(code: str, span: Span, message: str, help: str | None = None) -> Diagnostic:  # noqa: A002
+    return Diagnostic(code, "error", span, message, help)
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f"`{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'}`"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+
+
+# Names
+
+
+def unknown_name(
+    span: Span, path: str, word: str, kin: Iterable[str], elsewhere: Iterable[str]
+) -> Diagnostic:
+    found = did_you_mean(word, kin)
+    others = list(elsewhere)
+    if found is None and others:
+        found = f"did you mean {listed(others[:3])}?"
+    return _error("unknown-name", span, f"there is no field {_quoted(path)}", found)
+
+
+def no_field_of(span: Span, owner: str, word: str) -> Diagnostic:
+    return _error("unknown-name", span, f"{_quoted(owner)} has no field {_quoted(word)}")
+
+
+def no_fields(span: Span) -> Diagnostic:
+    return _error("unknown-name", span, "this value has no fields")
+
+
+def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-function", span, f"there is no function {_quoted(name)}", did_you_mean(name, known)
+    )
+
+
+def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    fix = did_you_mean(name, known) or f"declare it: `list {name}: string`"
+    return _error("unknown-list", span, f"there is no list `@{name}`", fix)
+
+
+def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    fix = did_you_mean(name, known) or f"declare it: `table {name}: column: string`"
+    return _error("unknown-list", span, f"there is no table `@{name}`", fix)
+
+
+def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-name", span, f"`@{table}` has no column {_quoted(name)}", did_you_mean(name, known)
+    )
+
+
+def unknown_definitions(
+    span: Span, name: str, known: Iterable[str], is_event_type: bool
+) -> Diagnostic:
+    fix = did_you_mean(name, known)
+    if is_event_type:
+        fix = f"it is an event type: read its metrics as `events.{name}.METRIC[key]`, with no `use`"
+    return _error("unknown-definitions", span, f"there are no definitions {_quoted(name)}", fix)
+
+
+def broken_definitions(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "unknown-definitions", span, f"the definitions {_quoted(name)} have errors of their own"
+    )
+
+
+def unknown_event(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-event-type",
+        span,
+        f"there is no event type {_quoted(name)}",
+        did_you_mean(name, known),
+    )
+
+
+def unknown_metric(span: Span, event: str, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-metric",
+        span,
+        f"the event type {_quoted(event)} has no metric {_quoted(name)}",
+        did_you_mean(name, known),
+    )
+
+
+def unknown_condition(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-condition",
+        span,
+        f"there is no condition {_quoted(name)}",
+        did_you_mean(name, known),
+    )
+
+
+def unknown_monitor(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-monitor", span, f"there is no monitor {_quoted(name)}", did_you_mean(name, known)
+    )
+
+
+def duplicate(span: Span, name: str) -> Diagnostic:
+    return _error("duplicate-name", span, f"{_quoted(name)} is declared twice", "rename one")
+
+
+def duplicate_test(span: Span, title: str) -> Diagnostic:
+    return _error("duplicate-name", span, f"two tests are named {_quoted(title)}", "rename one")
+
+
+def repeated_choice(span: Span) -> Diagnostic:
+    return _error("duplicate-name", span, "a choice is given twice", "take one out")
+
+
+def name_of_a_field(span: Span, name: str) -> Diagnostic:
+    return _error("name-taken", span, f"{_quoted(name)} is a field's name", "choose another name")
+
+
+def name_of_a_function(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "name-taken", span, f"{_quoted(name)} is a function's name", "choose another name"
+    )
+
+
+# What stands for no value
+
+
+def not_a_value(span: Span, kind: str) -> Diagnostic:
+    return _error(
+        "not-a-value",
+        span,
+        f"this is {kind}, not a value",
+        "name one of its fields, or ask whether it `is missing`",
+    )
+
+
+def list_alone(span: Span, name: str) -> Diagnostic:
+    return _error("not-a-value", span, f"`@{name}` is not a value", f"write `x in @{name}`")
+
+
+def list_literal_alone(span: Span) -> Diagnostic:
+    return _error("not-a-value", span, "a list stands only after `in`")
+
+
+def collection_alone(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "not-a-value",
+        span,
+        f"{_quoted(name)} is read through an aggregate",
+        f"as in `count({name} by user.id over 1h)`",
+    )
+
+
+def collection_field(span: Span, path: tuple[str, ...]) -> Diagnostic:
+    return _error(
+        "not-a-value",
+        span,
+        f"a payment has several {path[0]}, each with a field {_quoted('.'.join(path[1:]))}",
+        f"as in `max({'.'.join(path)})` or `any({path[0]} where {path[-1]} …)`",
+    )
+
+
+def table_without_column(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "not-a-value", span, f"a row of `@{name}` is not a value", f"write `@{name}[key].column`"
+    )
+
+
+# Types
+
+
+def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diagnostic:
+    left, right = sides
+    return _error(
+        "wrong-type",
+        span,
+        f"{_quoted(left)} is {kinds[0]} and {_quoted(right)} is {kinds[1]}",
+        "compare values of one kind",
+    )
+
+
+def wrong_literal(span: Span, meets: str, wanted: str, given: str) -> Diagnostic:
+    return _error("wrong-type", span, f"{_quoted(meets)} is {wanted}, and this is {given}")
+
+
+def no_order(span: Span, operator: str, kind: str) -> Diagnostic:
+    return _error(
+        "wrong-type",
+        span,
+        f"`{operator}` puts numbers and times in order, and this is {kind}",
+        "use `==`, `!=` or `in`",
+    )
+
+
+def needs_text(span: Span, operator: str, kind: str) -> Diagnostic:
+    return _error("wrong-type", span, f"`{operator}` is for text, and this is {kind}")
+
+
+def bad_operands(span: Span, operator: str, left: str, right: str) -> Diagnostic:
+    return _error("wrong-type", span, f"`{operator}` can't take {left} and {right}")
+
+
+def bad_operand(span: Span, kind: str) -> Diagnostic:
+    return _error("wrong-type", span, f"`-` is for numbers and lengths of time, and this is {kind}")
+
+
+def argument_kind(span: Span, function: str, takes: str, given: str) -> Diagnostic:
+    return _error("wrong-type", span, f"`{function}` takes {takes}, and this is {given}")
+
+
+def unlike_arguments(span: Span, function: str, first: str, other: str) -> Diagnostic:
+    return _error(
+        "wrong-type",
+        span,
+        f"`{function}` takes values of one kind: the first is {first}, this is {other}",
+    )
+
+
+def not_a_condition(span: Span, kind: str) -> Diagnostic:
+    return _error(
+        "wrong-type",
+        span,
+        f"this is {kind}, and true or false is needed",
+        "compare it with a value",
+    )
+
+
+def list_holds(span: Span, name: str, wanted: str, given: str) -> Diagnostic:
+    return _error(
+        "wrong-type", span, f"an entry of `@{name}` is {wanted}, and the value is {given}"
+    )
+
+
+def table_key(span: Span, table: str, wanted: str, given: str) -> Diagnostic:
+    return _error("wrong-type", span, f"the key of `@{table}` is {wanted}, and this is {given}")
+
+
+def metric_key(span: Span, metric: str, wanted: str, given: str) -> Diagnostic:
+    return _error("wrong-type", span, f"the key of {_quoted(metric)} is {wanted}, this is {given}")
+
+
+def adds_number(span: Span, kind: str) -> Diagnostic:
+    return _error("wrong-type", span, f"`adds` takes a number, and this is {kind}")
+
+
+def milliseconds(span: Span, meets: str, amount: float) -> Diagnostic:
+    return _error(
+        "wrong-unit",
+        span,
+        f"{_quoted(meets)} is a number of milliseconds, not a length of time",
+        f"write `{amount:g}`",
+    )
+
+
+def boolean_comparison(span: Span) -> Diagnostic:
+    return _error(
+        "boolean-comparison",
+        span,
+        "`==` between conditions is for fields and `true` or `false`",
+        "use `and`, `or` and `not`",
+    )
+
+
+def two_metadata(span: Span) -> Diagnostic:
+    return _error(
+        "open-metadata",
+        span,
+        "two metadata values can't be compared: nothing says what they are",
+        'give one a type: `lower(metadata["a"])` is text, `metadata["a"] + 0` a number',
+    )
+
+
+def metadata_kind(span: Span, wanted: str) -> Diagnostic:
+    return _error(
+        "open-metadata",
+        span,
+        f"metadata holds text, numbers, true and false, and {wanted} is needed here",
+    )
+
+
+# Literals
+
+
+def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> Diagnostic:
+    known = list(choices)
+    fix = did_you_mean(text, known)
+    if fix is None and len(known) <= 12:
+        fix = f"it is one of {listed(known)}"
+    owner = _quoted(meets) if meets else "this"
+    return _error("unknown-value", span, f"{_quoted(text)} is not a value of {owner}", fix)
+
+
+def unknown_currency(span: Span, text: str, choices: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-value",
+        span,
+        f"{_quoted(text)} is not a currency of ISO 4217",
+        did_you_mean(text, choices),
+    )
+
+
+def unknown_time_zone(span: Span, text: str) -> Diagnostic:
+    return _error(
+        "unknown-time-zone",
+        span,
+        f"there is no time zone {_quoted(text)}",
+        'the names are those of the IANA database, `"America/Sao_Paulo"`',
+    )
+
+
+def unknown_type(span: Span, name: str | None, known: Iterable[str]) -> Diagnostic:
+    given = "a choice" if name is None else _quoted(name)
+    return _error("unknown-type", span, f"{given} is no type here", f"it is {listed(known)}")
+
+
+def lookup(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    return _error(
+        "unknown-type",
+        span,
+        f"a table can't be looked up by {_quoted(name)}",
+        f"it is {listed(known)}",
+    )
+
+
+def bad_address(span: Span, text: str, is_network: bool) -> Diagnostic:
+    if is_network:
+        return _error(
+            "bad-address",
+            span,
+            f"{_quoted(text)} is a network, and one address is needed",
+            f'write `in ["{text}"]`',
+        )
+    return _error("bad-address", span, f"{_quoted(text)} is not an IP address")
+
+
+def bad_network(span: Span, text: str) -> Diagnostic:
+    return _error("bad-address", span, f"{_quoted(text)} is not a network")
+
+
+def host_bits(span: Span, text: str, network: str) -> Diagnostic:
+    return _error(
+        "host-bits",
+        span,
+        f"{_quoted(text)} has bits set past its prefix",
+        f'the network is `"{network}"`',
+    )
+
+
+def bad_instant(span: Span, text: str) -> Diagnostic:
+    return _error(
+        "bad-instant",
+        span,
+        f"{_quoted(text)} is not a point in time",
+        'write date, time and offset, `"2026-03-01T00:00:00Z"`',
+    )
+
+
+def bad_regex(span: Span, problem: str) -> Diagnostic:
+    return _error("bad-regex", span, f"the regular expression can't be read: {_quoted(problem)}")
+
+
+def out_of_range(span: Span, meets: str, low: Decimal | None, high: Decimal | None) -> Diagnostic:
+    if low is not None and high is not None:
+        bounds = f"is from {low:f} to {high:f}"
+    else:
+        bounds = f"is at least {low:f}" if low is not None else f"is at most {high:f}"
+    return _error("out-of-range", span, f"{_quoted(meets)} {bounds}")
+
+
+def number_too_long(span: Span) -> Diagnostic:
+    return _error("number-too-long", span, "a number has at most 38 digits")
+
+
+def too_many_decimals(span: Span) -> Diagnostic:
+    return _error(
+        "number-too-long",
+        span,
+        "the product has more than 38 decimals",
+        "`round(value, 6)` keeps six of them",
+    )
+
+
+def duration_too_long(span: Span) -> Diagnostic:
+    return _error("duration-too-long", span, "this length of time is too long")
+
+
+# Calls
+
+
+def argument_count(span: Span, function: Function, given: int) -> Diagnostic:
+    shown = ", ".join(
+        f"[{each.name}]" if each.optional else f"{each.name}…" if each.repeated else each.name
+        for each in function.parameters
+    )
+    return _error(
+        "wrong-arguments",
+        span,
+        f"`{function.name}` is given {_counted(given, 'argument')}",
+        f"it is `{function.name}({shown})`",
+    )
+
+
+def literal_argument(span: Span, function: str, wanted: str) -> Diagnostic:
+    return _error("wrong-arguments", span, f"`{function}` takes {wanted} as written here")
+
+
+def argument_range(span: Span, function: str, most: int) -> Diagnostic:
+    return _error("wrong-arguments", span, f"`{function}` takes a whole number from 0 to {most}")
+
+
+def not_an_aggregate(span: Span, function: str) -> Diagnostic:
+    return _error(
+        "wrong-arguments",
+        span,
+        f"`{function}` is a function: `by`, `over` and `where` belong to aggregates",
+    )
+
+
+def metric_keys(span: Span, metric: str, wanted: int, given: int) -> Diagnostic:
+    return _error(
+        "wrong-arguments",
+        span,
+        f"{_quoted(metric)} is read with {_counted(wanted, 'key')}, not {given}",
+    )
+
+
+def one_table_key(span: Span, table: str) -> Diagnostic:
+    return _error("wrong-arguments", span, f"`@{table}` is looked up by one key")
+
+
+def aggregate_argument(span: Span, aggregate: Aggregate) -> Diagnostic:
+    return _error(
+        "wrong-arguments",
+        span,
+        f"`{aggregate.name}` takes one argument",
+        f"as in `{aggregate.example}`",
+    )
+
+
+# Aggregates
+
+
+def no_collection(span: Span, aggregate: Aggregate, found: int) -> Diagnostic:
+    message = (
+        f"`{aggregate.name}` runs over `payments`, `transactions` or `events`"
+        if found == 0
+        else f"`{aggregate.name}` runs over one collection, and here are {found}"
+    )
+    return _error("aggregate-form", span, message, f"as in `{aggregate.example}`")
+
+
+def wrong_collection(span: Span, collection: str, here: Iterable[str]) -> Diagnostic:
+    return _error("aggregate-form", span, f"`{collection}` can't be read here, only {listed(here)}")
+
+
+def needs_value(span: Span, aggregate: Aggregate, collection: str) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{aggregate.name}` needs a field of the {collection}",
+        f"as in `{aggregate.example}`",
+    )
+
+
+def takes_records(span: Span, aggregate: Aggregate, collection: str) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{aggregate.name}` takes whole records",
+        f"write `{aggregate.name}({collection} …)`; `distinct` is for different values",
+    )
+
+
+def needs_by(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{name}` over history needs a key",
+        "add `by` and what groups the records, `by user.id`",
+    )
+
+
+def needs_over(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{name}` over history needs a length of time",
+        "add `over` and the window's length, `over 24h`",
+    )
+
+
+def takes_no_over(span: Span, name: str) -> Diagnostic:
+    return _error("aggregate-form", span, f"`{name}` takes no `over`: it looks at all of history")
+
+
+def needs_where(span: Span, name: str) -> Diagnostic:
+    return _error("aggregate-form", span, f"`{name}` needs a `where` to ask of each record")
+
+
+def window_length(span: Span, is_zero: bool) -> Diagnostic:
+    message = "a window can't be empty" if is_zero else "a window is at most 90 days long"
+    return _error("window-length", span, message)
+
+
+def alert_span(span: Span) -> Diagnostic:
+    return _error("window-length", span, "`every` takes a length of time from 1ms to 366d")
+
+
+def nested_aggregate(span: Span) -> Diagnostic:
+    return _error("nested-aggregate", span, "an aggregate can't hold another")
+
+
+def not_in_history(span: Span, name: str, need: str) -> Diagnostic:
+    because = "" if name.startswith("@") or name == "amount_in" else f", because it reads {need}"
+    return _error(
+        "not-in-history",
+        span,
+        f"`{name}` can't be used in an aggregate over history{because}",
+        "a record of history keeps its fields and what was decided, nothing else",
+    )
+
+
+def score_in_history(span: Span) -> Diagnostic:
+    return _error(
+        "not-in-history",
+        span,
+        "`score` can't be used in an aggregate over history",
+        "`decision.score` in the `where` is the score that a record was given",
+    )
+
+
+def decision_outside(span: Span) -> Diagnostic:
+    return _error(
+        "decision-outside-history",
+        span,
+        "`decision` is known of historical records only",
+        "read it in the `where` of an aggregate over `payments` or `transactions`",
+    )
+
+
+# Brackets and lists
+
+
+def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
+    return _error(
+        "entry-form", span, f"{_quoted(owner)} takes brackets", f'write `{owner}["{key}"]`'
+    )
+
+
+def entry_name(span: Span) -> Diagnostic:
+    return _error("entry-form", span, "the brackets take one name in quotes", '`metadata["sku"]`')
+
+
+def no_entries(span: Span) -> Diagnostic:
+    return _error("entry-form", span, "only headers, metadata, metrics and tables take brackets")
+
+
+def metric_form(span: Span) -> Diagnostic:
+    return _error(
+        "entry-form",
+        span,
+        "a metric is read with its type, name and keys",
+        "`events.TYPE.METRIC[key]`",
+    )
+
+
+def not_a_list(span: Span) -> Diagnostic:
+    return _error("list-form", span, "`in` takes a list", 'as in `in ["a", "b"]` or `in @name`')
+
+
+def list_item(span: Span) -> Diagnostic:
+    return _error("list-form", span, "a list holds values as written", "compare with `==` and `or`")
+
+
+def empty_list(span: Span) -> Diagnostic:
+    return _error("list-form", span, "nothing is in an empty list")
+
+
+def list_as_table(span: Span, name: str) -> Diagnostic:
+    return _error("list-form", span, f"`@{name}` is a list", f"write `x in @{name}`")
+
+
+def table_as_list(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "list-form", span, f"`@{name}` is a table", f"write `@{name}[key].column is present`"
+    )
+
+
+def other_list_type(span: Span, name: str, there: str) -> Diagnostic:
+    return _error("list-clash", span, f"the account's `@{name}` is a list of {there}")
+
+
+def other_columns(span: Span, name: str) -> Diagnostic:
+    return _error("list-clash", span, f"the account's `@{name}` is another table")
+
+
+def is_a_table(span: Span, name: str) -> Diagnostic:
+    return _error("list-clash", span, f"the account's `@{name}` is a table")
+
+
+def is_a_list(span: Span, name: str) -> Diagnostic:
+    return _error("list-clash", span, f"the account's `@{name}` is a list")
+
+
+# Scorecards and event types
+
+
+def score_of_itself(span: Span) -> Diagnostic:
+    return _error("score-of-itself", span, "there is no score to read where it is made")
+
+
+def score_in_let(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "score-of-itself", span, f"{_quoted(name)} reads the score, and there is none here"
+    )
+
+
+def no_baseline(span: Span) -> Diagnostic:
+    return _error(
+        "baseline", span, "a scorecard needs a `baseline`", "`baseline 0.03` is three in a hundred"
+    )
+
+
+def second_baseline(span: Span) -> Diagnostic:
+    return _error("baseline", span, "a scorecard has one `baseline`")
+
+
+def baseline_range(span: Span) -> Diagnostic:
+    return _error("baseline", span, "a `baseline` is a number between 0 and 1, both left out")
+
+
+def metric_value(span: Span) -> Diagnostic:
+    return _error(
+        "metric-value",
+        span,
+        "a metric is one aggregate over history",
+        "name what is computed from it with `let`",
+    )
+
+
+# Tests
+
+
+def given_target(span: Span, kind: str) -> Diagnostic:
+    return _error(
+        "given-form",
+        span,
+        f"this is {kind}, and a field, `let`, list or the score is needed",
+        'records come from a file: `given payment "p.json"`',
+    )
+
+
+def given_literal(span: Span) -> Diagnostic:
+    return _error("given-form", span, "a test gives a value as written")
+
+
+def given_list(span: Span, name: str) -> Diagnostic:
+    return _error("given-form", span, f"`@{name}` is given a list", f'`@{name} = ["a"]`')
+
+
+def expects_action(span: Span, kind: str) -> Diagnostic:
+    fix = "`expect score >= 0.8`" if kind == "scorecard" else "`expect alert NAME`"
+    return _error("expect-form", span, "only a rule gives an action", fix)
+
+
+def expects_alert(span: Span, kind: str) -> Diagnostic:
+    fix = "`expect deny by NAME`" if kind == "rule" else "`expect score >= 0.8`"
+    return _error("expect-form", span, "only an event type raises alerts", fix)
+
+
+def other_action(span: Span, condition: str, action: str, expected: str) -> Diagnostic:
+    return _error(
+        "expect-form",
+        span,
+        f"the condition {_quoted(condition)} gives `{action}`, not `{expected}`",
+    )

@@ -1,0 +1,122 @@
+"""The words of every warning of the checker, one function a message.
+
+A warning never stops a file from being published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.words import listed
+
+
+def _warning(code: str, span: Span, message: str, help: str | None = None) -> Diagnostic:  # noqa: A002
+    return Diagnostic(code, "warning", span, message, help)
+
+
+def never_met(span: Span, what: str, name: str) -> Diagnostic:
+    return _warning(
+        "never-met",
+        span,
+        f"the {what} `{name}` can't be met: its parts contradict each other",
+        "take it out, or loosen one of its parts",
+    )
+
+
+def covered(span: Span, name: str, earlier: Sequence[str]) -> Diagnostic:
+    return _warning(
+        "covered",
+        span,
+        f"the condition `{name}` is never reached: {_met_before(earlier)} whenever it would be",
+        "move it up, or take it out",
+    )
+
+
+def deny_after_allow(span: Span, name: str, earlier: Sequence[str]) -> Diagnostic:
+    return _warning(
+        "deny-after-allow",
+        span,
+        f"the condition `{name}` never denies: {_met_before(earlier)}, and allows",
+        "move the `deny` up",
+    )
+
+
+def _met_before(earlier: Sequence[str]) -> str:
+    few = 4
+    return f"{listed(earlier)} above is met" if len(earlier) <= few else "one above is met"
+
+
+def always_true(span: Span) -> Diagnostic:
+    return _warning(
+        "always-true",
+        span,
+        "this comparison is true of every value",
+        "to ask whether a value is there, write `is present`",
+    )
+
+
+def never_true(span: Span) -> Diagnostic:
+    return _warning("never-true", span, "this comparison is true of no value")
+
+
+def divided_by_zero(span: Span) -> Diagnostic:
+    return _warning("never-true", span, "division by zero is missing, so this is never true")
+
+
+def unused_let(span: Span, name: str) -> Diagnostic:
+    return _warning("unused", span, f"the `let` `{name}` is never used", "take it out")
+
+
+def unused_list(span: Span, name: str) -> Diagnostic:
+    return _warning("unused", span, f"`@{name}` is never used", "take it out")
+
+
+def unused_definitions(span: Span, name: str) -> Diagnostic:
+    return _warning("unused", span, f"nothing of `{name}` is used", "take the `use` out")
+
+
+def no_currency(span: Span) -> Diagnostic:
+    return _warning(
+        "no-currency",
+        span,
+        "amounts of every currency are compared with one number here",
+        'say which: `currency == "USD" and …`, or `amount_in("USD")`',
+    )
+
+
+def mixed_currencies(span: Span, function: str) -> Diagnostic:
+    return _warning(
+        "no-currency",
+        span,
+        f"`{function}` takes amounts of several currencies together",
+        "add `currency` to its `by`, or ask for one in its `where`",
+    )
+
+
+def missing_under_not(span: Span, name: str) -> Diagnostic:
+    return _warning(
+        "missing-under-not",
+        span,
+        f"`{name}` can be missing, and then this `not` isn't met either",
+        f"say what that means: `({name} is missing or not …)` or `({name} is present and not …)`",
+    )
+
+
+def hidden_character(span: Span, character: str, name: str) -> Diagnostic:
+    return _warning(
+        "odd-characters",
+        span,
+        f"this text holds a character that isn't seen: U+{ord(character):04X} {name.lower()}",
+        f"take it out, or write `\\u{{{ord(character):04x}}}` to say that it is meant",
+    )
+
+
+def mixed_scripts(span: Span, word: str, scripts: Sequence[str]) -> Diagnostic:
+    return _warning(
+        "odd-characters",
+        span,
+        f"`{word}` mixes {' and '.join(scripts)} letters that look alike",
+        "write it in one script",
+    )

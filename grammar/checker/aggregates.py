@@ -1,0 +1,224 @@
+"""Aggregates: over the current payment's transactions, and over history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias, cast
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker.entries import Infer
+from tollkeeper.grammar.checker.names import COLLECTIONS, flatten
+from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Aggregate
+from tollkeeper.grammar.words import kind_of
+
+CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
+
+MAX_WINDOW = 90 * 86_400_000_000
+_ALLOWED: dict[str, tuple[type, ...]] = {
+    "number": (t.Number,),
+    "number or duration": (t.Number, t.Duration),
+    "number, instant or duration": (t.Number, t.Instant, t.Duration),
+    "scalar": (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration),
+}
+
+
+def is_aggregate(node: s.Call) -> bool:
+    """`min(transactions.duration)` is one, `min(a, b)` is a function."""
+    name = node.name.text
+    if name not in AGGREGATES:
+        return False
+    clauses = bool(node.by) or node.over is not None or node.where is not None
+    return name not in FUNCTIONS or clauses or len(node.arguments) == 1
+
+
+def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
+    """An aggregate's value: over history when it has `by` or `over`, or can't do without."""
+    known = AGGREGATES[node.name.text]
+    if scope.part is not None:
+        work.report(say.nested_aggregate(node.span))
+        return None
+    if len(node.arguments) != 1:
+        work.report(say.aggregate_argument(node.span, known))
+        return None
+    collection = _collection(work, node, known)
+    if collection is None:
+        return None
+    if (
+        collection == "transactions"
+        and not node.by
+        and node.over is None
+        and "payment" in known.over
+    ):
+        return _fold(work, scope, node, known, infer)
+    return _history(work, scope, node, known, collection, infer)
+
+
+def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
+    """The collection that the argument is written from."""
+    argument = node.arguments[0]
+    roots = list(dict.fromkeys(_roots(argument)))
+    if len(roots) != 1:
+        work.report(say.no_collection(argument.span, known, len(roots)))
+        return None
+    root = roots[0]
+    wanted = _collections_in(work)
+    if root not in wanted:
+        work.report(say.wrong_collection(argument.span, root, wanted))
+        return None
+    is_whole = isinstance(argument, s.Name)
+    if is_whole and known.value is not None:
+        work.report(say.needs_value(argument.span, known, root))
+        return None
+    if not is_whole and known.value is None:
+        work.report(say.takes_records(argument.span, known, root))
+        return None
+    return cast("CollectionName", root)
+
+
+def _collections_in(work: Work) -> tuple[str, ...]:
+    return ("payments", "transactions") if work.fields is None else ("events",)
+
+
+def _roots(node: Any) -> Iterator[str]:
+    if isinstance(node, s.Name | s.Attribute):
+        base, _ = flatten(node)
+        if isinstance(base, s.Name):
+            if base.text in COLLECTIONS:
+                yield base.text
+            return
+        node = base
+    if isinstance(node, tuple) and not isinstance(node, s.Span):
+        for each in node:
+            yield from _roots(each)
+    elif isinstance(node, s.Node):
+        for field in fields(node):
+            yield from _roots(getattr(node, field.name))
+
+
+def _fold(
+    work: Work, scope: Scope, node: s.Call, known: Aggregate, infer: Infer
+) -> p.Expression | None:
+    inside = replace(scope, collection="transactions")
+    value, where, whole = _value_and_where(work, inside, node, known, infer)
+    if not whole:
+        return None
+    function = cast("Any", known.name)
+    result = _result(known, value)
+    return p.Fold(node.id, node.span, result, function, value, where)
+
+
+def _value_and_where(
+    work: Work, scope: Scope, node: s.Call, known: Aggregate, infer: Infer
+) -> tuple[p.Expression | None, p.Expression | None, bool]:
+    """The value, the `where`, and whether both are as they should be."""
+    value = where = None
+    whole = True
+    if known.value is not None:
+        value = _value(work, replace(scope, part="value"), node.arguments[0], known, infer)
+        whole = value is not None
+    if node.where is not None:
+        where = _where(work, replace(scope, part="where"), node.where, infer)
+        whole = whole and where is not None
+    elif known.name in ("any", "all"):
+        work.report(say.needs_where(node.span, known.name))
+        whole = False
+    return value, where, whole
+
+
+def _value(
+    work: Work, scope: Scope, node: s.Expression, known: Aggregate, infer: Infer
+) -> p.Expression | None:
+    assert known.value is not None
+    allowed = _ALLOWED[known.value]
+    wanted = t.String() if known.value == "scalar" else t.Number(None)
+    value = infer(work, scope, node, wanted)
+    if value is None or isinstance(value.type, allowed):
+        return value
+    work.report(say.argument_kind(value.span, known.name, known.value, kind_of(value.type)))
+    return None
+
+
+def _where(work: Work, scope: Scope, node: s.Expression, infer: Infer) -> p.Expression | None:
+    where = infer(work, scope, node, t.Boolean())
+    if where is None or isinstance(where.type, t.Boolean):
+        return where
+    work.report(say.not_a_condition(where.span, kind_of(where.type)))
+    return None
+
+
+def _history(
+    work: Work,
+    scope: Scope,
+    node: s.Call,
+    known: Aggregate,
+    collection: CollectionName,
+    infer: Infer,
+) -> p.Expression | None:
+    over, has_length = _over(work, node, known)
+    inside = replace(scope, collection=collection, history=True)
+    by = _keys(work, replace(inside, part="by"), node, known, infer)
+    value, where, whole = _value_and_where(work, inside, node, known, infer)
+    if by is None or not whole or not has_length:
+        return None
+    series = p.Series(collection, work.event if collection == "events" else None, by, where, value)
+    function = cast("Any", known.name)
+    return p.History(node.id, node.span, _result(known, value), function, series, by, over)
+
+
+def _over(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:
+    """The window's length, and whether it is as the aggregate wants it."""
+    if "window" not in known.over:
+        if node.over is not None:
+            work.report(say.takes_no_over(node.over.span, known.name))
+        return None, node.over is None
+    if node.over is None:
+        work.report(say.needs_over(node.span, known.name))
+        return None, False
+    length = literals.duration(node.over)
+    if not 0 < length <= MAX_WINDOW:
+        work.report(say.window_length(node.over.span, length == 0))
+        return None, False
+    return length, True
+
+
+def _keys(
+    work: Work, scope: Scope, node: s.Call, known: Aggregate, infer: Infer
+) -> tuple[p.Expression, ...] | None:
+    if not node.by:
+        work.report(say.needs_by(node.span, known.name))
+        return None
+    keys = [infer(work, scope, key, t.String()) for key in node.by]
+    found = tuple(key for key in keys if key is not None)
+    return found if len(found) == len(keys) else None
+
+
+def _result(known: Aggregate, value: p.Expression | None) -> t.Type:
+    match known.gives:
+        case "boolean":
+            return t.Boolean()
+        case "duration":
+            return t.Duration()
+        case "whole number":
+            return t.Number(0, Decimal(0))
+        case "number":
+            return t.Number(None, _floor(value))
+        case _:
+            assert value is not None
+            if known.name == "sum" and isinstance(value.type, t.Number):
+                return t.Number(value.type.scale, _floor(value))
+            return value.type
+
+
+def _floor(value: p.Expression | None) -> Decimal | None:
+    """0 where no value is below it: a total or mean isn't either."""
+    kind = value.type if value is not None else None
+    if isinstance(kind, t.Number) and kind.low is not None and kind.low >= 0:
+        return Decimal(0)
+    return None

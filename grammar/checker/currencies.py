@@ -1,0 +1,115 @@
+"""Amounts that are compared or added up with nothing said of their currency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tollkeeper.grammar import check_warnings as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+_AMOUNT = ("amount",)
+_CURRENCY = ("currency",)
+_SUMMING = ("sum", "avg", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What a let has to do with money, those it uses included."""
+
+    is_amount: bool
+    is_number: bool
+    compares: bool
+    reads_currency: bool
+
+
+def of_lets(lets: Sequence[p.Let]) -> tuple[Money, ...]:
+    """What each let has to do with money; a let uses only those above."""
+    found: list[Money] = []
+    for let in lets:
+        place, reads_currency = _read(let.value, found)
+        is_amount = _is_amount(let.value, found)
+        found.append(
+            Money(is_amount, _is_number(let.value, found), place is not None, reads_currency)
+        )
+    return tuple(found)
+
+
+def compared_amounts(root: p.Expression, lets: Sequence[Money]) -> Iterator[Diagnostic]:
+    """An amount that a condition compares with a number, unless it reads the currency.
+
+    What a let compares is the condition's own; the place is where the condition names it.
+    """
+    place, reads_currency = _read(root, lets)
+    if place is not None and not reads_currency:
+        yield say.no_currency(place)
+
+
+def _read(root: p.Expression, lets: Sequence[Money]) -> tuple[Span | None, bool]:
+    """The first place that compares an amount with a number, and whether the currency is read."""
+    place: Span | None = None
+    reads_currency = False
+    waiting = [root]
+    while waiting:
+        part = waiting.pop()
+        of_let = lets[part.index] if isinstance(part, p.LetValue) else None
+        if (isinstance(part, p.Fact) and part.path == _CURRENCY) or (
+            of_let is not None and of_let.reads_currency
+        ):
+            reads_currency = True
+        if (of_let is not None and of_let.compares) or _compares_amount(part, lets):
+            place = min(place or part.span, part.span)
+        if not isinstance(part, p.History):
+            waiting.extend(children(part))
+    return place, reads_currency
+
+
+def summed_amounts(inner: Iterable[p.Expression], lets: Sequence[Money]) -> Iterator[Diagnostic]:
+    """The aggregates over amounts, among the parts of an expression, that mix currencies."""
+    for part in inner:
+        if isinstance(part, p.History) and part.function in _SUMMING:
+            series = part.series
+            read = [*series.by, *([series.where] if series.where is not None else [])]
+            if _is_amount(series.value, lets) and not any(_read(each, lets)[1] for each in read):
+                yield say.mixed_currencies(part.span, part.function)
+
+
+def _compares_amount(part: p.Expression, lets: Sequence[Money]) -> bool:
+    match part:
+        case p.Compare(left=left, right=right):
+            pair = (left, right)
+        case p.Between(value=value, low=low):
+            pair = (value, low)
+        case p.OneOf(value=value, options=options):
+            pair = (value, options[0])
+        case _:
+            return False
+    amounts = [_is_amount(each, lets) for each in pair]
+    return amounts.count(True) == 1 and any(_is_number(each, lets) for each in pair)
+
+
+def _is_amount(node: p.Expression | None, lets: Sequence[Money]) -> bool:
+    """Whether a value is an amount of money in the payment's own currency."""
+    match node:
+        case p.Fact():
+            return node.path == _AMOUNT
+        case p.LetValue():
+            return lets[node.index].is_amount
+        case p.Arithmetic(operator="+" | "-" | "*"):
+            return _is_amount(node.left, lets) or _is_amount(node.right, lets)
+        case p.Negate():
+            return _is_amount(node.operand, lets)
+        case p.Call(function="abs" | "round" | "min" | "max" | "coalesce"):
+            return any(_is_amount(argument, lets) for argument in node.arguments)
+        case _:
+            return False
+
+
+def _is_number(node: p.Expression, lets: Sequence[Money]) -> bool:
+    """Whether a value is written as a number other than 0, which is the same in any currency."""
+    if isinstance(node, p.LetValue):
+        return lets[node.index].is_number
+    return isinstance(node, p.Constant) and node.value != 0

@@ -1,0 +1,77 @@
+"""An event type's own statements: fields, metrics and monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker.declarations import can_be_named, value_type
+from tollkeeper.grammar.checker.expressions import condition, value, value_for
+from tollkeeper.grammar.checker.scope import Scope, Work
+
+_SCOPE = Scope(score=False)
+_OWN = {
+    "id": p.EventField("id", t.String(), True),
+    "timestamp": p.EventField("timestamp", t.Instant(), True),
+}
+
+
+def own_fields(work: Work, items: Iterable[s.Field]) -> dict[str, p.EventField]:
+    """The event's fields by name; every event has an `id` and a `timestamp` besides."""
+    found = dict(_OWN)
+    for item in items:
+        kind = value_type(work, item.type)
+        if item.name.text in found:
+            work.report(say.duplicate(item.name.span, item.name.text))
+        elif kind is not None:
+            found[item.name.text] = p.EventField(item.name.text, kind, item.required)
+    return found
+
+
+def metric(work: Work, item: s.Metric) -> None:
+    """`metric NAME = AGGREGATE`: a let whose value is one aggregate over history."""
+    found = value(work, _SCOPE, item.value)
+    if not can_be_named(work, item.name):
+        return
+    work.names[item.name.text] = None
+    work.used.add(item.name.text)
+    if isinstance(found, p.History) and not _is_metric_read(item.value):
+        work.names[item.name.text] = work.add_let(p.Let(item.name.text, item.name.span, found))
+    elif found is not None:
+        work.report(say.metric_value(item.value.span))
+
+
+def _is_metric_read(node: s.Expression) -> bool:
+    return isinstance(node, s.Subscript)
+
+
+def metrics(work: Work, items: Iterable[s.Metric]) -> tuple[p.Metric, ...]:
+    """The metrics that were checked, with their aggregates."""
+    found = []
+    for item in items:
+        index = work.names.get(item.name.text)
+        history = None if index is None else work.lets[index].value
+        if isinstance(history, p.History):
+            title = None if item.title is None else item.title.value
+            found.append(p.Metric(item.name.text, title, history))
+    return tuple(found)
+
+
+def monitor(work: Work, item: s.Monitor) -> p.Monitor | None:
+    """A monitor, or None when it has errors."""
+    when = condition(work, _SCOPE, item.when)
+    keys = [value_for(work, _SCOPE, key, t.String()) for key in item.by]
+    every = None if item.every is None else literals.duration(item.every)
+    if every is not None and not 0 < every <= 366 * 86_400_000_000:
+        assert item.every is not None
+        work.report(say.alert_span(item.every.span))
+        return None
+    by = tuple(key for key in keys if key is not None)
+    if when is None or len(by) < len(keys):
+        return None
+    title = None if item.title is None else item.title.value
+    return p.Monitor(item.id, item.span, item.name.text, title, when, by, every)

@@ -1,0 +1,182 @@
+"""A file, checked: its declarations first, then each statement; all errors in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar.checker import declarations, events, given, scorecards
+from tollkeeper.grammar.checker.expressions import condition
+from tollkeeper.grammar.checker.scope import Known, Scope, Work
+from tollkeeper.grammar.checker.walk import parts, shape
+from tollkeeper.grammar.checker.warnings import warnings
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+BUILT_IN_EVENT = "payment"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The program, None when there is an error; and all that was found, by place."""
+
+    program: p.Program | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def check(
+    file: s.File,
+    text: str,
+    vocabulary: Vocabulary,
+    known: Known,
+    lost: frozenset[str] = frozenset(),
+) -> Checked:
+    """Checks names, types, ranges and reachability of a parsed file (LANGUAGE.md).
+
+    `lost` are the names that items with syntax errors declare: their use is not reported.
+    """
+    work = Work(text, vocabulary, known, None, lost)
+    # The parser counts up: the file is made after all its parts, and the comments after it.
+    work.next_id = 1 + max(node.id for node in (file, *file.comments))
+    if file.kind == "event":
+        work.event = file.name.text
+        if file.name.text != BUILT_IN_EVENT:
+            work.fields = events.own_fields(work, _of(file, s.Field))
+    _items(work, file)
+    program: p.Program | None = _PROGRAMS[file.kind](work, file)
+    tests = given.tests(work, file)
+    if any(found.severity == "error" for found in work.found):
+        program = None
+    elif program is not None and not isinstance(program, p.Definitions):
+        # What a test expects may be the first to read a let of definitions.
+        program = replace(program, tests=tests, lets=tuple(work.lets))
+    work.found.extend(warnings(work, file, program))
+    return Checked(program, tuple(sorted(work.found, key=lambda each: each.span)))
+
+
+def _of(file: s.File, kind: type[Any]) -> list[Any]:
+    return [item for item in file.items if isinstance(item, kind)]
+
+
+def _items(work: Work, file: s.File) -> None:
+    """Declarations and lets in the order written; the statements after them come later."""
+    scope = Scope(score=file.kind in ("rule", "definitions"))
+    for item in file.items:
+        match item:
+            case s.Use():
+                declarations.use(work, item)
+            case s.ListDeclaration():
+                declarations.list_declaration(work, item)
+            case s.TableDeclaration():
+                declarations.table_declaration(work, item)
+            case s.Let():
+                declarations.let(work, item, scope)
+            case s.Metric():
+                events.metric(work, item)
+            case _:
+                pass
+
+
+def title_of(item: Any) -> str | None:
+    return None if item.title is None else item.title.value
+
+
+def unique(work: Work, items: Iterable[Any]) -> None:
+    """Reports statements whose name an earlier one has."""
+    seen: set[str] = set()
+    for item in items:
+        if item.name.text in seen:
+            work.report(say.duplicate(item.name.span, item.name.text))
+        seen.add(item.name.text)
+
+
+def _rule(work: Work, file: s.File) -> p.Rule:
+    unique(work, _of(file, s.Condition))
+    found = []
+    for item in _of(file, s.Condition):
+        when = condition(work, Scope(), item.when)
+        if when is not None:
+            found.append(
+                p.Condition(
+                    item.id, item.span, item.name.text, title_of(item), when, item.action.text
+                )
+            )
+    closing = _of(file, s.Otherwise)
+    otherwise = closing[0].action.text if closing else "default"
+    return p.Rule(
+        **_shared(work, file),
+        conditions=tuple(found),
+        otherwise=None if otherwise == "default" else otherwise,  # type: ignore[arg-type]
+        histories=_histories(work, [each.when for each in found]),
+        tests=(),
+    )
+
+
+def _scorecard(work: Work, file: s.File) -> p.Scorecard:
+    unique(work, _of(file, s.Signal))
+    baseline = scorecards.baseline(work, file.name, _of(file, s.Baseline))
+    signals = [scorecards.signal(work, item) for item in _of(file, s.Signal)]
+    found = tuple(each for each in signals if each is not None)
+    read = [part for each in found for part in (each.when, each.adds) if part is not None]
+    return p.Scorecard(
+        **_shared(work, file),
+        baseline=baseline,
+        signals=found,
+        histories=_histories(work, read),
+        tests=(),
+    )
+
+
+def _event(work: Work, file: s.File) -> p.EventType:
+    unique(work, _of(file, s.Monitor))
+    found = [events.monitor(work, item) for item in _of(file, s.Monitor)]
+    monitors = tuple(each for each in found if each is not None)
+    read = [part for each in monitors for part in (each.when, *each.by)]
+    return p.EventType(
+        **_shared(work, file),
+        fields=() if work.fields is None else tuple(work.fields.values()),
+        metrics=events.metrics(work, _of(file, s.Metric)),
+        monitors=monitors,
+        histories=_histories(work, read),
+        tests=(),
+    )
+
+
+def _definitions(work: Work, file: s.File) -> p.Definitions:
+    return p.Definitions(**_shared(work, file))
+
+
+_PROGRAMS: Mapping[str, Callable[[Work, s.File], p.Program]] = {
+    "rule": _rule,
+    "scorecard": _scorecard,
+    "event": _event,
+    "definitions": _definitions,
+}
+
+
+def _shared(work: Work, file: s.File) -> dict[str, Any]:
+    """What every program has: what it declares itself, and what it reads of definitions."""
+    kept = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
+    kept |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}
+    kept |= {name.removeprefix("@") for name in work.used if name.startswith("@")}
+    return {
+        "name": file.name.text,
+        "title": title_of(file),
+        "lists": tuple(each for each in work.lists.values() if each and each.name in kept),
+        "tables": tuple(each for each in work.tables.values() if each and each.name in kept),
+        "lets": tuple(work.lets),
+    }
+
+
+def _histories(work: Work, read: Iterable[p.Expression]) -> tuple[p.History, ...]:
+    """Each aggregate over history once, in the order of lets and then of `read`."""
+    found: dict[Any, p.History] = {}
+    for root in (*(let.value for let in work.lets), *read):
+        for part in parts(root):
+            if isinstance(part, p.History):
+                found.setdefault(shape(part), part)
+    return tuple(found.values())

@@ -1,0 +1,193 @@
+"""Tests in a file: what is given exists and fits, what is expected is there to be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker.expressions import condition, name_in
+from tollkeeper.grammar.checker.membership import LIST_TYPES
+from tollkeeper.grammar.checker.names import METADATA_NUMBER
+from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.words import kind_of
+
+_SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration)
+_TARGETS = (p.Fact, p.HeaderFact, p.EventFact, p.LetValue, p.Score)
+
+
+def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
+    """A file's tests; what has an error is reported and left out."""
+    seen: set[str] = set()
+    found = []
+    for test in (item for item in file.items if isinstance(item, s.Test)):
+        if test.title.value in seen:
+            work.report(say.duplicate_test(test.title.span, test.title.value))
+        seen.add(test.title.value)
+        given = [each for part in test.given for each in _given(work, part)]
+        expected = [_expected(work, file, each) for each in test.expect]
+        found.append(
+            p.Test(
+                test.span,
+                test.title.value,
+                tuple(each for each in given if each is not None),
+                tuple(each for each in expected if each is not None),
+            )
+        )
+    return tuple(found)
+
+
+def _given(work: Work, given: s.GivenValues | s.GivenFile) -> Iterable[p.Given | None]:
+    if isinstance(given, s.GivenFile):
+        return [p.GivenFile(given.kind, given.path.value)]
+    return [_assigned(work, each) for each in given.assignments]
+
+
+def _assigned(work: Work, given: s.Assignment) -> p.Given | None:
+    match given.target:
+        case s.ListName(name=name):
+            return _list(work, given, name)
+        case s.Attribute(base=s.Subscript(base=s.ListName()) as row, name=column):
+            return _cell(work, given, row, column)
+        case _:
+            return _value(work, given)
+
+
+def _list(work: Work, given: s.Assignment, name: str) -> p.GivenList | None:
+    if name not in work.lists:
+        if not work.is_excused(name):
+            work.report(say.unknown_list(given.target.span, name, work.lists))
+        return None
+    use = work.lists[name]
+    if not isinstance(given.value, s.ListLiteral):
+        work.report(say.given_list(given.value.span, name))
+        return None
+    if use is None:
+        return None
+    items = [_item(work, use, item) for item in given.value.items]
+    return p.GivenList(name, tuple(item for item in items if item is not None))
+
+
+def _item(work: Work, use: p.ListUse, item: s.Expression) -> p.Constant | None:
+    if not literals.is_literal(item):
+        work.report(say.list_item(item.span))
+        return None
+    if use.type == "ip" and isinstance(item, s.Text):
+        return None if literals.network(work, item) is None else literals.read(work, item)
+    return literals.read_as(work, item, LIST_TYPES[use.type], f"@{use.name}")
+
+
+def _cell(
+    work: Work, given: s.Assignment, row: s.Subscript, column: s.Identifier
+) -> p.GivenRow | None:
+    """`@table[key].column = value`: the key is the row's own, a network where it is looked up so."""
+    assert isinstance(row.base, s.ListName)
+    name, key = row.base.name, row.keys[0]
+    table = work.tables.get(name)
+    if table is None or column.text not in table.columns:
+        # Reports what is wrong with the name.
+        _target(work, given)
+        return None
+    value = _fitting(work, given, table.columns[column.text])
+    if len(row.keys) > 1:
+        work.report(say.one_table_key(row.span, name))
+    elif not isinstance(key, s.Text):
+        work.report(say.given_literal(key.span))
+    elif table.by != "network" or literals.network(work, key) is not None:
+        return None if value is None else p.GivenRow(name, key.value, column.text, value)
+    return None
+
+
+def _fitting(work: Work, given: s.Assignment, kind: t.Type) -> p.Constant | None:
+    if not literals.is_literal(given.value):
+        work.report(say.given_literal(given.value.span))
+        return None
+    return literals.read_as(work, given.value, kind, work.text(given.target.span))
+
+
+def _target(work: Work, given: s.Assignment) -> p.Expression | None:
+    """What is given a value, which is no use of it."""
+    unread = set(work.used)
+    target = name_in(work, Scope(), given.target)
+    work.used &= unread
+    return target
+
+
+def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
+    target = _target(work, given)
+    if target is None:
+        return None
+    if isinstance(target, p.MetadataFact):
+        return _entry(work, given, target)
+    if not isinstance(target, _TARGETS) or not isinstance(target.type, _SCALARS):
+        work.report(say.given_target(given.target.span, kind_of(target.type)))
+        return None
+    if not literals.is_literal(given.value):
+        work.report(say.given_literal(given.value.span))
+        return None
+    constant = literals.meeting(work, given.value, target)
+    return None if constant is None else p.GivenValue(target, constant)
+
+
+def _entry(work: Work, given: s.Assignment, target: p.MetadataFact) -> p.GivenValue | None:
+    """A metadata entry has the type that its value is written with."""
+    if not literals.is_literal(given.value):
+        work.report(say.given_literal(given.value.span))
+        return None
+    constant = literals.read(work, given.value)
+    if constant is None or not literals.in_range(work, given.value, constant, _metadata(target)):
+        return None
+    return p.GivenValue(target, constant)
+
+
+def _metadata(target: p.MetadataFact) -> p.MetadataFact:
+    return p.MetadataFact(target.id, target.span, METADATA_NUMBER, target.key)
+
+
+def _expected(
+    work: Work,
+    file: s.File,
+    expected: s.ExpectAction | s.ExpectAlert | s.ExpectValue,
+) -> p.Expected | None:
+    match expected:
+        case s.ExpectAction():
+            return _action(work, file, expected)
+        case s.ExpectAlert():
+            return _alert(work, file, expected)
+        case s.ExpectValue():
+            value = condition(work, Scope(), expected.value)
+            return None if value is None else p.ExpectValue(expected.span, value)
+
+
+def _action(work: Work, file: s.File, expected: s.ExpectAction) -> p.ExpectAction | None:
+    if file.kind != "rule":
+        work.report(say.expects_action(expected.span, file.kind))
+        return None
+    action = expected.action
+    by = None if expected.by is None else expected.by.text
+    if expected.by is not None:
+        conditions = {item.name.text: item for item in file.items if isinstance(item, s.Condition)}
+        named = conditions.get(expected.by.text)
+        if named is None:
+            if expected.by.text not in work.lost:
+                work.report(say.unknown_condition(expected.by.span, expected.by.text, conditions))
+        elif named.action.text != action.text:
+            work.report(
+                say.other_action(action.span, expected.by.text, named.action.text, action.text)
+            )
+    return p.ExpectAction(expected.span, cast("Any", action.text), by)
+
+
+def _alert(work: Work, file: s.File, expected: s.ExpectAlert) -> p.ExpectAlert | None:
+    if file.kind != "event":
+        work.report(say.expects_alert(expected.span, file.kind))
+        return None
+    monitors = [item.name.text for item in file.items if isinstance(item, s.Monitor)]
+    monitor = None if expected.monitor is None else expected.monitor.text
+    if expected.monitor is not None and monitor not in {*monitors, *work.lost}:
+        work.report(say.unknown_monitor(expected.monitor.span, expected.monitor.text, monitors))
+    return p.ExpectAlert(expected.span, monitor, expected.negated)

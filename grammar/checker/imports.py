@@ -1,0 +1,63 @@
+"""What a file takes in from others: lets of definitions, and the series behind a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.checker.walk import moved, parts
+
+
+def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> int:
+    """Makes a let of another file, with those it uses, one of this file's; gives its index.
+
+    The lets of one file use only those above, so that all of them can be taken in order.
+    """
+    wanted = sorted(_reached(lets, index))
+    for each in wanted:
+        if (source, each) in work.imported:
+            continue
+        let = lets[each]
+        renumbered = tuple(work.imported.get((source, i), -1) for i in range(each))
+        value = moved(let.value, work.next_id, renumbered)
+        work.next_id += 1 + max(part.id for part in parts(let.value))
+        work.used.update(_lists_in(let.value))
+        work.imported[source, each] = work.add_let(
+            p.Let(let.name, let.span, value, let.source or source)
+        )
+    return work.imported[source, index]
+
+
+def series_of(work: Work, event: p.EventType, metric: p.Metric) -> p.Series:
+    """A metric's series with its lets among this program's."""
+    source = f"event {event.name}"
+    history = metric.history
+    inner = [part.index for part in parts(history) if isinstance(part, p.LetValue)]
+    for index in inner:
+        take_let(work, event.lets, index, source)
+    renumbered = tuple(work.imported.get((source, i), -1) for i in range(len(event.lets)))
+    ids = work.next_id
+    work.next_id += 1 + max(part.id for part in parts(history))
+    return moved(history, ids, renumbered).series
+
+
+def _lists_in(value: p.Expression) -> Iterator[str]:
+    for part in parts(value):
+        if isinstance(part, p.InList):
+            yield f"@{part.list}"
+        elif isinstance(part, p.TableValue):
+            yield f"@{part.table}"
+
+
+def _reached(lets: tuple[p.Let, ...], index: int) -> set[int]:
+    found: set[int] = set()
+    waiting = [index]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting.extend(
+                part.index for part in parts(lets[each].value) if isinstance(part, p.LetValue)
+            )
+    return found

@@ -1,0 +1,215 @@
+"""Literals take the type of what they meet, checked at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
+from typing import TypeAlias, cast
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.words import kind_of
+
+Network: TypeAlias = tuple[int, int]
+
+_UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_MAX_DURATION = 10**18
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAPPED = 0xFFFF << 32
+
+
+def is_literal(node: s.Expression) -> bool:
+    """Whether the node is a single value as written; a number or duration may have a sign."""
+    if isinstance(node, s.Negate):
+        return isinstance(node.operand, (s.Number, s.Duration))
+    return isinstance(node, (s.Number, s.Text, s.Boolean, s.Duration))
+
+
+def read(work: Work, node: s.Expression) -> p.Constant | None:
+    """The literal as the type that it has by itself."""
+    match node:
+        case s.Negate(operand=s.Number() | s.Duration() as operand):
+            return _negated(node, read(work, operand))
+        case s.Number():
+            return _number(work, node)
+        case s.Duration():
+            return _duration(work, node)
+        case s.Text():
+            return p.Constant(node.id, node.span, t.String(), node.value)
+        case s.Boolean():
+            return p.Constant(node.id, node.span, t.Boolean(), node.value)
+        case _:
+            raise AssertionError(node)
+
+
+def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Constant | None:
+    """The literal as `wanted`, the type of the thing that `meets` names."""
+    plain = read(work, node)
+    if plain is None:
+        return None
+    match wanted, plain.value:
+        case t.Ip(), str(text):
+            return _address(work, node, text)
+        case t.Instant(), str(text):
+            return _instant(work, node, text)
+        case t.String(choices=tuple(choices)), str(text) if text not in choices:
+            work.report(say.unknown_value(node.span, text, meets, choices))
+            return None
+        case _ if type(wanted) is type(plain.type):
+            return plain
+        case _:
+            work.report(say.wrong_literal(node.span, meets, kind_of(wanted), kind_of(plain.type)))
+            return None
+
+
+def duration(node: s.Duration) -> int:
+    """The length in microseconds."""
+    return node.amount * _UNITS[node.unit]
+
+
+def decimal(constant: p.Constant) -> Decimal:
+    """The value of a number's constant."""
+    scale = cast("t.Number", constant.type).scale or 0
+    return Decimal(constant.value).scaleb(-scale, Context(prec=t.MAX_DIGITS))
+
+
+def network(work: Work, node: s.Text) -> Network | None:
+    """An address or a network as (first address, prefix length of 128 bits)."""
+    if "/" not in node.value:
+        address = _address(work, node, node.value)
+        return None if address is None else (int(address.value), 128)
+    try:
+        given = ipaddress.ip_interface(node.value)
+    except ValueError:
+        work.report(say.bad_network(node.span, node.value))
+        return None
+    if given.ip != given.network.network_address:
+        work.report(say.host_bits(node.span, node.value, str(given.network)))
+        return None
+    if "%" in node.value or not node.value.rpartition("/")[2].isdecimal():
+        work.report(say.bad_network(node.span, node.value))
+        return None
+    bits = given.network.prefixlen
+    return _as_ipv6(given.ip), bits + 96 if given.version == 4 else bits
+
+
+def _as_ipv6(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> int:
+    return int(address) | _MAPPED if address.version == 4 else int(address)
+
+
+def _address(work: Work, node: s.Expression, text: str) -> p.Constant | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        is_network = "/" in text
+        work.report(say.bad_address(node.span, text, is_network))
+        return None
+    if "%" in text:
+        work.report(say.bad_address(node.span, text, False))
+        return None
+    return p.Constant(node.id, node.span, t.Ip(), _as_ipv6(address))
+
+
+def _instant(work: Work, node: s.Expression, text: str) -> p.Constant | None:
+    if _RFC3339.fullmatch(text):
+        try:
+            at = datetime.fromisoformat(text.upper())
+            value = (at - _EPOCH) // timedelta(microseconds=1)
+        except (ValueError, OverflowError):
+            value = None
+        if value is not None:
+            return p.Constant(node.id, node.span, t.Instant(), value)
+    work.report(say.bad_instant(node.span, text))
+    return None
+
+
+def _number(work: Work, node: s.Number) -> p.Constant | None:
+    whole, _, decimals = node.text.partition(".")
+    digits = int(whole + decimals) if len(node.text) <= 100 else 10**t.MAX_DIGITS
+    if digits >= 10**t.MAX_DIGITS or len(decimals) > t.MAX_DIGITS:
+        work.report(say.number_too_long(node.span))
+        return None
+    exact = Decimal(node.text)
+    return p.Constant(node.id, node.span, t.Number(len(decimals), exact, exact), digits)
+
+
+def _duration(work: Work, node: s.Duration) -> p.Constant | None:
+    length = duration(node)
+    if length > _MAX_DURATION:
+        work.report(say.duration_too_long(node.span))
+        return None
+    return p.Constant(node.id, node.span, t.Duration(), length)
+
+
+def _negated(node: s.Negate, constant: p.Constant | None) -> p.Constant | None:
+    if constant is None:
+        return None
+    kind = constant.type
+    if isinstance(kind, t.Number) and kind.low is not None:
+        kind = t.Number(kind.scale, kind.low.copy_negate(), kind.low.copy_negate())
+    return p.Constant(node.id, node.span, kind, -cast("int", constant.value))
+
+
+def meeting(work: Work, node: s.Expression, other: p.Expression | None) -> p.Constant | None:
+    """The literal as the type of the value that it meets, within that value's bounds."""
+    if other is None:
+        return None
+    if isinstance(other.type, t.Metadata):
+        return read(work, node)
+    if isinstance(node, s.Duration) and _counts_milliseconds(other):
+        work.report(say.milliseconds(node.span, work.text(other.span), duration(node) / 1000))
+        return None
+    constant = read_as(work, node, other.type, work.text(other.span))
+    if constant is None or not in_range(work, node, constant, other):
+        return None
+    return constant
+
+
+def _counts_milliseconds(node: p.Expression | None) -> bool:
+    match node:
+        case p.ElementFact(path=("duration",)):
+            return True
+        case p.Fold(function="sum" | "min" | "max" | "avg", value=value):
+            return _counts_milliseconds(value)
+        case p.History(function="sum" | "min" | "max" | "avg", series=series):
+            return _counts_milliseconds(series.value)
+        case _:
+            return False
+
+
+def in_range(work: Work, node: s.Expression, constant: p.Expression, other: p.Expression) -> bool:
+    """Whether a number lies where the field or function that it meets can be.
+
+    Computed values are left to the warnings: the author may know no narrower bound.
+    """
+    if not isinstance(constant, p.Constant) or not isinstance(other, _BOUNDED):
+        return True
+    if not isinstance(other.type, t.Number) or not isinstance(constant.type, t.Number):
+        return True
+    value, low, high = decimal(constant), other.type.low, other.type.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        work.report(say.out_of_range(node.span, work.text(other.span), low, high))
+        return False
+    return True
+
+
+_BOUNDED = (
+    p.Fact,
+    p.ElementFact,
+    p.EventFact,
+    p.DecisionFact,
+    p.MetadataFact,
+    p.TableValue,
+    p.Score,
+    p.Call,
+    p.Fold,
+    p.History,
+)

@@ -1,0 +1,116 @@
+"""`in` and `not in`: among literals, in networks, on a list."""
+
+from __future__ import annotations
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker.entries import Infer
+from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.words import kind_of
+
+LIST_TYPES: dict[str, t.Type] = {
+    "string": t.String(),
+    "number": t.Number(t.METADATA_SCALE),
+    "ip": t.Ip(),
+}
+
+
+def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.Expression | None:
+    """`value in container`."""
+    match node.container:
+        case s.ListLiteral():
+            return _in_literal(work, scope, node, node.container, infer)
+        case s.ListName():
+            return _in_list(work, scope, node, node.container, infer)
+        case _:
+            infer(work, scope, node.value, None)
+            work.report(say.not_a_list(node.container.span))
+            return None
+
+
+def _in_literal(
+    work: Work, scope: Scope, node: s.Membership, container: s.ListLiteral, infer: Infer
+) -> p.Expression | None:
+    wrong = [item for item in container.items if not literals.is_literal(item)]
+    for item in wrong:
+        work.report(say.list_item(item.span))
+    if wrong:
+        return None
+    if not container.items:
+        work.report(say.empty_list(container.span))
+        return None
+    value = infer(work, scope, node.value, _own_type(container.items[0]))
+    if value is None:
+        return None
+    if isinstance(value.type, t.Ip) and any(_is_network(item) for item in container.items):
+        return _in_networks(work, node, value, container)
+    found = [literals.meeting(work, item, value) for item in container.items]
+    options = tuple(option for option in found if option is not None)
+    if len(options) < len(found):
+        return None
+    return p.OneOf(node.id, node.span, t.Boolean(), value, options, node.negated)
+
+
+def _own_type(item: s.Expression) -> t.Type | None:
+    """What a metadata entry is taken to be when it meets the list; other values have a type."""
+    match item:
+        case s.Number() | s.Negate(operand=s.Number()):
+            return t.Number(None)
+        case s.Boolean():
+            return t.Boolean()
+        case s.Text():
+            return t.String()
+        case _:
+            return t.Duration()
+
+
+def _is_network(item: s.Expression) -> bool:
+    return isinstance(item, s.Text) and "/" in item.value
+
+
+def _in_networks(
+    work: Work, node: s.Membership, value: p.Expression, container: s.ListLiteral
+) -> p.Expression | None:
+    found = []
+    for item in container.items:
+        if isinstance(item, s.Text):
+            found.append(literals.network(work, item))
+        else:
+            literals.meeting(work, item, value)
+            found.append(None)
+    networks = tuple(network for network in found if network is not None)
+    if len(networks) < len(found):
+        return None
+    return p.InNetworks(node.id, node.span, t.Boolean(), value, networks, node.negated)
+
+
+def _in_list(
+    work: Work, scope: Scope, node: s.Membership, container: s.ListName, infer: Infer
+) -> p.Expression | None:
+    name = container.name
+    work.used.add(f"@{name}")
+    if name not in work.lists:
+        infer(work, scope, node.value, None)
+        if name in work.tables:
+            work.report(say.table_as_list(container.span, name))
+        elif not work.is_excused(name):
+            work.report(say.unknown_list(container.span, name, work.lists))
+        return None
+    if scope.history:
+        work.report(say.not_in_history(container.span, f"@{name}", "a list"))
+        return None
+    use = work.lists[name]
+    if use is None:
+        infer(work, scope, node.value, None)
+        return None
+    wanted = LIST_TYPES[use.type]
+    value = infer(work, scope, node.value, wanted)
+    if value is None:
+        return None
+    if type(value.type) is not type(wanted):
+        work.report(say.list_holds(node.span, name, kind_of(wanted), kind_of(value.type)))
+        return None
+    return p.InList(node.id, node.span, t.Boolean(), value, name, node.negated)

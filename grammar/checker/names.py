@@ -1,0 +1,231 @@
+"""What a path means: a let, a field of the payment, the transaction, the event or the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, cast
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.imports import take_let
+from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.vocabulary import Field
+
+COLLECTIONS = ("payments", "transactions", "events")
+SCORE = t.Number(2, Decimal(0), Decimal(1))
+_METADATA_BOUND = Decimal(t.METADATA_LIMIT)
+METADATA_NUMBER = t.Number(t.METADATA_SCALE, -_METADATA_BOUND, _METADATA_BOUND)
+
+
+def flatten(node: s.Expression) -> tuple[s.Expression, tuple[s.Identifier, ...]]:
+    """A chain of attributes as what it starts from and the names after it."""
+    names: list[s.Identifier] = []
+    while isinstance(node, s.Attribute):
+        names.append(node.name)
+        node = node.base
+    return node, tuple(reversed(names))
+
+
+def resolve(work: Work, scope: Scope, node: s.Name | s.Attribute) -> p.Expression | None:
+    """The value that a path without subscripts means; None when it means nothing."""
+    base, names = flatten(node)
+    if not isinstance(base, s.Name):
+        work.report(say.no_fields(node.span))
+        return None
+    path = (base.text, *(name.text for name in names))
+    spans = (base.span, *(name.span for name in names))
+    return _resolve_path(work, scope, node, path, spans)
+
+
+def _resolve_path(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    root = path[0]
+    if scope.part == "value" and root == scope.collection and len(path) > 1:
+        return _of_record(work, scope, node, path[1:], spans[1:])
+    if scope.sees_element and ".".join(path) in work.vocabulary.transaction:
+        return _element(work, node, path)
+    if root in work.offered and root not in work.names:
+        definitions, index = work.offered[root]
+        work.names[root] = take_let(work, definitions.lets, index, definitions.name)
+    if root in work.names:
+        return _let(work, scope, node, path, spans)
+    if root == "score" and len(path) == 1:
+        return _score(work, scope, node)
+    if root == "decision":
+        return _decision(work, scope, node, path, spans)
+    if root in ("payments", "events") and root not in work.vocabulary.payment:
+        work.report(say.collection_alone(node.span, root))
+        return None
+    if work.fields is not None:
+        return _event_field(work, node, path, spans)
+    if root == "payment" and len(path) > 1:
+        return _payment(work, scope, node, path[1:], spans[1:])
+    return _payment(work, scope, node, path, spans)
+
+
+def _of_record(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    """A path written from its collection, `payments.amount`."""
+    if scope.collection == "transactions":
+        if ".".join(path) in work.vocabulary.transaction:
+            return _element(work, node, path)
+        _unknown(work, path, spans, work.vocabulary.transaction, ())
+        return None
+    if scope.collection == "events":
+        return _event_field(work, node, path, spans)
+    if path[0] == "decision":
+        return _decision(work, scope, node, path, spans)
+    return _payment(work, Scope(), node, path, spans)
+
+
+def _element(work: Work, node: s.Expression, path: tuple[str, ...]) -> p.Expression:
+    field = work.vocabulary.transaction[".".join(path)]
+    return p.ElementFact(node.id, node.span, field.type, path)
+
+
+def _payment(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    field = work.vocabulary.payment.get(".".join(path))
+    if field is not None:
+        return p.Fact(node.id, node.span, field.type, path)
+    for length in range(len(path) - 1, 0, -1):
+        parent = work.vocabulary.payment.get(".".join(path[:length]))
+        if parent is not None and isinstance(parent.type, t.Headers | t.Metadata):
+            span = s.Span(spans[0].start, spans[-1].end)
+            work.report(say.dotted_entry(span, ".".join(path[:length]), ".".join(path[length:])))
+            return None
+    fields = work.vocabulary.payment
+    if scope.sees_element and path[0] in work.vocabulary.transaction:
+        fields = work.vocabulary.transaction
+    _unknown(work, path, spans, fields, _others(work, scope))
+    return None
+
+
+def _others(work: Work, scope: Scope) -> Iterable[str]:
+    yield from work.names
+    yield from work.offered
+    yield "score"
+    if scope.sees_element:
+        yield from work.vocabulary.transaction
+
+
+def _unknown(
+    work: Work,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+    fields: Mapping[str, Field],
+    others: Iterable[str],
+) -> None:
+    """Reports the first part of the path that nothing has, with the likely one among its kin."""
+    if work.is_excused(path[0]) and path[0] not in fields:
+        return
+    depth = 0
+    while depth < len(path) - 1 and ".".join(path[: depth + 1]) in fields:
+        depth += 1
+    before = path[:depth]
+    kin = [
+        f.path[depth] for f in fields.values() if len(f.path) > depth and f.path[:depth] == before
+    ]
+    if depth == 0:
+        kin.extend(others)
+    parent = fields.get(".".join(before))
+    if parent is not None and isinstance(parent.type, t.Collection):
+        work.report(say.collection_field(s.Span(spans[0].start, spans[depth].end), path))
+        return
+    if parent is not None and not kin:
+        work.report(say.no_field_of(spans[depth], ".".join(before), path[depth]))
+        return
+    elsewhere = (
+        [name for name in fields if name.split(".")[-1] == path[depth]] if depth == 0 else []
+    )
+    work.report(say.unknown_name(spans[depth], ".".join(path), path[depth], kin, elsewhere))
+
+
+def _let(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    name = path[0]
+    work.used.add(name)
+    index = work.names[name]
+    if index is None:
+        return None
+    if len(path) > 1:
+        work.report(say.no_field_of(spans[1], name, path[1]))
+        return None
+    needs = work.needs[index]
+    if scope.history and needs:
+        work.report(say.not_in_history(node.span, name, min(needs)))
+        return None
+    if "score" in needs and not scope.score:
+        work.report(say.score_in_let(node.span, name))
+        return None
+    value = work.lets[index].value
+    if isinstance(value, p.MetadataFact):
+        return p.MetadataFact(node.id, node.span, t.Metadata(), value.key)
+    return p.LetValue(node.id, node.span, value.type, index)
+
+
+def _score(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:
+    if scope.history:
+        work.report(say.score_in_history(node.span))
+        return None
+    if not scope.score:
+        work.report(say.score_of_itself(node.span))
+        return None
+    return p.Score(node.id, node.span, SCORE)
+
+
+def _decision(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    if not scope.sees_decision or scope.collection == "events":
+        work.report(say.decision_outside(node.span))
+        return None
+    known = {field.path[-1]: field for field in work.vocabulary.decision.values()}
+    field = known.get(path[-1])
+    if field is not None and len(path) == 2:
+        return p.DecisionFact(node.id, node.span, field.type, cast("Any", path[-1]))
+    work.report(say.unknown_name(spans[-1], ".".join(path), path[-1], known, ()))
+    return None
+
+
+def _event_field(
+    work: Work, node: s.Expression, path: tuple[str, ...], spans: tuple[s.Span, ...]
+) -> p.Expression | None:
+    assert work.fields is not None
+    field = work.fields.get(path[0])
+    if field is None:
+        kin = [*work.fields, *work.names, *work.offered]
+        if not work.is_excused(path[0]):
+            work.report(say.unknown_name(spans[0], ".".join(path), path[0], kin, ()))
+        return None
+    if len(path) > 1:
+        work.report(say.no_field_of(spans[1], path[0], path[1]))
+        return None
+    return p.EventFact(node.id, node.span, field.type, field.name)

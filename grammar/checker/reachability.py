@@ -1,0 +1,174 @@
+"""Which conditions can't be met, and which are covered by those before them. Never wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tollkeeper.grammar import check_warnings as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.domains import Domain
+from tollkeeper.grammar.checker.truth import Cube, Subjects, cubes
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+MAX_PIECES = 64
+MAX_NAMED = 12
+MAX_EFFORT = 200_000
+"""The most pairs of cubes that are looked at in a rule; past it, no more covers are sought."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A cube of a condition above."""
+
+    cube: Cube
+    condition: p.Condition
+
+
+@dataclass(slots=True)
+class _Above:
+    """The cubes of the conditions above, by one of their subjects.
+
+    `left` is what the cubes of one subject leave of it; where they leave nothing, every condition
+    below is covered, by `all_of_it`.
+    """
+
+    by_subject: dict[int, list[_Earlier]] = field(default_factory=dict)
+    left: dict[int, Domain] = field(default_factory=dict)
+    all_of_it: list[p.Condition] = field(default_factory=list)
+    effort: int = MAX_EFFORT
+
+    def add(self, subjects: Subjects, cube: Cube, condition: p.Condition) -> None:
+        if not cube:
+            self.all_of_it = self.all_of_it or [condition]
+            return
+        subject = min(cube)
+        same = self.by_subject.setdefault(subject, [])
+        same.append(_Earlier(cube, condition))
+        if len(cube) == 1 and not self.all_of_it:
+            left = self.left.get(subject, subjects.bases[subject]).without(cube[subject])
+            self.left[subject] = left
+            if left.is_empty():
+                alone = [each for each in same if len(each.cube) == 1]
+                used = {each.condition.name: each.condition for each in alone}
+                whole = {subject: subjects.bases[subject]}
+                self.all_of_it = list(_fewest(whole, alone, used).values())
+
+    def near(self, cube: Cube) -> list[_Earlier]:
+        """The cubes that test subjects of `cube` alone, and that it isn't outside of."""
+        own = cube.keys()
+        found = [each for subject in cube for each in self.by_subject.get(subject, ())]
+        self.effort -= len(found)
+        if self.effort < 0:
+            return []
+        return [each for each in found if each.cube.keys() <= own and _touch(cube, each.cube)]
+
+
+def unreachable(rule: p.Rule, spans: dict[str, Span]) -> Iterator[Diagnostic]:
+    """The warnings of a rule's conditions; `spans` are the places of their names."""
+    subjects = Subjects(rule.lets)
+    above = _Above()
+    for condition in rule.conditions:
+        mine = cubes(subjects, condition.when, True)
+        span = spans[condition.name]
+        if not mine:
+            yield say.never_met(span, "condition", condition.name)
+            continue
+        cover = _cover(mine, above)
+        if cover:
+            yield _covered(span, condition, cover)
+        for cube in mine:
+            above.add(subjects, cube, condition)
+
+
+def contradictions(
+    program: p.Scorecard | p.EventType, spans: dict[str, Span]
+) -> Iterator[Diagnostic]:
+    """The warnings of signals and monitors that can't be met."""
+    subjects = Subjects(program.lets)
+    if isinstance(program, p.Scorecard):
+        parts = [("signal", each.name, each.when) for each in program.signals]
+    else:
+        parts = [("monitor", each.name, each.when) for each in program.monitors]
+    for what, name, when in parts:
+        if when is not None and not cubes(subjects, when, True):
+            yield say.never_met(spans[name], what, name)
+
+
+def _covered(span: Span, condition: p.Condition, cover: list[p.Condition]) -> Diagnostic:
+    names = [each.name for each in cover]
+    if condition.action == "deny" and all(each.action == "allow" for each in cover):
+        return say.deny_after_allow(span, condition.name, names)
+    return say.covered(span, condition.name, names)
+
+
+def _cover(mine: list[Cube], above: _Above) -> list[p.Condition]:
+    """The conditions above that together cover all cubes of `mine`; none when they don't."""
+    if above.all_of_it:
+        return above.all_of_it
+    used: dict[str, p.Condition] = {}
+    for cube in mine:
+        near = above.near(cube)
+        alone = next((each for each in near if _inside(cube, each.cube)), None)
+        if alone is not None:
+            used[alone.condition.name] = alone.condition
+            continue
+        taken = _taken_apart(above, cube, near)
+        if taken is None:
+            return []
+        used.update(taken)
+    return list(used.values())
+
+
+def _touch(cube: Cube, other: Cube) -> bool:
+    return all(not cube[subject].meet(domain).is_empty() for subject, domain in other.items())
+
+
+def _inside(cube: Cube, outer: Cube) -> bool:
+    return all(cube[subject].without(domain).is_empty() for subject, domain in outer.items())
+
+
+def _taken_apart(above: _Above, cube: Cube, near: list[_Earlier]) -> dict[str, p.Condition] | None:
+    """The conditions whose cubes leave nothing of `cube`, or None when something is left."""
+    rest = [cube]
+    used: dict[str, p.Condition] = {}
+    for earlier in near:
+        above.effort -= len(rest)
+        left = [piece for each in rest for piece in _without(each, earlier.cube)]
+        if len(left) != len(rest) or any(a is not b for a, b in zip(left, rest, strict=True)):
+            used[earlier.condition.name] = earlier.condition
+        if not left:
+            return _fewest(cube, near, used)
+        if len(left) > MAX_PIECES or above.effort < 0:
+            return None
+        rest = left
+    return None
+
+
+def _fewest(
+    cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
+) -> dict[str, p.Condition]:
+    """The cover without the conditions that it can do without."""
+    for name in list(used) if len(used) <= MAX_NAMED else []:
+        rest = [cube]
+        for earlier in near:
+            if earlier.condition.name in used and earlier.condition.name != name:
+                rest = [piece for each in rest for piece in _without(each, earlier.cube)]
+        if not rest:
+            del used[name]
+    return used
+
+
+def _without(cube: Cube, taken: Cube) -> list[Cube]:
+    """The pieces of `cube` that lie outside of `taken`, whose subjects are all its own."""
+    if not _touch(cube, taken):
+        return [cube]
+    pieces = []
+    current = dict(cube)
+    for subject, domain in taken.items():
+        outside = current[subject].without(domain)
+        if not outside.is_empty():
+            pieces.append({**current, subject: outside})
+        current[subject] = current[subject].meet(domain)
+    return pieces

@@ -1,0 +1,123 @@
+"""What a name can mean where it stands, and what has been found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Need: TypeAlias = Literal["score", "an aggregate", "a list", "a table", "a rate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a file can refer to beyond itself.
+
+    A name whose own file has errors maps to None. `lists` and `tables` are those that the
+    account has already.
+    """
+
+    definitions: Mapping[str, p.Definitions | None] = field(default_factory=dict)
+    events: Mapping[str, p.EventType | None] = field(default_factory=dict)
+    lists: Mapping[str, p.ListUse] = field(default_factory=dict)
+    tables: Mapping[str, p.TableUse] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where an expression stands.
+
+    `collection` and `part` say in which part of which aggregate; both are None outside one.
+    `history` holds within an aggregate over history. `score` says whether the score can be read.
+    """
+
+    score: bool = True
+    collection: Literal["payments", "transactions", "events"] | None = None
+    part: Literal["value", "where", "by"] | None = None
+    history: bool = False
+
+    @property
+    def sees_element(self) -> bool:
+        return self.collection == "transactions" and self.part in ("value", "where")
+
+    @property
+    def sees_decision(self) -> bool:
+        return self.history and self.part in ("value", "where")
+
+
+@dataclass(slots=True)
+class Work:
+    """One file being checked; the checker's only state, gone with the call.
+
+    `names` holds the lets in sight by name: the index into `lets`, or None for one with errors.
+    `offered` are the lets of definitions, taken in by their first use. `used` holds the names that
+    were read, those of lists and tables with their `@`.
+    `fields` are an event type's own; None where bare names mean the payment.
+    `broken` is set when a file taken in has errors, so that its names are not reported again.
+    """
+
+    source: str
+    vocabulary: Vocabulary
+    known: Known
+    fields: Mapping[str, p.EventField] | None
+    lost: frozenset[str] = frozenset()
+    event: str | None = None
+    broken: bool = False
+    found: list[Diagnostic] = field(default_factory=list)
+    lets: list[p.Let] = field(default_factory=list)
+    needs: list[frozenset[Need]] = field(default_factory=list)
+    names: dict[str, int | None] = field(default_factory=dict)
+    lists: dict[str, p.ListUse | None] = field(default_factory=dict)
+    tables: dict[str, p.TableUse | None] = field(default_factory=dict)
+    offered: dict[str, tuple[p.Definitions, int]] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    imported: dict[tuple[str, int], int] = field(default_factory=dict)
+    next_id: int = 0
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self.found.append(diagnostic)
+
+    def is_excused(self, name: str) -> bool:
+        """Whether an unknown name may be declared where there are errors already reported."""
+        return self.broken or name in self.lost
+
+    def text(self, span: Span) -> str:
+        """What the author wrote there."""
+        return self.source[span.start : span.end]
+
+    def add_let(self, let: p.Let) -> int:
+        """Appends `let` and gives its index."""
+        self.lets.append(let)
+        self.needs.append(needs(self, let.value))
+        return len(self.lets) - 1
+
+
+def needs(work: Work, node: p.Expression) -> frozenset[Need]:
+    """What a value needs beside the payment itself."""
+    found: set[Need] = set()
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case p.LetValue():
+                found |= work.needs[part.index]
+            case p.Score():
+                found.add("score")
+            case p.Fold() | p.History():
+                found.add("an aggregate")
+            case p.InList():
+                found.add("a list")
+            case p.TableValue():
+                found.add("a table")
+            case p.Call(function="amount_in"):
+                found.add("a rate")
+            case _:
+                pass
+        waiting.extend(children(part))
+    return frozenset(found)

@@ -1,0 +1,43 @@
+"""A scorecard's own statements: its baseline and its signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.expressions import condition, value_for
+from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.words import kind_of
+
+_SCOPE = Scope(score=False)
+
+
+def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> float:
+    """The probability before any signal, between 0 and 1; 0.5 stands for one with errors."""
+    if not items:
+        work.report(say.no_baseline(name.span))
+        return 0.5
+    for extra in items[1:]:
+        work.report(say.second_baseline(extra.span))
+    written = items[0].value
+    if not isinstance(written, s.Number) or not 0 < Decimal(written.text) < 1:
+        work.report(say.baseline_range(written.span))
+        return 0.5
+    return float(written.text)
+
+
+def signal(work: Work, item: s.Signal) -> p.Signal | None:
+    """A signal, or None when it has errors."""
+    adds = value_for(work, _SCOPE, item.adds, t.Number(None))
+    when = None if item.when is None else condition(work, _SCOPE, item.when)
+    if adds is not None and not isinstance(adds.type, t.Number):
+        work.report(say.adds_number(adds.span, kind_of(adds.type)))
+        return None
+    if adds is None or (item.when is not None and when is None):
+        return None
+    title = None if item.title is None else item.title.value
+    return p.Signal(item.id, item.span, item.name.text, title, adds, when)

@@ -1,0 +1,275 @@
+"""When a condition is definitely true, as a union of cubes: a set of values for each subject.
+
+A subject is a value that a condition tests against constants, or a whole test that this module
+can't look into, with its outcomes true, false and missing. The union is exact over subjects taken
+as independent, so what holds of it holds of every payment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from typing import Any, TypeAlias
+
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.domains import (
+    ALL_INTEGERS,
+    Domain,
+    Intervals,
+    Members,
+    comparing,
+    place_of,
+    union,
+)
+from tollkeeper.grammar.checker.literals import decimal
+from tollkeeper.grammar.checker.walk import PARTS
+
+Cube: TypeAlias = dict[int, Domain]
+
+MAX_CUBES = 32
+MAX_EFFORT = 200_000
+"""The most meetings of two cubes in a file; past it, tests count as whole."""
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_BOOLEANS: frozenset[object] = frozenset((True, False))
+
+
+@dataclass(slots=True)
+class Subjects:
+    """The subjects of one program's conditions, numbered; a let is what it holds."""
+
+    lets: Sequence[p.Let]
+    numbers: dict[Hashable, int] = field(default_factory=dict)
+    bases: dict[int, Domain] = field(default_factory=dict)
+    let_numbers: dict[int, int] = field(default_factory=dict)
+    let_cubes: dict[tuple[int, bool], list[Cube]] = field(default_factory=dict)
+    effort: int = MAX_EFFORT
+
+    def __post_init__(self) -> None:
+        # In the order written: a let uses only those above, so that no chain of them is deep.
+        for index, let in enumerate(self.lets):
+            self.let_numbers[index] = self.number(let.value)
+            if isinstance(let.value.type, t.Boolean):
+                for wanted in (True, False):
+                    self.let_cubes[index, wanted] = cubes(self, let.value, wanted)
+
+    def number(self, part: Any) -> int:
+        """The number of an expression: equal for expressions that say the same."""
+        if isinstance(part, p.LetValue):
+            return self.let_numbers[part.index]
+        own = tuple(self._inner(getattr(part, name)) for name in PARTS[type(part)])
+        return self._interned((type(part).__name__, *own))
+
+    def _inner(self, value: Any) -> Hashable:
+        if isinstance(value, (p.Node, p.Series)):
+            return self.number(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._inner, value))
+        return (type(value).__name__, value)
+
+    def _interned(self, key: Hashable) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def value(self, part: p.Expression) -> tuple[int, Domain]:
+        """The subject of a value, and all that it may be."""
+        number = self._interned(("value", self.number(part)))
+        if number not in self.bases:
+            self.bases[number] = Domain(_values_of(part.type), True)
+        return number, self.bases[number]
+
+    def test(self, key: Hashable) -> int:
+        """The subject of a test that is not looked into."""
+        number = self._interned(("test", key))
+        self.bases[number] = Domain(Members(_BOOLEANS), True)
+        return number
+
+
+def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
+    """When `node` is definitely `wanted`; no cubes when it can't be."""
+    match node:
+        case p.Constant():
+            return [{}] if node.value is wanted else []
+        case p.Not():
+            return cubes(subjects, node.operand, not wanted)
+        case p.And() | p.Or():
+            found = [cubes(subjects, operand, wanted) for operand in node.operands]
+            joined = _all(subjects, found) if isinstance(node, p.And) is wanted else _any(found)
+            return _opaque(subjects, node, wanted) if joined is None else joined
+        case p.LetValue() if isinstance(node.type, t.Boolean):
+            return subjects.let_cubes[node.index, wanted]
+        case p.Presence():
+            return _presence(subjects, node, wanted)
+        case p.Compare():
+            return _compare(subjects, node, wanted)
+        case p.Between(low=p.Constant(), high=p.Constant()):
+            return _between(subjects, node, wanted)
+        case p.OneOf():
+            return _one_of(subjects, node, wanted)
+        case p.InNetworks():
+            return _in_networks(subjects, node, wanted)
+        case _:
+            return _opaque(subjects, node, wanted)
+
+
+def meet(a: Cube, b: Cube) -> Cube | None:
+    """What lies in both, None when nothing does."""
+    result = dict(a)
+    for subject, domain in b.items():
+        met = result[subject].meet(domain) if subject in result else domain
+        if met.is_empty():
+            return None
+        result[subject] = met
+    return result
+
+
+def _all(subjects: Subjects, found: list[list[Cube]]) -> list[Cube] | None:
+    result: list[Cube] = [{}]
+    for each in found:
+        subjects.effort -= len(result) * len(each)
+        if subjects.effort < 0:
+            return None
+        met = (meet(a, b) for a in result for b in each)
+        result = [cube for cube in met if cube is not None]
+        if len(result) > MAX_CUBES:
+            return None
+    return result
+
+
+def _any(found: list[list[Cube]]) -> list[Cube] | None:
+    result = [cube for each in found for cube in each]
+    return result if len(result) <= MAX_CUBES else None
+
+
+def _opaque(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
+    match node:
+        case p.InList(negated=True):
+            wanted = not wanted
+            key: Hashable = ("in", subjects.number(node.value), node.list)
+        case p.InList():
+            key = ("in", subjects.number(node.value), node.list)
+        case _ if isinstance(node.type, t.Boolean) and not isinstance(node, _TESTS):
+            subject, base = subjects.value(node)
+            return _within(subject, base, Members(frozenset((wanted,))), True)
+        case _:
+            key = subjects.number(node)
+    return [{subjects.test(key): Domain(Members(frozenset((wanted,))), False)}]
+
+
+_TESTS = (p.And, p.Or, p.Compare, p.Between, p.TextTest, p.Matches, p.Fold, p.History)
+
+
+def _within(subject: int, base: Domain, allowed: Intervals | Members, wanted: bool) -> list[Cube]:
+    """The subject is there, and among `allowed` or not as `wanted`."""
+    inside = Domain(allowed, False)
+    domain = base.meet(inside) if wanted else Domain(base.without(inside).values, False)
+    return [] if domain.is_empty() else [{subject: domain}]
+
+
+def _presence(subjects: Subjects, node: p.Presence, wanted: bool) -> list[Cube]:
+    subject, base = subjects.value(node.operand)
+    is_there = (node.state == "present") is wanted
+    if is_there:
+        return [{subject: Domain(base.values, False)}]
+    return [{subject: Domain(base.values.without(base.values), True)}]  # type: ignore[arg-type]
+
+
+def _compare(subjects: Subjects, node: p.Compare, wanted: bool) -> list[Cube]:
+    operator, left, right = node.operator, node.left, node.right
+    if isinstance(left, p.Constant):
+        operator, left, right = _FLIPPED[operator], right, left  # type: ignore[assignment]
+    if isinstance(left, p.Constant) or not isinstance(right, p.Constant):
+        return _unlike(subjects, operator, left, right, wanted)
+    subject, base = subjects.value(left)
+    if isinstance(base.values, Members):
+        allowed: Intervals | Members = Members(frozenset((right.value,)), operator == "!=")
+    else:
+        allowed = comparing(operator, *_bounds(left.type, right))
+    return _within(subject, base, allowed, wanted)
+
+
+def _unlike(
+    subjects: Subjects, operator: str, left: p.Expression, right: p.Expression, wanted: bool
+) -> list[Cube]:
+    """Two values that vary: `a < b`, `b > a` and `not a >= b` are one test."""
+    if operator in (">", ">="):
+        operator, left, right = _FLIPPED[operator], right, left
+    if operator == "!=":
+        operator, wanted = "==", not wanted
+    elif operator == "<=":
+        operator, left, right, wanted = "<", right, left, not wanted
+    sides = [subjects.number(left), subjects.number(right)]
+    if operator == "==":
+        sides.sort()
+    key = (operator, *sides)
+    return [{subjects.test(key): Domain(Members(frozenset((wanted,))), False)}]
+
+
+def _between(subjects: Subjects, node: p.Between, wanted: bool) -> list[Cube]:
+    if isinstance(node.value, p.Constant):
+        return _opaque(subjects, node, wanted)
+    assert isinstance(node.low, p.Constant)
+    assert isinstance(node.high, p.Constant)
+    subject, base = subjects.value(node.value)
+    kind = node.value.type
+    above = comparing(">=", *_bounds(kind, node.low))
+    below = comparing("<=", *_bounds(kind, node.high))
+    return _within(subject, base, above.meet(below), wanted)
+
+
+def _one_of(subjects: Subjects, node: p.OneOf, wanted: bool) -> list[Cube]:
+    if isinstance(node.value, p.Constant):
+        return _opaque(subjects, node, wanted)
+    wanted = wanted is not node.negated
+    subject, base = subjects.value(node.value)
+    if isinstance(base.values, Members):
+        options: frozenset[object] = frozenset(option.value for option in node.options)
+        return _within(subject, base, Members(options), wanted)
+    kind = node.value.type
+    points = union(
+        span for option in node.options for span in comparing("==", *_bounds(kind, option)).spans
+    )
+    return _within(subject, base, points, wanted)
+
+
+def _in_networks(subjects: Subjects, node: p.InNetworks, wanted: bool) -> list[Cube]:
+    subject, base = subjects.value(node.value)
+    inside = union((first, first + (1 << (128 - bits)) - 1) for first, bits in node.networks)
+    return _within(subject, base, inside, wanted is not node.negated)
+
+
+def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:
+    """The integers next to a constant among the values of `kind`, equal when it is one of them."""
+    if not isinstance(kind, t.Number):
+        return int(constant.value), int(constant.value)
+    exact = decimal(constant)
+    if kind.scale is None:
+        place = place_of(float(exact))
+        return place, place
+    return _scaled(exact, kind.scale, ROUND_FLOOR), _scaled(exact, kind.scale, ROUND_CEILING)
+
+
+def _scaled(value: Decimal, scale: int, rounding: str) -> int:
+    with localcontext(prec=200):
+        return int(value.scaleb(scale).to_integral_value(rounding))
+
+
+def _values_of(kind: t.Type) -> Intervals | Members:
+    match kind:
+        case t.Number(scale=None) | t.Instant() | t.Duration() | t.Ip():
+            return ALL_INTEGERS
+        case t.Number(scale=int(scale), low=low, high=high):
+            values = ALL_INTEGERS
+            if low is not None:
+                values = values.meet(comparing(">=", *[_scaled(low, scale, ROUND_CEILING)] * 2))
+            if high is not None:
+                values = values.meet(comparing("<=", *[_scaled(high, scale, ROUND_FLOOR)] * 2))
+            return values
+        case t.String(choices=tuple(choices)):
+            return Members(frozenset(choices))
+        case t.String():
+            return Members(frozenset(), complement=True)
+        case t.Boolean():
+            return Members(_BOOLEANS)
+        case _:
+            return Members(frozenset((True,)))

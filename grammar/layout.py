@@ -1,0 +1,153 @@
+"""Text that is laid out on one line where it fits and broken where it doesn't.
+
+A `Group` is printed flat, or with a line break at each of its `Line`s; the groups within it are
+asked again. Nothing recurses, and each group is looked at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Text without a break; `space` stands in front of it unless it begins a line."""
+
+    text: str
+    space: bool = False
+
+    @property
+    def width(self) -> float:
+        return len(self.text) + self.space
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A place where a group breaks, with the indentation that follows; flat, it is nothing."""
+
+    shift: int
+    width: ClassVar[float] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment: nothing can follow it on its line, so nothing around it is flat."""
+
+    text: str
+    own_line: bool
+    width: ClassVar[float] = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`head` is the width up to the first place that can break, `shift` the added indentation."""
+
+    parts: tuple[Part, ...]
+    shift: int
+    width: float
+    head: float
+    breaks: bool
+
+
+Part: TypeAlias = Word | Line | Remark | Group
+
+
+def group(parts: list[Part], shift: int = 0) -> Group:
+    head = 0.0
+    breaks = False
+    for part in parts:
+        if isinstance(part, Line | Remark):
+            breaks = True
+            break
+        if isinstance(part, Group) and part.breaks:
+            head, breaks = head + part.head, True
+            break
+        head += part.width
+    return Group(tuple(parts), shift, sum(part.width for part in parts), head, breaks)
+
+
+class Page:
+    """Lines of text, filled part by part."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._lines: list[str] = []
+        self._line = ""
+        self._closed = False
+
+    def write(self, part: Part, indent: int) -> None:
+        """Lay out a part from the start of a line, at an indentation."""
+        self._break(indent)
+        todo: list[tuple[int, Part]] = [(indent, part)]
+        while todo:
+            base, part = todo.pop()
+            match part:
+                case Word():
+                    self._word(part, base)
+                case Line(shift):
+                    self._break(base + shift)
+                case Remark(text, own_line):
+                    self._remark(text, own_line, base)
+                case Group() if self._fits(part, todo):
+                    for word in _flat(part):
+                        self._word(word, base)
+                case Group(parts, shift):
+                    todo += [(base + shift, inner) for inner in reversed(parts)]
+
+    def blank(self) -> None:
+        """Leave a line empty, but not the first."""
+        self._break(0)
+        if self._lines:
+            self._lines.append("")
+
+    def text(self) -> str:
+        self._break(0)
+        return "\n".join(self._lines) + "\n"
+
+    def _break(self, indent: int) -> None:
+        if self._line.strip():
+            self._lines.append(self._line)
+        self._line = " " * indent
+        self._closed = False
+
+    def _word(self, word: Word, indent: int) -> None:
+        if self._closed:
+            self._break(indent)
+        space = " " if word.space and self._line.strip() else ""
+        self._line += space + word.text
+
+    def _remark(self, text: str, own_line: bool, indent: int) -> None:
+        if self._line.strip():
+            if own_line or self._closed:
+                self._break(indent)
+            else:
+                self._line += "  "
+        self._line += text
+        self._closed = True
+
+    def _fits(self, candidate: Group, following: list[tuple[int, Part]]) -> bool:
+        room = self.width - len(self._line) - candidate.width
+        for _, part in reversed(following):
+            if room < 0 or isinstance(part, Line | Remark):
+                break
+            if isinstance(part, Group) and part.breaks:
+                room -= part.head
+                break
+            room -= part.width
+        return room >= 0
+
+
+def _flat(whole: Group) -> list[Word]:
+    words: list[Word] = []
+    todo: list[Part] = [whole]
+    while todo:
+        match todo.pop():
+            case Group(parts):
+                todo += reversed(parts)
+            case Word() as word:
+                words.append(word)
+            case _:
+                pass
+    return words

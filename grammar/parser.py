@@ -1,0 +1,315 @@
+"""Text to syntax: the whole of a file's syntax errors in one pass, and what could be read of it.
+
+After an error the reading goes on at the next line that begins an item (`condition`, `let`, …),
+so one broken condition doesn't hide what is wrong with the next. Nothing here recurses, and the
+work is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from threading import Lock
+from typing import Final
+
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from tollkeeper.grammar import syntax, syntax_errors
+from tollkeeper.grammar.blame import FOREIGN_WORDS, ITEMS, Place, blame
+from tollkeeper.grammar.builder import MAX_NESTING, Builder, Piece, RefusedError, piece
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+MAX_FILE_BYTES: Final = 256 * 1024
+MAX_CONDITIONS: Final = 500
+MAX_LETS: Final = 500
+MAX_ERRORS: Final = 200
+
+_BOM: Final = "\ufeff"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
+_TOUCHED = re.compile(r"\w{2}")
+_OPENING: Final = frozenset({"LPAR", "LSQB"})
+_CLOSING: Final = frozenset({"RPAR", "RSQB"})
+_PREFIX: Final = frozenset({"NOT", "MINUS"})
+_HEADER_PIECES: Final = 2
+_BEGINS_ITEM: Final = frozenset(item.upper() for item in ITEMS)
+_COMMENT = re.compile(r"#[^\n]*")
+_ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What could be read of a file.
+
+    `file` is None when its first line can't be read; otherwise it holds the items without a
+    syntax error. `lost` are the names that the other items declare, so that nobody complains
+    about their use. `pieces` are all the tokens that were read, without comments.
+    """
+
+    file: syntax.File | None
+    diagnostics: tuple[Diagnostic, ...]
+    pieces: tuple[Piece, ...] = ()
+    lost: frozenset[str] = frozenset()
+
+
+def parse_bytes(content: bytes) -> Parsed:
+    """Parse a file as it is stored: UTF-8, with or without a byte order mark.
+
+    Spans count characters of `content.decode("utf-8", "replace")`.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        return _refused(syntax_errors.file_too_large(MAX_FILE_BYTES))
+    try:
+        return parse(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        place = len(content[: error.start].decode("utf-8", "replace"))
+        return _refused(syntax_errors.not_utf8(Span(place, place + 1), content[error.start]))
+
+
+def parse(text: str) -> Parsed:
+    """Parse a file's text, whatever it holds (LANGUAGE.md). Never raises."""
+    if len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
+        return _refused(syntax_errors.file_too_large(MAX_FILE_BYTES))
+    if control := _CONTROL.search(text):
+        return _refused(syntax_errors.control_character(Span(*control.span()), control[0]))
+    language = _language()
+    with language.lock:
+        language.builder.restart()
+        return _Reading(text, language.lark.parse_interactive(text), language).parsed()
+
+
+def _refused(diagnostic: Diagnostic) -> Parsed:
+    return Parsed(None, (diagnostic,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """The loaded grammar, its builder, and the lock that lets one text at a time use it."""
+
+    lark: Lark
+    builder: Builder
+    reserved: frozenset[str]
+    lock: Lock
+
+
+@cache
+def _language() -> _Language:
+    builder = Builder()
+    lark = Lark(
+        files(__package__).joinpath("rule.lark").read_text("utf-8"),
+        parser="lalr",
+        lexer="contextual",
+        start="file",
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=builder,
+    )
+    words = frozenset(str(t.pattern.value) for t in lark.terminals if t.pattern.type == "str")
+    return _Language(lark, builder, frozenset(w for w in words if w.isalpha()), Lock())
+
+
+def reserved_words() -> frozenset[str]:
+    """The words that can't be plain names: all that rule.lark writes in quotes."""
+    return _language().reserved
+
+
+class _UnexpectedError(Exception):
+    """Text that the lexer takes apart but that can't be meant so."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class _Reading:
+    """One pass over one text."""
+
+    def __init__(self, text: str, parser: InteractiveParser, language: _Language) -> None:
+        self.text = text
+        self.parser = parser
+        self.language = language
+        self.state = parser.parser_state
+        self.states = parser.parser_state.parse_conf.parse_table.states
+        self.diagnostics: list[Diagnostic] = []
+        self.pieces: list[Piece] = []
+        self.brackets: list[Piece] = []
+        self.prefixes = 0
+        self.item: Piece | None = None
+        self.item_name: Piece | None = None
+        self.lost: set[str] = set()
+        self.header_lost = False
+
+    @property
+    def end(self) -> int:
+        """Where what was read ends."""
+        return self.pieces[-1].span.end if self.pieces else 0
+
+    def parsed(self) -> Parsed:
+        file = self._file()
+        if file is not None:
+            file = replace(file, comments=self._comments())
+            self.diagnostics += _past_bounds(file)
+            self.lost -= {item.name.text for item in file.items if hasattr(item, "name")}
+        in_order = sorted(self.diagnostics, key=lambda diagnostic: diagnostic.span)
+        return Parsed(file, tuple(in_order), tuple(self.pieces), frozenset(self.lost))
+
+    def _file(self) -> syntax.File | None:
+        self._go_to(len(_BOM) if self.text.startswith(_BOM) else 0)
+        while True:
+            try:
+                for token in self.parser.lexer_thread.lex(self.state):  # type: ignore[no-untyped-call]
+                    read = piece(token)
+                    self._check(read)
+                    self.state.feed_token(token)
+                    self._note(read)
+                file = self._finished()
+            except RefusedError as refused:
+                diagnostic = refused.diagnostic
+            except _UnexpectedError as unexpected:
+                diagnostic = blame(self._place(unexpected.position))
+            except UnexpectedToken as error:
+                at_end = error.token.type == "$END"
+                position = len(self.text) if at_end else piece(error.token).span.start
+                diagnostic = blame(self._place(position))
+            except UnexpectedCharacters as error:
+                diagnostic = blame(self._place(error.pos_in_stream or 0))
+            else:
+                return file
+            self._report(diagnostic)
+            if not self._resume():
+                return self._rest()
+
+    def _go_to(self, position: int) -> None:
+        state = self.parser.lexer_thread.state
+        if state is not None:
+            state.line_ctr.char_pos = position
+
+    def _check(self, read: Piece) -> None:
+        if read.kind == "NAME" and (
+            read.text.lower() in self.language.reserved or read.text in FOREIGN_WORDS
+        ):
+            raise _UnexpectedError(read.span.start)
+        self.prefixes = self.prefixes + 1 if read.kind in _PREFIX else 0
+        opens_too_many = read.kind in _OPENING and len(self.brackets) == MAX_NESTING
+        if opens_too_many or self.prefixes > MAX_NESTING:
+            raise RefusedError(syntax_errors.nested_too_deep(read.span, MAX_NESTING))
+        if _TOUCHED.match(self.text, read.span.end - 1):
+            raise _UnexpectedError(read.span.start)
+
+    def _note(self, read: Piece) -> None:
+        if read.kind in _OPENING:
+            self.brackets.append(read)
+        elif read.kind in _CLOSING:
+            self.brackets.pop()
+        elif read.kind == "NAME" and self.pieces[-1] is self.item:
+            self.item_name = read
+        elif read.kind in _BEGINS_ITEM:
+            self.item, self.item_name = read, None
+        self.pieces.append(read)
+
+    def _place(self, position: int) -> Place:
+        accepted = self.parser.accepts()  # type: ignore[no-untyped-call]
+        return Place(
+            text=self.text,
+            position=position,
+            previous=self.pieces[-1] if self.pieces else None,
+            accepted=frozenset(accepted),
+            bracket=self.brackets[-1] if self.brackets else None,
+            kind=self.pieces[0].text if self.pieces else None,
+            item=self.item.text if self.item else None,
+            reserved=self.language.reserved,
+        )
+
+    def _report(self, diagnostic: Diagnostic) -> None:
+        if not self.diagnostics or self.diagnostics[-1].span != diagnostic.span:
+            self.diagnostics.append(diagnostic)
+
+    def _resume(self) -> bool:
+        """Go on at the next line that begins an item, if there is one."""
+        if self.item_name is not None:
+            self.lost.add(self.item_name.text)
+        if len(self.pieces) < _HEADER_PIECES:
+            self._suppose_header()
+        self.brackets.clear()
+        for line in _ITEM_LINE.finditer(self.text, self.end):
+            if len(self.diagnostics) >= MAX_ERRORS:
+                self._report(syntax_errors.too_many_errors(Span(*line.span(1)), MAX_ERRORS))
+                return False
+            if self._begin(Token(line[1].upper(), line[1], line.start(1), end_pos=line.end(1))):
+                self._note(Piece(line[1].upper(), line[1], Span(*line.span(1))))
+                self._go_to(line.end(1))
+                return True
+            self._report(blame(self._place(line.start(1))))
+        return False
+
+    def _suppose_header(self) -> None:
+        """Put a header in the place of one that can't be read, for the sake of what follows."""
+        self.header_lost = True
+        kind = self.pieces[0] if self.pieces else Piece("RULE", "rule", Span(0, 0))
+        self.pieces[:] = [kind, Piece("NAME", "", Span(kind.span.end, kind.span.end))]
+        del self.state.state_stack[1:]
+        self.state.value_stack.clear()
+        for part in self.pieces:
+            self.state.feed_token(Token(part.kind, part.text, part.span.start, end_pos=self.end))
+
+    def _begin(self, keyword: Token) -> bool:
+        """Begin an item: after a finished one, or in the place of one that can't be finished."""
+        try:
+            self.state.feed_token(keyword)
+        except (UnexpectedToken, RefusedError):
+            self._drop_unfinished()
+            action, _ = self.states[self.state.position].get(keyword.type, (None, None))
+            if action is not Shift:
+                return False
+            self.state.feed_token(keyword)
+        return True
+
+    def _finished(self) -> syntax.File | None:
+        file: syntax.File = self.parser.feed_eof()  # type: ignore[no-untyped-call]
+        return None if self.header_lost else file
+
+    def _rest(self) -> syntax.File | None:
+        """The file without the item that was being read when there was nothing to go on with."""
+        try:
+            return self._finished()
+        except (UnexpectedToken, RefusedError):
+            self._drop_unfinished()
+            return self._finished()
+
+    def _drop_unfinished(self) -> None:
+        """Take the stack back to where an item can begin, if anything was begun since."""
+        stack = self.state.state_stack
+        for height in range(len(stack), 0, -1):
+            state = self.states[stack[height - 1]]
+            if any(state.get(item, (None,))[0] is Shift for item in ("LET", "TEST")):
+                del stack[height:]
+                del self.state.value_stack[height - 1 :]
+                return
+
+    def _comments(self) -> tuple[syntax.Comment, ...]:
+        ends = [0, *(read.span.end for read in self.pieces)]
+        starts = [*(read.span.start for read in self.pieces), len(self.text)]
+        return tuple(
+            self.language.builder.comment(found)
+            for end, start in zip(ends, starts, strict=True)
+            for found in _COMMENT.finditer(self.text, end, start)
+        )
+
+
+def _past_bounds(file: syntax.File) -> list[Diagnostic]:
+    conditions = [item for item in file.items if isinstance(item, syntax.Condition)]
+    lets = [item for item in file.items if isinstance(item, syntax.Let)]
+    return [
+        *(
+            syntax_errors.too_many_conditions(item.name.span, MAX_CONDITIONS)
+            for item in conditions[MAX_CONDITIONS : MAX_CONDITIONS + 1]
+        ),
+        *(
+            syntax_errors.too_many_lets(item.name.span, MAX_LETS)
+            for item in lets[MAX_LETS : MAX_LETS + 1]
+        ),
+    ]

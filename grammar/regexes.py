@@ -1,0 +1,38 @@
+"""Regular expressions: RE2 syntax and its linear time, with a bound on memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import re2  # type: ignore[import-untyped]
+
+MAX_MEMORY = 1 << 20
+
+
+class RegexError(ValueError):
+    """What is wrong with a pattern, in one line."""
+
+
+@lru_cache(maxsize=4096)
+def compile_regex(pattern: str, ignore_case: bool) -> Any:
+    """The compiled pattern; `.search(text)` is its test.
+
+    Raises RegexError for a pattern that RE2 doesn't take.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY
+    options.case_sensitive = not ignore_case
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as problem:
+        raise RegexError(_words(problem)) from None
+    except UnicodeEncodeError:
+        raise RegexError("half of a character outside the basic plane") from None
+
+
+def _words(problem: Exception) -> str:
+    said = problem.args[0] if problem.args else ""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return text or "not a regular expression"

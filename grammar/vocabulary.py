@@ -1,0 +1,40 @@
+"""The form of a vocabulary: which names a file may use, of which types, with which words.
+
+The content is handed in by the engine, which derives it from the payment's own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tollkeeper.grammar.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A name that a file can use.
+
+    `path` is the name as written, split at its dots. `access` is the chain of attributes that
+    reaches the value from the facts (or from the element, for a transaction's field), each of
+    which may be None. A `required` field is never missing.
+    """
+
+    path: tuple[str, ...]
+    type: Type
+    doc: str
+    access: tuple[str, ...]
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Fields by dotted name.
+
+    `payment`: what a bare name means in a rule. `transaction`: the fields of an element of
+    `transactions`. `decision`: what a historical record has besides, under `decision.`.
+    """
+
+    payment: Mapping[str, Field]
+    transaction: Mapping[str, Field]
+    decision: Mapping[str, Field]

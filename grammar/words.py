@@ -1,0 +1,45 @@
+"""How types and names are spoken of, and what an author may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from tollkeeper.grammar import types as t
+
+_KINDS: dict[type, str] = {
+    t.Boolean: "true or false",
+    t.Number: "a number",
+    t.String: "text",
+    t.Ip: "an IP address",
+    t.Instant: "a point in time",
+    t.Duration: "a length of time",
+    t.Record: "a group of fields",
+    t.Headers: "the headers as a whole",
+    t.Metadata: "metadata",
+    t.Collection: "a collection",
+}
+
+
+def kind_of(of: t.Type) -> str:
+    """The kind of a type in the author's words."""
+    return _KINDS[type(of)]
+
+
+def meant(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` was most likely meant to be, without regard to case."""
+    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
+    """The help that names the likely candidate, or None."""
+    likely = meant(word, candidates)
+    return f"did you mean `{likely}`?" if likely is not None else None
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `b` or `c`, each in backticks."""
+    quoted = [f"`{word}`" for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -1,0 +1,67 @@
+"""IP addresses as 128-bit integers, an IPv4 address as its IPv4-mapped IPv6 address."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from socket import AF_INET, AF_INET6, inet_pton
+
+_IPV4_BYTES = 4
+_MAPPED = 0xFFFF << 32
+
+PRIVATE_NETWORKS = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/32",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::/128",
+        "::1/128",
+        "fc00::/7",
+        "fe80::/10",
+    )
+)
+"""API.md, "Validation": private, unique local, loopback, link-local, shared, unspecified."""
+
+
+def _span(network: IPv4Network | IPv6Network) -> tuple[int, int]:
+    base = _MAPPED if network.version == 4 else 0
+    return base + int(network.network_address), base + int(network.broadcast_address) + 1
+
+
+# Private spans as ascending bounds: within one when an odd number of them lies at or below.
+_BOUNDS = [bound for span in sorted(map(_span, PRIVATE_NETWORKS)) for bound in span]
+
+
+def address_number(text: str) -> int | None:
+    """The address as an integer of 128 bits, or None when `text` is no IPv4 or IPv6 address."""
+    packed = _packed(text)
+    if packed is None:
+        return None
+    return int.from_bytes(packed) | (_MAPPED if len(packed) == _IPV4_BYTES else 0)
+
+
+def is_address(text: str) -> bool:
+    return _packed(text) is not None
+
+
+def is_private(number: int) -> bool:
+    """Whether the address is one that no server on the internet sees."""
+    return bisect_right(_BOUNDS, number) % 2 == 1
+
+
+def is_public_address(text: str) -> bool:
+    """Whether `text` is an address, and not a private one."""
+    number = address_number(text)
+    return number is not None and not is_private(number)
+
+
+def _packed(text: str) -> bytes | None:
+    try:
+        return inet_pton(AF_INET6 if ":" in text else AF_INET, text)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,113 @@
+"""Card numbers in text: found by their scheme's prefix and length and the Luhn check, masked.
+
+API.md, "Validation": 16 digits and more keep the first 8 and the last 4, shorter ones the first
+6 and the last 4.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+# First and last prefix of four digits, and the lengths of the numbers that begin so.
+_SCHEMES = (
+    ("3000", "3059", (14, 16, 19)),  # Diners Club
+    ("3095", "3095", (14, 16, 19)),
+    ("3400", "3499", (15,)),  # American Express
+    ("3528", "3589", (16, 17, 18, 19)),  # JCB
+    ("3600", "3699", (14, 16, 19)),  # Diners Club
+    ("3700", "3799", (15,)),  # American Express
+    ("3800", "3999", (14, 16, 19)),  # Diners Club, Hipercard
+    ("4000", "4999", (13, 16, 19)),  # Visa, Elo
+    ("5018", "5018", (12, 13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    ("5020", "5020", (12, 13, 14, 15, 16, 17, 18, 19)),
+    ("5038", "5038", (12, 13, 14, 15, 16, 17, 18, 19)),
+    ("5041", "5041", (16,)),  # Elo
+    ("5066", "5067", (16,)),
+    ("5090", "5099", (16,)),
+    ("5100", "5599", (16,)),  # Mastercard
+    ("5893", "5893", (12, 13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    ("6011", "6011", (16, 17, 18, 19)),  # Discover
+    ("6062", "6062", (13, 16, 19)),  # Hipercard
+    ("6200", "6299", (16, 17, 18, 19)),  # UnionPay, Discover, Elo
+    ("6304", "6304", (12, 13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    ("6362", "6363", (16,)),  # Elo
+    ("6370", "6370", (16,)),  # Hipercard
+    ("6440", "6599", (16, 17, 18, 19)),  # Discover, Elo
+    ("6759", "6763", (12, 13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    ("8100", "8199", (16, 17, 18, 19)),  # UnionPay
+    ("2200", "2204", (16, 17, 18, 19)),  # Mir
+    ("2221", "2720", (16,)),  # Mastercard
+)
+_LENGTHS = {
+    f"{prefix:04}": lengths[::-1]
+    for first, last, lengths in _SCHEMES
+    for prefix in range(int(first), int(last) + 1)
+}
+_SHORTEST = 12
+_LONGEST = 19
+
+_RUN = re.compile(rf"(?<![0-9])[0-9](?:[ -]?[0-9]){{{_SHORTEST - 1},}}")
+
+_AS_ZERO = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
+_PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
+
+
+def may_hold_card_number(body: bytes) -> bool:
+    """False when no text in the JSON `body` can have a run of digits as long as a card number."""
+    return b"0" * _SHORTEST in body.translate(_AS_ZERO, b" -") or b"\\u00" in body
+
+
+def masked(text: str) -> str:
+    """`text` with every card number in it masked; its cost is linear in its length."""
+    return _RUN.sub(_masked_run, text) if len(text) >= _SHORTEST else text
+
+
+def masked_number(number: float) -> float | str:
+    """A JSON number as it is, or as masked text when its digits are a card number."""
+    if not (10 ** (_SHORTEST - 1) <= number < 10**_LONGEST) or number != int(number):
+        return number
+    text = str(int(number))
+    shown = masked(text)
+    return number if shown == text else shown
+
+
+def _masked_run(match: re.Match[str]) -> str:
+    """A run of digits with single spaces or dashes; a number in it begins and ends at groups."""
+    run = match[0]
+    groups = run.replace("-", " ").split(" ")
+    digits = "".join(groups)
+    starts = [0, *accumulate(map(len, groups))]
+    ends = set(starts)
+    sums = _luhn_sums(digits.encode())
+    shown = list(digits)
+    free = 0
+    for start in starts:
+        if start < free:
+            continue
+        for length in _LENGTHS.get(digits[start : start + 4], ()):
+            end = start + length
+            if end in ends and _passes_luhn(sums, start, end):
+                kept = start + (8 if length >= 16 else 6)
+                shown[kept : end - 4] = "*" * (end - 4 - kept)
+                free = end
+                break
+    if not free:
+        return run
+    remaining = iter(shown)
+    return "".join(next(remaining) if character.isdigit() else character for character in run)
+
+
+def _luhn_sums(digits: bytes) -> tuple[list[int], list[int]]:
+    """Running sums with the digits at odd places doubled, and with those at even places."""
+    odd, even = bytearray(digits.translate(_PLAIN)), bytearray(digits.translate(_PLAIN))
+    odd[1::2] = digits[1::2].translate(_DOUBLED)
+    even[0::2] = digits[0::2].translate(_DOUBLED)
+    return [0, *accumulate(odd)], [0, *accumulate(even)]
+
+
+def _passes_luhn(sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
+    """Luhn (ISO/IEC 7812-1): the last digit is plain, every second one before it doubled."""
+    running = sums[(end - 1) % 2]
+    return (running[end] - running[start]) % 10 == 0

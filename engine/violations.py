@@ -1,0 +1,130 @@
+"""What is wrong with a request: the types that API.md, "Validation" lists, and their words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+ViolationType: TypeAlias = Literal[
+    "missing",
+    "null",
+    "invalid_type",
+    "invalid_value",
+    "invalid_format",
+    "too_long",
+    "out_of_range",
+    "precision",
+    "timestamp_future",
+    "timestamp_too_old",
+    "private_address",
+    "taken",
+    "required_by_status",
+    "malformed_json",
+    "unknown_event_type",
+    "inactive_event_type",
+    "invalid_credentials",
+    "forbidden",
+    "not_found",
+    "method_not_allowed",
+    "conflict",
+    "idempotency_mismatch",
+    "too_large",
+    "too_many_requests",
+    "unavailable",
+]
+
+BODY = "body"
+MAX_LISTED = 100
+
+
+class Violation(Struct, frozen=True, gc=False):
+    """One item of `errors`: the place in the request, the stable type, and the words.
+
+    `type` is a `ViolationType`, or the code of a diagnostic where the request holds a rule's text.
+    """
+
+    field: str
+    type: str
+    message: str
+
+
+def missing(field: str) -> Violation:
+    return Violation(field, "missing", f"{_name(field)} is required")
+
+
+def null(field: str) -> Violation:
+    return Violation(field, "null", f"{_name(field)} must not be null")
+
+
+def invalid_type(field: str, expected: str) -> Violation:
+    return Violation(field, "invalid_type", f"{_name(field)} must be {expected}")
+
+
+def empty(field: str) -> Violation:
+    return Violation(field, "invalid_value", f"{_name(field)} must not be empty")
+
+
+def not_one_of(field: str, choices: Sequence[str]) -> Violation:
+    words = ", ".join(f"`{choice}`" for choice in choices)
+    return Violation(field, "invalid_value", f"{_name(field)} must be one of {words}")
+
+
+def unknown_code(field: str, standard: str) -> Violation:
+    return Violation(field, "invalid_value", f"{_name(field)} must be a code of {standard}")
+
+
+def invalid_format(field: str, expected: str) -> Violation:
+    return Violation(field, "invalid_format", f"{_name(field)} must be {expected}")
+
+
+def too_long(field: str, limit: int, unit: str) -> Violation:
+    return Violation(field, "too_long", f"{_name(field)} must have at most {limit} {unit}")
+
+
+def out_of_range(field: str, allowed: str) -> Violation:
+    return Violation(field, "out_of_range", f"{_name(field)} must be {allowed}")
+
+
+def precision(field: str) -> Violation:
+    return Violation(field, "precision", f"{_name(field)} must have at most two decimals")
+
+
+def timestamp_future(field: str) -> Violation:
+    return Violation(field, "timestamp_future", f"{_name(field)} must not be in the future")
+
+
+def timestamp_too_old(field: str, hours: float) -> Violation:
+    message = f"{_name(field)} must not be older than {hours:g} hours"
+    return Violation(field, "timestamp_too_old", message)
+
+
+def private_address(field: str) -> Violation:
+    return Violation(field, "private_address", f"{_name(field)} must not be a private address")
+
+
+def taken(field: str, where: str) -> Violation:
+    return Violation(field, "taken", f"{_name(field)} is already used in {where}")
+
+
+def required_by_status(field: str, status: str) -> Violation:
+    message = f"{_name(field)} is required when `status` is `{status}`"
+    return Violation(field, "required_by_status", message)
+
+
+def malformed_json(reason: str) -> Violation:
+    return Violation(BODY, "malformed_json", f"the body is not JSON: {reason}")
+
+
+def listed(violations: list[Violation]) -> tuple[Violation, ...]:
+    """At most a page of violations, then how many more there are."""
+    more = len(violations) - MAX_LISTED
+    if more <= 0:
+        return tuple(violations)
+    rest = Violation(BODY, "invalid_value", f"{more} more violations are not listed")
+    return (*violations[:MAX_LISTED], rest)
+
+
+def _name(field: str) -> str:
+    return f"the {BODY}" if field == BODY else f"`{field.rpartition('.')[2]}`"

@@ -1,0 +1,239 @@
+"""What the journal costs: group commit, growth, its indexes, and how long other writes hold it.
+
+`python -m bench.journal [ROWS]` fills a journal up to ROWS entries (1,000,000 when left out) and
+takes about a minute per million.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from uuid import UUID
+
+import uvloop
+
+from tollkeeper.engine.journal import contents, reads, schema
+from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry, Put, Swap
+from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
+
+BODY, OUTCOME = bytes(1_500), bytes(200)
+START = 1_760_000_000_000_000
+WAITING = 32
+APPENDS = 4_000
+ROUNDS = 5
+PROBES = 2_000
+INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def entry(place: int) -> Entry:
+    """A payment of about 1.7 KB with a random id that its place gives again."""
+    record_id = str(UUID(int=random.Random(place).getrandbits(128), version=4))
+    arrived = START + place * 1_000
+    return Entry(place, 1, Kind.PAYMENT, record_id, arrived, arrived, BODY, OUTCOME)
+
+
+def entries(first: int, number: int) -> list[Entry]:
+    """That many entries from a place on."""
+    return [entry(place) for place in range(first, first + number)]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long the work takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    """A folder with an empty journal's file in it."""
+    with tempfile.TemporaryDirectory() as name:
+        schema.prepare(Path(name))
+        yield Path(name)
+
+
+async def append_all(journal: SqliteJournal, waiting: Iterable[Entry]) -> float:
+    """Seconds until all are on disk, at most `WAITING` of them waiting at a time."""
+    supply = iter(waiting)
+
+    async def client() -> None:
+        for each in supply:
+            await journal.append(each)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(WAITING)))
+    return time.perf_counter() - start
+
+
+def append_each(folder: Path, rows: list[Entry]) -> float:
+    """Seconds for one durable transaction per entry, with nothing else around it."""
+    with closing(schema.connect(folder)) as connection:
+        return seconds(lambda: [connection.execute(INSERT, row) for row in rows])
+
+
+async def group_commit() -> None:
+    """Appends a second, rounds of both kinds taking turns in journals of their own."""
+    with fresh_folder() as together, fresh_folder() as apart:
+        rates: list[tuple[float, float]] = []
+        async with open_journal(together, "bench") as journal:
+            for number in range(ROUNDS):
+                rows = entries(1 + number * APPENDS, APPENDS)
+                grouped = APPENDS / await append_all(journal, rows)
+                rates.append((grouped, APPENDS / append_each(apart, rows)))
+    grouped, single = (median(column) for column in zip(*rates, strict=True))
+    ratio = median(a / b for a, b in rates)
+    print(f"appends/s, {WAITING} waiting     {grouped:10,.0f}")
+    print(f"one transaction each     {single:10,.0f}")
+    print(f"ratio                    {ratio:10.1f}\n")
+
+
+def fill(folder: Path, first: int, last: int) -> None:
+    """Puts entries into the file without waiting for the disk."""
+    with closing(schema.connect(folder)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for start in range(first, last + 1, 10_000):
+            with connection:
+                connection.execute("BEGIN")
+                connection.executemany(INSERT, entries(start, min(10_000, last + 1 - start)))
+
+
+async def point_reads(journal: SqliteJournal, rows: int) -> tuple[float, float]:
+    """Microseconds for `exists` of an unused id and for `states` of a used one, at random."""
+    used = [entry(random.randint(1, rows)).id for _ in range(PROBES)]
+    unused = [entry(rows * 2 + number).id for number in range(PROBES)]
+    start = time.perf_counter()
+    for record_id in unused:
+        await journal.exists(1, Kind.PAYMENT, record_id)
+    middle = time.perf_counter()
+    for record_id in used:
+        await journal.states(1, record_id)
+    end = time.perf_counter()
+    return (middle - start) / PROBES * 1e6, (end - middle) / PROBES * 1e6
+
+
+async def growth(folder: Path, sizes: list[int]) -> None:
+    """How rates and reads change as the journal grows."""
+    print("entries       appends/s  exists µs  states µs  page ms  replay s  count ms  bytes/entry")
+    rows = 0
+    for size in sizes:
+        fill(folder, rows + 1, size)
+        async with open_journal(folder, "bench") as journal:
+            exists, states = await point_reads(journal, size)
+            start = time.perf_counter()
+            await journal.latest(1, Kind.PAYMENT)
+            page = time.perf_counter() - start
+            replay = seconds(lambda reading=journal: sum(map(len, reading.replay())))
+            count = seconds(journal.count)
+            stored = (folder / schema.FILE).stat().st_size / size
+            rate = APPENDS / await append_all(journal, entries(size + 1, APPENDS))
+        rows = size + APPENDS
+        print(
+            f"{size:10,} {rate:12,.0f} {exists:10.1f} {states:10.1f} {page * 1e3:8.1f}"
+            f" {replay:9.2f} {count * 1e3:9.1f} {stored:12,.0f}"
+        )
+    print()
+
+
+def indexes(folder: Path) -> None:
+    """Microseconds per entry in transactions of 32, not waiting for the disk, with fewer indexes."""
+    print("an append with these indexes            µs")
+    with closing(schema.connect(folder)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for left, dropped in (
+            ("all", None),
+            ("without by_account", "by_account"),
+            ("without by_id too", "by_id"),
+        ):
+            if dropped:
+                connection.execute(f"DROP INDEX {dropped}")
+            first = reads.last_place(connection) + 1
+            rows = entries(first, APPENDS)
+            taken = seconds(lambda rows=rows: insert_in_groups(connection, rows))
+            print(f"{left:35} {taken / APPENDS * 1e6:6.1f}")
+    print()
+
+
+def insert_in_groups(connection: sqlite3.Connection, rows: list[Entry]) -> None:
+    """One transaction for each 32 rows."""
+    for start in range(0, len(rows), WAITING):
+        with connection:
+            connection.execute("BEGIN")
+            connection.executemany(INSERT, rows[start : start + WAITING])
+
+
+class Stopwatch:
+    """A journal's `run` that notes how long each piece of work held the writer, in seconds."""
+
+    def __init__(self, journal: SqliteJournal) -> None:
+        self.longest = 0.0
+        self._run = journal.run
+        journal.run = self.run  # type: ignore[method-assign]
+
+    async def run(self, work: Callable[[sqlite3.Connection], object]) -> object:
+        """Does the work."""
+
+        def timed(connection: sqlite3.Connection) -> object:
+            start = time.perf_counter()
+            try:
+                return work(connection)
+            finally:
+                self.longest = max(self.longest, time.perf_counter() - start)
+
+        return await self._run(timed)
+
+
+async def other_writes(folder: Path, rows: int) -> None:
+    """The longest that a purge, a rewrite and an import hold the writer up."""
+    async with open_journal(folder, "bench") as journal:
+        for name, number, work in (
+            ("rewrite", rows, lambda: journal.rewrite(1, lambda e: e._replace(outcome=b""))),
+            ("purge", rows, lambda: journal.purge(1, START + rows * 1_000)),
+        ):
+            watch = Stopwatch(journal)
+            start = time.perf_counter()
+            await work()
+            taken = time.perf_counter() - start
+            print(
+                f"{name:8} {number:10,} {taken:8.1f} s, longest step {watch.longest * 1e3:6.1f} ms"
+            )
+        with closing(schema.connect(folder)) as connection:
+            content = contents.stage(connection, 1, "list", now=START)
+            supply = (ListEntry(f"{number:x}") for number in range(rows))
+            steps, start = [time.perf_counter()], time.perf_counter()
+            steps += [time.perf_counter() for _ in contents.fill(connection, content, supply)]
+        longest = max(b - a for a, b in pairwise(steps))
+        place = journal.last_place() + 1
+        change = entry(place)._replace(kind=Kind.CHANGE)
+        await journal.append(change, contents=(Put("list", (ListEntry("old"),)),))
+        swap = time.perf_counter()
+        await journal.append(change._replace(place=place + 1), contents=(Swap("list", content),))
+        end = time.perf_counter()
+        print(
+            f"import   {rows:10,} {steps[-1] - start:8.1f} s, longest step {longest * 1e3:6.1f} ms,"
+            f" swap {(end - swap) * 1e3:.1f} ms"
+        )
+
+
+async def main(rows: int) -> None:
+    """All of it."""
+    await group_commit()
+    with fresh_folder() as folder:
+        sizes = [10**power for power in range(4, 9) if 10**power <= rows]
+        await growth(folder, sizes)
+        await other_writes(folder, min(rows, 200_000))
+    with fresh_folder() as folder:
+        fill(folder, 1, rows)
+        indexes(folder)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))

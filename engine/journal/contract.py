@@ -1,0 +1,173 @@
+"""What the rest of the engine may ask of a journal, whichever database keeps it."""
+
+# ruff: noqa: N818 - an error is named for what happened, as in `except Overloaded`
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from tollkeeper.engine.journal.entries import (
+    Entry,
+    Idempotency,
+    Kind,
+    ListChange,
+    ListEntry,
+    Page,
+)
+
+
+class Request(Struct, frozen=True):
+    """What a command asks of the service: `action` is JSON text, `author` who gave the command."""
+
+    id: int
+    action: str
+    author: str
+
+
+EVERY_KIND = frozenset(Kind)
+
+
+class JournalError(Exception):
+    """The journal couldn't do what was asked; the message is one line for a person."""
+
+
+class Unavailable(JournalError):
+    """The entry wasn't written: the disk is full, read-only or failing, or the journal is closed."""
+
+
+class Overloaded(JournalError):
+    """Too many entries wait to be written; nothing was done."""
+
+
+class Taken(JournalError):
+    """The account has already used the id for an entry of this kind."""
+
+
+class Locked(JournalError):
+    """Another process holds the data folder."""
+
+
+class Unanswered(JournalError):
+    """The service ended before it answered a command; it may have done what was asked."""
+
+
+class Journal(Protocol):
+    """An append-only sequence of entries; the order of appends is the order of places.
+
+    Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and `count` block
+    and are for other threads than the event loop's.
+    """
+
+    def append(
+        self,
+        entry: Entry,
+        idempotency: Idempotency | None = None,
+        contents: tuple[ListChange, ...] = (),
+    ) -> Awaitable[None]:
+        """Writes the entry with all that goes with it, or nothing; done once it is on disk.
+
+        The entry is queued by the call itself, not by the await. Places must grow; gaps are
+        allowed. The call raises `Overloaded`, `Unavailable` (closed) or ValueError (a place not
+        beyond the last). The awaitable raises `Taken`, or `Unavailable`; then all that was queued
+        behind it, or is before the event loop has turned once more, is refused too, since it may
+        have been decided from what is now lost. Await it directly and undo what it stood for in
+        the same step: later appends count on that. Who stops waiting takes nothing back.
+        """
+
+    async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
+        """Whether the account has an entry of this kind and id, written or being written."""
+
+    async def states(self, account: int, record_id: str) -> list[Entry]:
+        """A payment's creation and updates, oldest first, also those being written."""
+
+    async def entry(self, place: int) -> Entry | None:
+        """The entry at a place."""
+
+    async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
+        """What a key was used for in the 24 hours before `now`; waits for a first use being written."""
+
+    async def latest(
+        self,
+        account: int,
+        kind: Kind,
+        *,
+        since: int = 0,
+        wanted: Callable[[Entry], bool] = lambda _entry: True,
+        cursor: int | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """The account's entries of a kind that are `wanted`, newest first, none arrived before `since`.
+
+        `wanted` is called in another thread. Work for one page is bounded, see `Page`.
+        """
+
+    async def changes(self, after: int = 0) -> list[Entry]:
+        """Every account's configuration changes beyond a place, oldest first."""
+
+    def last_place(self) -> int:
+        """The highest place on disk, 0 in an empty journal."""
+
+    def replay(
+        self,
+        account: int | None = None,
+        *,
+        since: int = 0,
+        after: int = 0,
+        up_to: int | None = None,
+        kinds: Collection[Kind] = EVERY_KIND,
+    ) -> Iterator[list[Entry]]:
+        """Batches in order of place: places in (after, up_to], event time at or past `since`.
+
+        `account` None means all; `up_to` None means the last place at the time of the call.
+        """
+
+    def replay_latest(self, account: int, *, since: int, up_to: int) -> Iterator[list[Entry]]:
+        """The account's payments and events as `replay`, each payment as known at `up_to`.
+
+        A payment's entry is that of its creation, with the body of its last update.
+        """
+
+    def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
+        """About how many entries a `replay` of every kind passes; never fewer."""
+
+    def listed(
+        self, account: int, list_name: str, *, beyond: str | None = None
+    ) -> Iterator[list[ListEntry]]:
+        """A list's entries, expired ones included, in batches ordered by value from `beyond` on."""
+
+    async def purge(self, account: int, before: int) -> int:
+        """Removes payments, their updates, and events with event times before `before`; how many."""
+
+    async def rewrite(self, account: int, change: Callable[[Entry], Entry]) -> int:
+        """Replaces bodies and outcomes of the account's payments, updates and events; how many.
+
+        `change` is called in another thread, must return an entry of the same place, and must
+        leave alone what it has changed before: a run that was cut off is run again.
+        """
+
+    async def forget(self, account: int, values: Collection[str]) -> int:
+        """Removes values from all that the account's lists hold and ever held; how many entries."""
+
+    async def expire(self, now: int) -> None:
+        """Removes idempotency keys, staged contents and commands' requests older than 24 hours."""
+
+    async def requests(self) -> list[Request]:
+        """What commands have left for the service to do, oldest first."""
+
+    async def note_progress(self, request: int, share: float) -> None:
+        """Tells a request's command how much of it is done, from 0 to 1."""
+
+    async def note_answer(self, request: int, result: str) -> None:
+        """Answers a request's command with JSON text."""
+
+    async def known(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
+        """A payment's creation and its latest state, also when being written; None without it."""
+
+    async def written(self) -> None:
+        """Done once all that was queued before the call is on disk or refused."""
+
+    async def close(self) -> None:
+        """Writes all that was accepted, then closes."""

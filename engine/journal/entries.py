@@ -1,0 +1,88 @@
+"""What the journal holds: everything that happened and everything that was configured."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from msgspec import Struct
+
+
+class Kind(IntEnum):
+    """What an entry tells. A change is one of the configuration; read back, they are the audit log."""
+
+    PAYMENT = 1
+    UPDATE = 2
+    EVENT = 3
+    CHANGE = 4
+
+
+class Entry(NamedTuple):
+    """One line of the journal.
+
+    `place` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time` (the
+    event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
+    updates, the event's for an event, the changed thing's name for a change. `body` and `outcome`
+    are encoded by the caller and mean nothing here.
+    """
+
+    place: int
+    account: int
+    kind: int
+    id: str
+    arrived: int
+    time: int
+    body: bytes
+    outcome: bytes | None = None
+
+
+class Idempotency(Struct, frozen=True, gc=False):
+    """A key sent with a request, the digest of the request's body, and the response it got."""
+
+    key: str
+    digest: bytes
+    response: bytes
+
+
+class Page(Struct, frozen=True):
+    """Entries, newest first. `cursor` continues the reading, None at its end.
+
+    A page may hold fewer entries than asked for, even none, and still have a cursor.
+    """
+
+    entries: list[Entry]
+    cursor: int | None
+
+
+class ListEntry(Struct, frozen=True, gc=False):
+    """One value of a list or row of a table: `columns` is JSON text, `expires_at` microseconds."""
+
+    value: str
+    columns: str | None = None
+    expires_at: int | None = None
+    note: str | None = None
+    by: str | None = None
+
+
+class Put(Struct, frozen=True):
+    """Adds the entries to a list, or renews those whose value it has."""
+
+    list: str
+    entries: tuple[ListEntry, ...]
+
+
+class Remove(Struct, frozen=True):
+    """Takes the values from a list; one that isn't there is passed over."""
+
+    list: str
+    values: tuple[str, ...]
+
+
+class Swap(Struct, frozen=True):
+    """Makes a staged content the list's, in place of all it had."""
+
+    list: str
+    content: int
+
+
+ListChange = Put | Remove | Swap

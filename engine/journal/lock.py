@@ -1,0 +1,87 @@
+"""One process at a time writes a data folder's sequence: the service, or a command when none runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tollkeeper.engine.journal.contract import JournalError, Locked
+
+FILE = "tollkeeper.lock"
+SERVICE = "serve"
+PAUSE_S = 0.02
+# Long enough to outlast another process that only asks who holds the lock.
+PATIENCE_S = 0.2
+
+
+@contextmanager
+def lock(folder: Path, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed holder's.
+
+    `purpose` is `SERVICE` or the command's name, told to whoever finds the folder held. Raises
+    `Locked` once `patience_s` seconds have passed.
+    """
+    make_folder(folder)
+    descriptor = _open(folder)
+    try:
+        _take(descriptor, folder, patience_s)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{purpose} {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holder(folder: Path) -> str | None:
+    """The purpose for which a living process holds the folder, None when none does."""
+    try:
+        descriptor = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(descriptor)[0]
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def make_folder(folder: Path) -> None:
+    """Creates the folder, for its owner alone; an existing one keeps its permissions."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot use the data folder `{folder}`: {error.strerror}") from error
+
+
+def _open(folder: Path) -> int:
+    try:
+        return os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise JournalError(f"cannot use the data folder `{folder}`: {error.strerror}") from error
+
+
+def _take(descriptor: int, folder: Path, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                purpose, process = _read(descriptor)
+                raise Locked(
+                    f"the data folder `{folder}` is in use by `toll {purpose}`, process {process}"
+                ) from None
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
+def _read(descriptor: int) -> tuple[str, str]:
+    purpose, _, process = os.pread(descriptor, 256, 0).decode().strip().rpartition(" ")
+    return purpose, process

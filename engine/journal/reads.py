@@ -1,0 +1,194 @@
+"""The journal's queries: each follows an index, and none reads more than one batch at a time."""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
+
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page
+
+COLUMNS = "place, account, kind, id, arrived, time, body, outcome"
+# Each names its index: left to choose, SQLite would walk a whole account to spare a sort.
+EXISTS = "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ? LIMIT 1"
+STATES = (
+    f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) ORDER BY place"
+)
+FIRST_AND_LAST = (
+    f"SELECT {COLUMNS} FROM journal WHERE place IN ("
+    "SELECT place FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d}"
+    " UNION ALL SELECT max(place) FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d}) ORDER BY place"
+)
+# A payment's body is that of its last update so far, where it has one.
+LATEST_BODY = (
+    "coalesce((SELECT later.body FROM journal AS later INDEXED BY by_id"
+    " WHERE later.account = journal.account AND later.id = journal.id"
+    f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d}"
+    " AND later.place <= ? ORDER BY later.place DESC LIMIT 1), body)"
+)
+IDEMPOTENT = (
+    "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
+)
+BATCH = 5_000
+# How many entries are looked at for one page at most.
+PAGE_SCAN = 5_000
+DAY = 24 * 3600 * 1_000_000
+# An event time is at most this much older than its arrival (interface.md, "Limits"), and less than
+# this newer by the clocks' skew.
+TIME_TO_ARRIVAL = DAY
+
+
+def exists(connection: sqlite3.Connection, account: int, kind: Kind, record_id: str) -> bool:
+    """Whether the account has an entry of this kind and id."""
+    return connection.execute(EXISTS, (account, record_id, kind)).fetchone() is not None
+
+
+def states(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
+    """A payment's creation and updates, oldest first."""
+    return list(map(Entry._make, connection.execute(STATES, (account, record_id))))
+
+
+def first_and_last(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
+    """A payment's creation and its last update, one of them, or none."""
+    return list(map(Entry._make, connection.execute(FIRST_AND_LAST, 2 * (account, record_id))))
+
+
+def entry(connection: sqlite3.Connection, place: int) -> Entry | None:
+    """The entry at a place."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM journal WHERE place = ?", (place,)).fetchone()
+    return None if row is None else Entry._make(row)
+
+
+def idempotent(
+    connection: sqlite3.Connection, account: int, key: str, now: int
+) -> Idempotency | None:
+    """What the key was used for in the 24 hours before `now`, in microseconds."""
+    row = connection.execute(IDEMPOTENT, (account, key, now - DAY)).fetchone()
+    return None if row is None else Idempotency(*row)
+
+
+def latest(
+    connection: sqlite3.Connection,
+    account: int,
+    kind: Kind,
+    since: int,
+    wanted: Callable[[Entry], bool],
+    cursor: int | None,
+    limit: int,
+) -> Page:
+    """One page; see `Journal.latest`. The cursor is the place of the last entry looked at."""
+    index = "changes_by_account" if kind == Kind.CHANGE else "by_account"
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM journal INDEXED BY {index}"
+        f" WHERE account = ? AND place < ? AND kind = {kind:d}"
+        " ORDER BY place DESC",
+        (account, 2**63 - 1 if cursor is None else cursor),
+    )
+    found: list[Entry] = []
+    for looked_at, row in enumerate(rows, start=1):
+        candidate = Entry._make(row)
+        if candidate.arrived < since:
+            break
+        if wanted(candidate):
+            found.append(candidate)
+        if len(found) == limit or looked_at == PAGE_SCAN:
+            return Page(found, candidate.place)
+    return Page(found, None)
+
+
+def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
+    """Every account's configuration changes beyond a place, oldest first."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM journal INDEXED BY changes"
+        f" WHERE kind = {Kind.CHANGE:d} AND place > ? ORDER BY place",
+        (after,),
+    )
+    return list(map(Entry._make, rows))
+
+
+def last_place(connection: sqlite3.Connection) -> int:
+    """The highest place, 0 in an empty journal."""
+    (place,) = connection.execute("SELECT max(place) FROM journal").fetchone()
+    return place or 0
+
+
+def replay(
+    connection: sqlite3.Connection,
+    account: int | None,
+    since: int,
+    after: int,
+    up_to: int | None,
+    kinds: Collection[Kind],
+) -> Iterator[list[Entry]]:
+    """Batches in order of place; see `Journal.replay`."""
+    last = last_place(connection) if up_to is None else up_to
+    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    source = "journal NOT INDEXED" if account is None else "journal INDEXED BY by_account"
+    chosen = ", ".join(f"{kind:d}" for kind in sorted(kinds))
+    query = (
+        f"SELECT {COLUMNS} FROM {source} WHERE place > ? AND place <= ? AND time >= ?"
+        f" AND kind IN ({chosen}) {'' if account is None else 'AND account = ?'}"
+        f" ORDER BY place LIMIT {BATCH}"
+    )
+    own = () if account is None else (account,)
+    while True:
+        rows = connection.execute(query, (after, last, since, *own)).fetchall()
+        if rows:
+            yield list(map(Entry._make, rows))
+        if len(rows) < BATCH:
+            return
+        after = rows[-1][0]
+
+
+def replay_latest(
+    connection: sqlite3.Connection, account: int, since: int, up_to: int
+) -> Iterator[list[Entry]]:
+    """Batches in order of place; see `Journal.replay_latest`."""
+    after = place_at(connection, since - TIME_TO_ARRIVAL) - 1
+    columns = COLUMNS.replace("body", LATEST_BODY)
+    query = (
+        f"SELECT {columns} FROM journal INDEXED BY by_account"
+        " WHERE place > ? AND place <= ? AND time >= ? AND account = ?"
+        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place LIMIT {BATCH}"
+    )
+    while True:
+        rows = connection.execute(query, (up_to, after, up_to, since, account)).fetchall()
+        if rows:
+            yield list(map(Entry._make, rows))
+        if len(rows) < BATCH:
+            return
+        after = rows[-1][0]
+
+
+def count(connection: sqlite3.Connection, account: int | None, since: int, after: int) -> int:
+    """How many entries lie beyond a place and the time's first; counted in an index alone."""
+    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    own = "" if account is None else "AND account = ?"
+    (number,) = connection.execute(
+        f"SELECT count(*) FROM journal INDEXED BY by_account WHERE place > ? {own}",
+        (after,) if account is None else (after, account),
+    ).fetchone()
+    return int(number)
+
+
+def place_at(connection: sqlite3.Connection, time: int) -> int:
+    """The first place whose entry arrived at `time` or later, one beyond the last if there is none.
+
+    Arrivals grow with places, so a few point reads find it, and no append pays for an index on time.
+    """
+    (low,) = connection.execute("SELECT coalesce(min(place), 1) FROM journal").fetchone()
+    high = last_place(connection) + 1
+    while low < high:
+        middle = (low + high) // 2
+        place, arrived = connection.execute(
+            "SELECT place, arrived FROM journal WHERE place >= ? ORDER BY place LIMIT 1", (middle,)
+        ).fetchone()
+        if arrived < time:
+            low = place + 1
+        else:
+            high = middle
+    return int(low)

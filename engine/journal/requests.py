@@ -1,0 +1,83 @@
+"""What commands ask of the service that holds their data folder, and what it answers.
+
+A command leaves a request in the database; the service looks for open ones, tells how far it is,
+and answers. Should the service end before that, the command takes its request back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tollkeeper.engine.journal.contract import Request, Unanswered
+from tollkeeper.engine.journal.lock import holder
+
+LOOK_S = 0.05
+
+
+def leave_request(connection: sqlite3.Connection, action: str, author: str, now: int) -> int:
+    """Leaves a request, `now` in microseconds; its id."""
+    cursor = connection.execute(
+        "INSERT INTO requests (action, author, left_at) VALUES (?, ?, ?)", (action, author, now)
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def open_requests(connection: sqlite3.Connection) -> list[Request]:
+    """The requests without an answer, oldest first."""
+    rows = connection.execute("SELECT id, action, author FROM requests WHERE NOT done ORDER BY id")
+    return [Request(*row) for row in rows]
+
+
+def progress(connection: sqlite3.Connection, request: int, share: float) -> None:
+    """Notes how much of a request is done, from 0 to 1."""
+    connection.execute("UPDATE requests SET progress = ? WHERE id = ?", (share, request))
+
+
+def answer(connection: sqlite3.Connection, request: int, result: str) -> None:
+    """Answers a request with JSON text."""
+    connection.execute(
+        "UPDATE requests SET answer = ?, progress = 1.0, done = 1 WHERE id = ?", (result, request)
+    )
+
+
+def await_answer(
+    connection: sqlite3.Connection,
+    folder: Path,
+    request: int,
+    on_progress: Callable[[float], None],
+) -> str:
+    """Waits for a request's answer, JSON text, and tells of progress on the way.
+
+    Raises `Unanswered` when the folder's service has ended; the request is then taken back, so that
+    the next service won't do it unasked.
+    """
+    while True:
+        held = holder(folder) is not None
+        result = _look(connection, request, on_progress)
+        if result is not None:
+            return result
+        if not held:
+            connection.execute("DELETE FROM requests WHERE id = ? AND NOT done", (request,))
+            raise Unanswered("the service ended before it answered: look whether it was done")
+        time.sleep(LOOK_S)
+
+
+def purge_step(connection: sqlite3.Connection, before: int) -> int:
+    """Removes the requests left before a time; there are few, and none is left."""
+    return connection.execute("DELETE FROM requests WHERE left_at < ?", (before,)).rowcount
+
+
+def _look(
+    connection: sqlite3.Connection, request: int, on_progress: Callable[[float], None]
+) -> str | None:
+    row = connection.execute(
+        "SELECT progress, answer, done FROM requests WHERE id = ?", (request,)
+    ).fetchone()
+    if row is None:
+        raise Unanswered("the request is gone: it was left more than a day ago")
+    share, result, done = row
+    on_progress(share)
+    return str(result) if done else None

@@ -1,0 +1,166 @@
+"""Purging what is old and rewriting what must be erased, in steps between two commits of the writer.
+
+Each step is a transaction of its own, so a process killed in the middle has done some steps and not
+the others, and the next run does the rest. Overwritten and deleted bytes are zeroed in the file
+(`secure_delete`), and after a rewrite the write-ahead log, which still has them, is emptied. What a
+file system, a disk or a backup keeps of former contents is out of reach from here.
+"""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from tollkeeper.engine.journal import contents, reads, requests
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Entry, Kind
+
+# A step stops at the first chance after this, well before the 50 ms that an append may wait.
+STEP_S = 0.01
+CHUNK = 20
+KEYS = 500
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class Run(Protocol):
+    """Does some work on a connection, elsewhere than in the event loop."""
+
+    def __call__(self, work: Work[T], /) -> Awaitable[T]: ...
+
+
+async def purge(read: Run, write: Run, account: int, before: int) -> int:
+    """See `Journal.purge`; what lists no longer held by then goes with it."""
+    after, removed = 0, 0
+    while batch := await read(partial(_old, account=account, before=before, after=after)):
+        after = batch[-1][0]
+        removed += await _in_steps(write, batch, partial(_delete, account=account))
+    floor = await read(lambda connection: reads.place_at(connection, before))
+    while await write(partial(contents.purge_step, account=account, floor=floor)):
+        pass
+    return removed
+
+
+async def expire(write: Run, now: int) -> None:
+    """See `Journal.expire`."""
+    before = now - reads.DAY
+    for step in (_delete_keys, contents.purge_staged_step, requests.purge_step):
+        while await write(partial(step, before=before)):
+            pass
+
+
+async def rewrite(read: Run, write: Run, account: int, change: Callable[[Entry], Entry]) -> int:
+    """See `Journal.rewrite`."""
+    after, rewritten = 0, 0
+    last = await read(reads.last_place)
+    while after < last:
+        after, changed = await read(
+            partial(_changed, account=account, after=after, last=last, change=change)
+        )
+        rewritten += await _in_steps(write, changed, _update)
+    await read(empty_log)
+    return rewritten
+
+
+async def _in_steps(
+    write: Run, items: Sequence[T], work: Callable[[sqlite3.Connection, Sequence[T]], int]
+) -> int:
+    """Does `work` to all items, as many at a time as fit into one step; the sum of what it says."""
+    position, total = 0, 0
+
+    def step(connection: sqlite3.Connection) -> None:
+        nonlocal position, total
+        deadline = time.monotonic() + STEP_S
+        while position < len(items):
+            total += work(connection, items[position : position + CHUNK])
+            position += CHUNK
+            if time.monotonic() >= deadline:
+                return
+
+    while position < len(items):
+        await write(step)
+    return total
+
+
+def _old(
+    connection: sqlite3.Connection, account: int, before: int, after: int
+) -> list[tuple[int, int, str]]:
+    return connection.execute(
+        "SELECT place, kind, id FROM journal INDEXED BY by_account"
+        " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?)"
+        " ORDER BY place LIMIT ?",
+        (
+            account,
+            after,
+            reads.place_at(connection, before + reads.TIME_TO_ARRIVAL),
+            before,
+            Kind.PAYMENT,
+            Kind.EVENT,
+            reads.BATCH,
+        ),
+    ).fetchall()
+
+
+def _delete(
+    connection: sqlite3.Connection, old: Sequence[tuple[int, int, str]], account: int
+) -> int:
+    updates = connection.executemany(
+        "DELETE FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?",
+        [(account, record_id, Kind.UPDATE) for _, kind, record_id in old if kind == Kind.PAYMENT],
+    ).rowcount
+    entries = connection.executemany(
+        "DELETE FROM journal WHERE place = ?", [(place,) for place, _, _ in old]
+    ).rowcount
+    return max(updates, 0) + entries
+
+
+def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
+    # Keys arrive in the order of their places, so the first ones are the oldest.
+    return connection.execute(
+        "DELETE FROM idempotency WHERE arrived < ?"
+        " AND place <= (SELECT max(place) FROM"
+        " (SELECT place FROM idempotency ORDER BY place LIMIT ?))",
+        (before, KEYS),
+    ).rowcount
+
+
+def _changed(
+    connection: sqlite3.Connection,
+    account: int,
+    after: int,
+    last: int,
+    change: Callable[[Entry], Entry],
+) -> tuple[int, list[Entry]]:
+    rows = connection.execute(
+        f"SELECT {reads.COLUMNS} FROM journal INDEXED BY by_account"
+        " WHERE account = ? AND place > ? AND place <= ? AND kind != ? ORDER BY place LIMIT ?",
+        (account, after, last, Kind.CHANGE, reads.BATCH),
+    ).fetchall()
+    entries = list(map(Entry._make, rows))
+    changed = [new for entry in entries if (new := change(entry)) != entry]
+    return entries[-1].place if len(entries) == reads.BATCH else last, changed
+
+
+def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
+    return connection.executemany(
+        "UPDATE journal SET body = ?, outcome = ? WHERE place = ?",
+        [(entry.body, entry.outcome, entry.place) for entry in entries],
+    ).rowcount
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Moves what the write-ahead log holds into the file, then cuts the log to nothing.
+
+    The first pass copies without holding up the writer and leaves little for the second, which
+    waits for reads under way. Raises JournalError if one goes on too long.
+    """
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise JournalError("the write-ahead log still holds what was erased: run this again")

@@ -1,0 +1,221 @@
+"""The journal in one SQLite file: a thread that writes, and reads that don't hold the loop up.
+
+Point reads follow an index on a connection of the loop's own and take microseconds. Pages, purging
+and rewriting read in other threads, a bounded batch at a time; no read keeps a snapshot beyond its
+batch, so the write-ahead log can always be emptied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from tollkeeper.engine.journal import contents, reads, requests, retention, schema
+from tollkeeper.engine.journal.contract import EVERY_KIND, Journal
+from tollkeeper.engine.journal.entries import (
+    Entry,
+    Idempotency,
+    Kind,
+    ListChange,
+    ListEntry,
+    Page,
+)
+from tollkeeper.engine.journal.inflight import InFlight
+from tollkeeper.engine.journal.lock import PATIENCE_S, lock
+from tollkeeper.engine.journal.writer import Append, Writer
+
+# A few hundredths of a second's work; with the largest bodies, 256 MiB.
+WAITING_LIMIT = 1024
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_journal(
+    folder: Path,
+    purpose: str,
+    *,
+    patience_s: float = PATIENCE_S,
+    waiting_limit: int = WAITING_LIMIT,
+) -> AsyncIterator[SqliteJournal]:
+    """Holds the data folder for `purpose` and its journal open; both are let go of at the end.
+
+    Raises `Locked` when another process holds the folder, JournalError for a file that can't be
+    used.
+    """
+    with lock(folder, purpose, patience_s):
+        schema.prepare(folder)
+        journal = SqliteJournal(folder, waiting_limit)
+        try:
+            yield journal
+        finally:
+            await journal.close()
+
+
+class SqliteJournal(Journal):
+    """A `Journal` in a data folder whose lock is held; see `open_journal`."""
+
+    def __init__(self, folder: Path, waiting_limit: int = WAITING_LIMIT) -> None:
+        self._folder = folder
+        self._reading = schema.connect_for_reading(folder)
+        self._in_flight = InFlight()
+        self._writer = Writer(
+            partial(schema.connect, folder), self._in_flight.remove, waiting_limit
+        )
+        self._last_appended = self.last_place()
+
+    def append(
+        self,
+        entry: Entry,
+        idempotency: Idempotency | None = None,
+        contents: tuple[ListChange, ...] = (),
+    ) -> Awaitable[None]:
+        """See `Journal`."""
+        if entry.place <= self._last_appended:
+            raise ValueError(f"place {entry.place} is not beyond {self._last_appended}")
+        append: Append = self._writer.append(entry, idempotency, contents)
+        self._last_appended = entry.place
+        self._in_flight.add(append)
+        return append.done
+
+    async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
+        """See `Journal`."""
+        return bool(self._in_flight.of(account, record_id, kind)) or reads.exists(
+            self._reading, account, kind, record_id
+        )
+
+    async def states(self, account: int, record_id: str) -> list[Entry]:
+        """See `Journal`."""
+        written = reads.states(self._reading, account, record_id)
+        last = written[-1].place if written else 0
+        being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
+        return written + [entry for entry in being_written if entry.place > last]
+
+    async def entry(self, place: int) -> Entry | None:
+        """See `Journal`."""
+        return reads.entry(self._reading, place)
+
+    async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
+        """See `Journal`."""
+        while first_use := self._in_flight.with_key(account, key):
+            await first_use
+        return reads.idempotent(self._reading, account, key, now)
+
+    async def latest(
+        self,
+        account: int,
+        kind: Kind,
+        *,
+        since: int = 0,
+        wanted: Callable[[Entry], bool] = lambda _entry: True,
+        cursor: int | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """See `Journal`."""
+        return await self._in_thread(
+            lambda connection: reads.latest(connection, account, kind, since, wanted, cursor, limit)
+        )
+
+    async def changes(self, after: int = 0) -> list[Entry]:
+        """See `Journal`."""
+        return reads.changes(self._reading, after)
+
+    def last_place(self) -> int:
+        """See `Journal`."""
+        return reads.last_place(self._reading)
+
+    def replay(
+        self,
+        account: int | None = None,
+        *,
+        since: int = 0,
+        after: int = 0,
+        up_to: int | None = None,
+        kinds: Collection[Kind] = EVERY_KIND,
+    ) -> Iterator[list[Entry]]:
+        """See `Journal`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            yield from reads.replay(connection, account, since, after, up_to, kinds)
+
+    def replay_latest(self, account: int, *, since: int, up_to: int) -> Iterator[list[Entry]]:
+        """See `Journal`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            yield from reads.replay_latest(connection, account, since, up_to)
+
+    def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
+        """See `Journal`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            return reads.count(connection, account, since, after)
+
+    def listed(
+        self, account: int, list_name: str, *, beyond: str | None = None
+    ) -> Iterator[list[ListEntry]]:
+        """See `Journal`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            yield from contents.read(connection, account, list_name, beyond)
+
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """A query of another kind on the loop's connection; it should take microseconds."""
+        return query(self._reading)
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Does a short write other than an append between two commits; at most 50 ms of work."""
+        return await self._writer.run(work)
+
+    async def purge(self, account: int, before: int) -> int:
+        """See `Journal`."""
+        return await retention.purge(self._in_thread, self.run, account, before)
+
+    async def rewrite(self, account: int, change: Callable[[Entry], Entry]) -> int:
+        """See `Journal`."""
+        return await retention.rewrite(self._in_thread, self.run, account, change)
+
+    async def forget(self, account: int, values: Collection[str]) -> int:
+        """See `Journal`."""
+        removed = await self.run(lambda connection: contents.forget(connection, account, values))
+        await self._in_thread(retention.empty_log)
+        return removed
+
+    async def expire(self, now: int) -> None:
+        """See `Journal`."""
+        await retention.expire(self.run, now)
+
+    async def requests(self) -> list[Request]:
+        """See `Journal`."""
+        return requests.open_requests(self._reading)
+
+    async def note_progress(self, request: int, share: float) -> None:
+        """See `Journal`."""
+        await self.run(lambda connection: requests.progress(connection, request, share))
+
+    async def note_answer(self, request: int, result: str) -> None:
+        """See `Journal`."""
+        await self.run(lambda connection: requests.answer(connection, request, result))
+
+    async def known(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
+        """See `Journal`."""
+        being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
+        written = reads.first_and_last(self._reading, account, record_id)
+        found = [*written, *being_written]
+        return (found[0], found[-1]) if found else None
+
+    async def written(self) -> None:
+        """See `Journal`."""
+        await self.run(lambda _connection: None)
+
+    async def close(self) -> None:
+        """See `Journal`."""
+        await self._writer.close()
+        self._reading.close()
+
+    async def _in_thread(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        def work() -> T:
+            with closing(schema.connect_for_reading(self._folder)) as connection:
+                return read(connection)
+
+        return await asyncio.to_thread(work)

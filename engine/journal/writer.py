@@ -1,0 +1,254 @@
+"""The one thread that writes: all that waits at a moment goes to disk in one commit.
+
+A failed commit takes with it everything that was queued before its callers knew: each append
+carries the loop's generation, which begins anew only after they have undone what they stood for.
+"""
+
+# ruff: noqa: S608 - only placeholders are put into the queries
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain, groupby
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from tollkeeper.engine.journal import contents
+from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
+from tollkeeper.engine.journal.entries import Entry, Idempotency, ListChange
+
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+# One statement for many rows: the thread gives up the interpreter once for all, not once for each.
+ROWS = 64
+INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
+# Bounds how long the first of a batch waits for the last.
+BATCH = 512
+
+T = TypeVar("T")
+
+
+class Append(NamedTuple):
+    """An entry with all that goes with it, and the one who waits for it."""
+
+    entry: Entry
+    idempotency: Idempotency | None
+    contents: tuple[ListChange, ...]
+    generation: int
+    done: asyncio.Future[None]
+
+
+class Step(NamedTuple):
+    """A short transaction other than an append."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    done: asyncio.Future[Any]
+
+
+class Writer:
+    """Takes work from one event loop and does it in a thread of its own, in order.
+
+    `settled` is called in the loop with each append once it is on disk or lost, before those who
+    wait for it are woken.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        settled: Callable[[Append], None],
+        waiting_limit: int,
+    ) -> None:
+        self._connect = connect
+        self._settled = settled
+        self._waiting_limit = waiting_limit
+        self._waiting = 0
+        self._closed = False
+        self._generation = 0
+        self._oldest_valid = 0
+        self._queue: SimpleQueue[Append | Step | None] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
+        self._thread.start()
+
+    def append(
+        self, entry: Entry, idempotency: Idempotency | None, changes: tuple[ListChange, ...]
+    ) -> Append:
+        """Queues an entry; see `Journal.append`."""
+        if self._closed:
+            raise Unavailable("the journal is closed")
+        if self._waiting >= self._waiting_limit:
+            raise Overloaded(f"{self._waiting} entries already wait to be written")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        append = Append(entry, idempotency, changes, self._generation, done)
+        self._waiting += 1
+        self._queue.put(append)
+        return append
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Does `work` within a transaction of its own, which should take at most 50 ms."""
+        if self._closed:
+            raise Unavailable("the journal is closed")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put(Step(work, done))
+        return done
+
+    async def close(self) -> None:
+        """Ends the thread once all that was queued is done."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+        # The thread has posted its last results to this loop before it ended.
+        await asyncio.sleep(0)
+
+    def _work(self) -> None:
+        items: list[Append | Step | None] = []
+        while None not in items:
+            items = self._next_items()
+            for kind, group in groupby(items, type):
+                if kind is Append:
+                    self._write([item for item in group if isinstance(item, Append)])
+                else:
+                    for item in group:
+                        if isinstance(item, Step):
+                            self._take(item)
+        self._disconnect()
+
+    def _next_items(self) -> list[Append | Step | None]:
+        items = [self._queue.get()]
+        try:
+            while items[-1] is not None and len(items) < BATCH:
+                items.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return items
+
+    def _write(self, batch: list[Append]) -> None:
+        stale = [append for append in batch if append.generation < self._oldest_valid]
+        if stale:
+            _post(stale[0].done, self._deliver, stale, _lost("an entry before it was not written"))
+            batch = batch[len(stale) :]
+        if not batch:
+            return
+        try:
+            refused = self._commit(batch)
+        except Exception as error:
+            # Whatever it is, those who wait must hear of it.
+            self._disconnect()
+            self._oldest_valid = batch[-1].generation + 1
+            _post(batch[0].done, self._give_up, batch, str(error), self._oldest_valid)
+        else:
+            _post(batch[0].done, self._deliver, batch, refused.get)
+
+    def _commit(self, batch: Sequence[Append]) -> dict[int, Exception]:
+        """Writes all of the batch or nothing, but for single entries that can't be: those it returns."""
+        connection = self._connected()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _insert(connection, batch)
+        except (sqlite3.IntegrityError, ValueError, OverflowError):
+            connection.execute("ROLLBACK")
+        else:
+            connection.execute("COMMIT")
+            return {}
+        refused: dict[int, Exception] = {}
+        connection.execute("BEGIN IMMEDIATE")
+        for append in batch:
+            connection.execute("SAVEPOINT entry")
+            try:
+                _insert(connection, [append])
+            except (sqlite3.IntegrityError, ValueError, OverflowError) as error:
+                connection.execute("ROLLBACK TO entry")
+                refused[append.entry.place] = _refusal(append.entry, error)
+            connection.execute("RELEASE entry")
+        connection.execute("COMMIT")
+        return refused
+
+    def _take(self, step: Step) -> None:
+        try:
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            result = step.work(connection)
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._disconnect()
+            _post(
+                step.done, _fail, step.done, Unavailable(f"the journal can't be written: {error}")
+            )
+        except Exception as error:
+            # What the work itself raises belongs to who asked for it.
+            self._disconnect()
+            _post(step.done, _fail, step.done, error)
+        else:
+            _post(step.done, _succeed, step.done, result)
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        # An open transaction is rolled back; the next batch starts afresh.
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _deliver(self, batch: Sequence[Append], failure: Callable[[int], Exception | None]) -> None:
+        self._waiting -= len(batch)
+        for append in batch:
+            self._settled(append)
+            error = failure(append.entry.place)
+            if error is None:
+                _succeed(append.done, None)
+            else:
+                _fail(append.done, error)
+
+    def _give_up(self, batch: Sequence[Append], reason: str, generation: int) -> None:
+        self._deliver(batch, _lost(reason))
+        # One turn of the loop later: by then those just woken have undone what they stood for.
+        asyncio.get_running_loop().call_soon(self._set_generation, generation)
+
+    def _set_generation(self, generation: int) -> None:
+        self._generation = generation
+
+
+def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
+    for start in range(0, len(batch), ROWS):
+        rows = [append.entry for append in batch[start : start + ROWS]]
+        values = ", ".join([ROW] * len(rows))
+        connection.execute(f"INSERT INTO journal VALUES {values}", [*chain.from_iterable(rows)])
+    for append in batch:
+        if append.idempotency is not None:
+            key, entry = append.idempotency, append.entry
+            connection.execute(
+                INSERT_KEY,
+                (entry.place, entry.account, key.key, key.digest, key.response, entry.arrived),
+            )
+        for change in append.contents:
+            contents.apply(connection, append.entry.account, append.entry.place, change)
+
+
+def _refusal(entry: Entry, error: Exception) -> Exception:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
+        return Taken(f"the id `{entry.id}` is already used")
+    return JournalError(f"entry {entry.place} can't be stored: {error}")
+
+
+def _lost(reason: str) -> Callable[[int], Exception]:
+    return lambda _place: Unavailable(f"the journal can't be written: {reason}")
+
+
+def _post(done: asyncio.Future[Any], callback: Callable[..., None], *arguments: object) -> None:
+    done.get_loop().call_soon_threadsafe(callback, *arguments)
+
+
+def _succeed(done: asyncio.Future[Any], result: object) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: asyncio.Future[Any], error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)

@@ -1,0 +1,181 @@
+"""What a list holds: added, renewed, removed, and replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.journal import contents, schema
+from tollkeeper.engine.journal.entries import Kind, ListEntry, Put, Remove, Swap
+from tollkeeper.engine.journal.sqlite import open_journal
+
+pytestmark = pytest.mark.anyio
+
+
+async def change(journal, make, *changes, account=1):
+    place = journal.last_place() + 1
+    entry = make(place, kind=Kind.CHANGE, id="list", account=account)
+    await journal.append(entry, contents=changes)
+    return place
+
+
+def stage(folder, values, list_name="blocked", account=1):
+    with closing(schema.connect(folder)) as connection:
+        content = contents.stage(connection, account, list_name, now=1)
+        entries = (ListEntry(value) for value in values)
+        steps = list(contents.fill(connection, content, entries))
+    return content, steps
+
+
+def values(journal, list_name="blocked", account=1, **query):
+    return [e.value for batch in journal.listed(account, list_name, **query) for e in batch]
+
+
+def rows(folder, table):
+    with closing(schema.connect(folder)) as connection:
+        return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+async def test_an_entry_is_read_back_with_all_that_was_said_of_it(journal, make):
+    entry = ListEntry("41111111", '{"country": "BR"}', 1_800_000_000_000_000, "seen twice", "ana")
+    await change(journal, make, Put("bins", (entry,)))
+    assert list(journal.listed(1, "bins")) == [[entry]]
+
+
+async def test_an_entry_put_again_is_renewed(journal, make):
+    await change(journal, make, Put("blocked", (ListEntry("a", note="old"),)))
+    await change(journal, make, Put("blocked", (ListEntry("a", note="new"),)))
+    assert list(journal.listed(1, "blocked")) == [[ListEntry("a", note="new")]]
+
+
+async def test_an_entry_is_kept_with_the_span_in_which_it_held(journal, folder, make):
+    first = await change(journal, make, Put("blocked", (ListEntry("a"),)))
+    second = await change(journal, make, Put("blocked", (ListEntry("a", note="renewed"),)))
+    third = await change(journal, make, Remove("blocked", ("a", "never there")))
+    with closing(schema.connect_for_reading(folder)) as connection:
+        spans = connection.execute("SELECT note, from_place, to_place FROM list_entries").fetchall()
+    assert spans == [(None, first, second), ("renewed", second, third)]
+
+
+async def test_lists_and_accounts_have_their_entries_apart(journal, make):
+    await change(journal, make, Put("blocked", (ListEntry("a"),)))
+    await change(journal, make, Put("trusted", (ListEntry("b"),)))
+    await change(journal, make, Put("blocked", (ListEntry("c"),)), account=2)
+    assert values(journal) == ["a"]
+    assert values(journal, "trusted") == ["b"]
+    assert values(journal, account=2) == ["c"]
+    await change(journal, make, Remove("blocked", ("a",)), account=2)
+    assert values(journal) == ["a"]
+
+
+async def test_an_import_shows_nothing_until_it_is_swapped_in_and_then_everything(
+    journal, folder, make
+):
+    await change(journal, make, Put("blocked", (ListEntry("old"),)))
+    content, steps = stage(folder, [str(number) for number in range(2500)])
+    assert steps == [500, 1000, 1500, 2000, 2500]
+    assert values(journal) == ["old"]
+    await change(journal, make, Swap("blocked", content))
+    assert values(journal) == sorted(str(number) for number in range(2500))
+    await change(journal, make, Remove("blocked", ("7",)))
+    assert "7" not in values(journal)
+
+
+async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, folder, make):
+    with closing(schema.connect(folder)) as connection:
+        content = contents.stage(connection, 1, "blocked", now=1)
+        twice = [ListEntry("a", note="first"), ListEntry("a", note="last")]
+        assert list(contents.fill(connection, content, twice)) == [2]
+    await change(journal, make, Swap("blocked", content))
+    assert list(journal.listed(1, "blocked")) == [[ListEntry("a", note="last")]]
+
+
+async def test_another_accounts_staged_content_cannot_be_swapped_in(journal, folder, make):
+    await change(journal, make, Put("blocked", (ListEntry("mine"),)))
+    content, _ = stage(folder, ["theirs"], account=2)
+    await change(journal, make, Swap("blocked", content))
+    assert "theirs" not in values(journal)
+
+
+async def test_a_listing_goes_on_beyond_a_value(journal, make):
+    await change(journal, make, Put("blocked", tuple(map(ListEntry, "abcd"))))
+    assert values(journal, beyond="b") == ["c", "d"]
+    assert values(journal, beyond="d") == []
+
+
+async def test_purging_removes_what_no_longer_held_and_only_of_that_account(journal, folder, make):
+    await change(journal, make, Put("blocked", tuple(map(ListEntry, "abc"))))
+    await change(journal, make, Put("blocked", tuple(map(ListEntry, "xyz"))), account=2)
+    await change(journal, make, Remove("blocked", ("a",)))
+    await change(journal, make, Remove("blocked", ("x",)), account=2)
+    content, _ = stage(folder, ["d", "e"])
+    last = await change(journal, make, Swap("blocked", content))
+    assert rows(folder, "list_entries") == 8
+    await journal.purge(1, make(last).arrived)
+    assert values(journal) == ["d", "e"]
+    assert values(journal, account=2) == ["y", "z"]
+    assert rows(folder, "list_entries") == 5
+    assert rows(folder, "list_contents") == 2
+
+
+async def test_an_import_that_was_cut_off_is_removed_after_a_day(journal, folder, make):
+    await change(journal, make, Put("blocked", (ListEntry("a"),)))
+    stage(folder, [str(number) for number in range(1200)])
+    await journal.expire(now=24 * 3600 * 1_000_000)
+    assert rows(folder, "list_contents") == 2
+    await journal.expire(now=24 * 3600 * 1_000_000 + 2)
+    assert rows(folder, "list_contents") == 1
+    assert rows(folder, "list_entries") == 1
+    assert values(journal) == ["a"]
+
+
+async def test_a_forgotten_value_is_gone_from_the_past_too(journal, folder, make):
+    await change(journal, make, Put("blocked", (ListEntry("ana@example.org"),)))
+    await change(journal, make, Remove("blocked", ("ana@example.org",)))
+    await change(journal, make, Put("blocked", (ListEntry("ana@example.org"),)), account=2)
+    assert await journal.forget(1, ["ana@example.org"]) == 1
+    assert values(journal, account=2) == ["ana@example.org"]
+    assert rows(folder, "list_entries") == 1
+
+
+some_values = st.lists(st.sampled_from("abcdef"), max_size=6)
+some_changes = st.tuples(st.sampled_from(["put", "remove", "import"]), some_values)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(some_changes, max_size=8))
+def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_place(
+    make, tmp_path_factory, changes
+):
+    folder = tmp_path_factory.mktemp("list")
+
+    async def apply():
+        held, past = set(), {}
+        async with open_journal(folder, "serve") as journal:
+            for verb, names in changes:
+                if verb == "put":
+                    held = held | set(names)
+                    what = Put("blocked", tuple(map(ListEntry, names)))
+                elif verb == "remove":
+                    held = held - set(names)
+                    what = Remove("blocked", tuple(names))
+                else:
+                    held = set(names)
+                    what = Swap("blocked", stage(folder, names)[0])
+                past[await change(journal, make, what)] = held
+                assert values(journal) == sorted(held)
+        return past
+
+    for place, held in asyncio.run(apply()).items():
+        with closing(schema.connect_for_reading(folder)) as connection:
+            found = connection.execute(
+                "SELECT value FROM list_entries e JOIN list_contents c ON c.id = e.content"
+                " WHERE max(c.from_place, e.from_place) <= ?1"
+                " AND min(ifnull(c.to_place, ?1 + 1), ifnull(e.to_place, ?1 + 1)) > ?1",
+                (place,),
+            ).fetchall()
+        assert sorted(value for (value,) in found) == sorted(held)

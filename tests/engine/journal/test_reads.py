@@ -1,0 +1,226 @@
+"""Reads give what a plain look at all entries would, in order and in bounded pieces."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.sqlite import open_journal
+
+pytestmark = pytest.mark.anyio
+
+HOUR = 3600 * 1_000_000
+
+
+async def write(journal, entries):
+    await asyncio.gather(*map(journal.append, entries))
+
+
+def places(batches):
+    return [entry.place for batch in batches for entry in batch]
+
+
+async def test_an_empty_journal_has_nothing_to_tell(journal):
+    assert journal.last_place() == 0
+    assert journal.count() == 0
+    assert list(journal.replay()) == []
+    assert await journal.entry(1) is None
+    assert await journal.states(1, "x") == []
+    assert await journal.changes() == []
+    assert (await journal.latest(1, Kind.PAYMENT)).entries == []
+
+
+async def test_an_entry_is_read_back_as_it_was_written(journal, make):
+    entry = make(3, outcome=None)
+    await journal.append(entry)
+    assert await journal.entry(3) == entry
+
+
+async def test_latest_goes_back_page_by_page(journal, make):
+    await write(journal, [make(place) for place in range(1, 8)])
+    seen, cursor = [], None
+    while True:
+        page = await journal.latest(1, Kind.PAYMENT, cursor=cursor, limit=3)
+        seen.append([entry.place for entry in page.entries])
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert seen == [[7, 6, 5], [4, 3, 2], [1]]
+
+
+async def test_latest_shows_one_account_one_kind_what_is_wanted_and_nothing_older(journal, make):
+    await write(
+        journal,
+        [
+            make(1),
+            make(2, outcome=b"deny"),
+            make(3, outcome=b"deny"),
+            make(4, account=2, outcome=b"deny"),
+            make(5, kind=Kind.EVENT, outcome=b"deny"),
+            make(6, outcome=b"allow"),
+            make(7, outcome=b"deny"),
+        ],
+    )
+    page = await journal.latest(
+        1, Kind.PAYMENT, since=make(3).arrived, wanted=lambda entry: entry.outcome == b"deny"
+    )
+    assert [entry.place for entry in page.entries] == [7, 3]
+    assert page.cursor is None
+
+
+async def test_a_page_looks_at_a_bounded_number_of_entries(journal, make, monkeypatch):
+    monkeypatch.setattr(reads, "PAGE_SCAN", 4)
+    await write(journal, [make(place) for place in range(1, 11)])
+    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.place == 1)
+    assert (page.entries, page.cursor) == ([], 7)
+    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.place == 4, cursor=7)
+    assert ([entry.place for entry in page.entries], page.cursor) == ([4], 3)
+
+
+async def test_changes_are_read_across_accounts_and_by_account(journal, make):
+    change = {"kind": Kind.CHANGE, "id": "rule"}
+    await write(
+        journal, [make(1, **change), make(2), make(3, account=2, **change), make(4, **change)]
+    )
+    assert [entry.place for entry in await journal.changes()] == [1, 3, 4]
+    assert [entry.place for entry in await journal.changes(after=1)] == [3, 4]
+    audit = await journal.latest(1, Kind.CHANGE)
+    assert [entry.place for entry in audit.entries] == [4, 1]
+
+
+async def test_a_replay_shows_what_was_there_when_it_began(journal, make):
+    await write(journal, [make(place) for place in range(1, 4)])
+    replay = journal.replay(up_to=journal.last_place())
+    await journal.append(make(4))
+    assert places(replay) == [1, 2, 3]
+
+
+async def test_a_replay_finds_an_event_time_ahead_of_its_arrival(journal, make):
+    await journal.append(make(1, time=make(1).arrived + 5))
+    assert places(journal.replay(since=make(1).arrived + 5)) == [1]
+    assert places(journal.replay(since=make(1).arrived + 6)) == []
+
+
+async def test_a_replay_holds_no_snapshot_between_its_batches(journal, make, monkeypatch):
+    monkeypatch.setattr(reads, "BATCH", 2)
+    await write(journal, [make(place) for place in range(1, 6)])
+    replay = journal.replay()
+    next(replay)
+    with closing(schema.connect(journal._folder)) as connection:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert busy == 0
+    assert places(replay) == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("query", "search"),
+    [
+        (reads.EXISTS, "INDEX by_id (account=? AND id=? AND kind=?)"),
+        (reads.STATES, "INDEX by_id (account=? AND id=? AND kind=?)"),
+        (reads.IDEMPOTENT, "INDEX idx_idempotency_account_key (account=? AND key=?)"),
+    ],
+)
+async def test_point_reads_search_an_index_by_all_they_know(journal, query, search):
+    with closing(schema.connect_for_reading(journal._folder)) as connection:
+        values = [1] * query.count("?")
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
+    assert search in plan[0][3]
+
+
+entry_fields = st.fixed_dictionaries(
+    {
+        "account": st.integers(1, 2),
+        "kind": st.sampled_from(sorted(Kind)),
+        "late": st.integers(-5, 24),
+        "gap": st.integers(1, 3),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    fields=st.lists(entry_fields, max_size=30),
+    account=st.sampled_from([None, 1, 2]),
+    since=st.integers(0, 80),
+    after=st.integers(0, 60),
+    up_to=st.none() | st.integers(0, 90),
+    kinds=st.sets(st.sampled_from(sorted(Kind))),
+)
+def test_a_replay_always_gives_what_filtering_all_entries_gives(
+    make, tmp_path_factory, fields, account, since, after, up_to, kinds
+):
+    """One place is one hour here; event times lie up to 24 back or, by a clock ahead of ours, 5 on."""
+    entries, place = [], 0
+    for field in fields:
+        place += field["gap"]
+        entries.append(
+            make(
+                place,
+                account=field["account"],
+                kind=field["kind"],
+                arrived=place * HOUR,
+                time=(place - field["late"]) * HOUR,
+            )
+        )
+
+    def asked(entry):
+        return (
+            account in (None, entry.account)
+            and entry.time >= since * HOUR
+            and after < entry.place <= (place if up_to is None else up_to)
+            and entry.kind in kinds
+        )
+
+    async def write_and_replay():
+        async with open_journal(tmp_path_factory.mktemp("replay"), "serve") as journal:
+            await write(journal, entries)
+            batches = journal.replay(
+                account, since=since * HOUR, after=after, up_to=up_to, kinds=kinds
+            )
+            return (
+                [entry for batch in batches for entry in batch],
+                journal.count(account, since=since * HOUR, after=after),
+            )
+
+    replayed, count = asyncio.run(write_and_replay())
+    assert replayed == list(filter(asked, entries))
+    assert count >= len(replayed)
+
+
+async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(journal, make):
+    assert await journal.known(1, "p1") is None
+    created = make(1)
+    writing = journal.append(created)
+    assert await journal.known(1, "p1") == (created, created)
+    await writing
+    updates = [make(place, id="p1", kind=Kind.UPDATE, outcome=None) for place in (2, 3, 4)]
+    await write(journal, updates)
+    assert await journal.known(1, "p1") == (created, updates[-1])
+
+
+async def test_replaying_the_latest_gives_each_payment_once_as_known_by_then(journal, make):
+    await write(
+        journal,
+        [
+            make(1),
+            make(2),
+            make(3, id="p1", kind=Kind.UPDATE, body=b"first", outcome=None),
+            make(4, kind=Kind.EVENT),
+            make(5, id="p1", kind=Kind.UPDATE, body=b"second", outcome=None),
+            make(6, account=2),
+        ],
+    )
+    (batch,) = journal.replay_latest(1, since=0, up_to=4)
+    assert [(entry.place, entry.body) for entry in batch] == [
+        (1, b"first"),
+        (2, b"body"),
+        (4, b"body"),
+    ]
+    (batch,) = journal.replay_latest(1, since=0, up_to=6)
+    assert batch[0] == make(1, body=b"second")

@@ -1,0 +1,169 @@
+"""The values of lists and columns: from JSON or text, and back, as `grammar/types.py` carries them.
+
+Every reader raises `ValueError` with words for the author. The text of a value is canonical: two
+texts of one value are shown, stored and found alike.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from datetime import datetime
+from decimal import Context, Decimal
+from socket import AF_INET, inet_ntop
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from tollkeeper.engine.addresses import address_number
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.lists.spec import ColumnType
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE
+
+MAX_TEXT = 256
+IP_BITS = 128
+_MAPPED = 0xFFFF << 32
+_IPV4_PREFIX = 96
+# More digits than `_NUMBER` takes, so that nothing is rounded away unseen.
+_EXACT = Context(prec=200)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LENGTH = re.compile(r"[0-9]{1,3}")
+_Instant = Annotated[datetime, Meta(tz=True)]
+
+
+def read_value(type_: ColumnType, given: object) -> Value:
+    """A value of a list or column, from JSON or from text."""
+    match type_:
+        case "string":
+            return read_string(given)
+        case "number":
+            return read_number(given)
+        case "boolean":
+            return _read_boolean(given)
+        case "instant":
+            return read_instant(given)
+        case "ip":
+            return _read_address(given)
+        case choices:
+            text = read_string(given)
+            if text not in choices:
+                known = ", ".join(f"`{choice}`" for choice in choices)
+                raise ValueError(f"`{text}` is not one of {known}")
+            return text
+
+
+def show_value(type_: ColumnType, value: Value) -> str:
+    """The canonical text of a carried value."""
+    match type_:
+        case "number":
+            return f"{Decimal(int(value)).scaleb(-METADATA_SCALE).normalize():f}"
+        case "boolean":
+            return "true" if value else "false"
+        case "instant":
+            return show_instant(int(value))
+        case "ip":
+            return show_network(int(value), IP_BITS)
+        case _:
+            return str(value)
+
+
+def read_string(given: object) -> str:
+    """Text of 1 to 256 characters."""
+    if not isinstance(given, str):
+        raise ValueError("this is a string")
+    if not given:
+        raise ValueError("a value may not be empty")
+    if len(given) > MAX_TEXT:
+        raise ValueError(f"a value has at most {MAX_TEXT} characters")
+    if not is_text(given):
+        raise ValueError("a value is valid UTF-8")
+    return given
+
+
+def is_text(given: str) -> bool:
+    """Whether the string can be written as UTF-8."""
+    return given.isascii() or not _SURROGATE.search(given)
+
+
+def read_number(given: object) -> int:
+    """A decimal, times 10 ** 6: at most six places, at most 10 ** 12 in size."""
+    if isinstance(given, bool) or not isinstance(given, str | int | float | Decimal):
+        raise ValueError("this is a number")
+    if not isinstance(given, int):
+        given = str(given)
+        if not _NUMBER.fullmatch(given):
+            raise ValueError(f"`{_short(given)}` is not a number")
+    number = Decimal(given)
+    if abs(number) > METADATA_LIMIT:
+        raise ValueError(f"a number is at most {METADATA_LIMIT} in size")
+    scaled = _EXACT.scaleb(number, METADATA_SCALE)
+    if scaled != int(scaled):
+        raise ValueError(f"a number has at most {METADATA_SCALE} decimals")
+    return int(scaled)
+
+
+def read_instant(given: object) -> int:
+    """RFC 3339 text, as µs since the epoch."""
+    if not isinstance(given, str):
+        raise ValueError('a time is a string such as "2030-01-31T12:00:00Z"')
+    try:
+        return to_microseconds(msgspec.convert(given, _Instant))
+    except (msgspec.ValidationError, OverflowError):
+        message = f'`{_short(given)}` is not a time such as "2030-01-31T12:00:00Z"'
+        raise ValueError(message) from None
+
+
+def show_instant(microseconds: int) -> str:
+    """RFC 3339 text in UTC."""
+    return from_microseconds(microseconds).isoformat().replace("+00:00", "Z")
+
+
+def read_network(given: object) -> tuple[int, int]:
+    """An address or network: its first address, and the length of its prefix of 128 bits."""
+    if not isinstance(given, str):
+        raise ValueError("an address or network is a string")
+    text, slash, length = given.partition("/")
+    first = address_number(text)
+    most = IP_BITS if ":" in text else IP_BITS - _IPV4_PREFIX
+    if first is None or (slash and not _LENGTH.fullmatch(length)) or int(length or 0) > most:
+        raise ValueError(f"`{_short(given)}` is not an IP address or network")
+    bits = IP_BITS - most + int(length) if slash else IP_BITS
+    spare = IP_BITS - bits
+    network = first >> spare << spare
+    if network != first:
+        meant = show_network(network, bits)
+        raise ValueError(f"`{given}` has bits set past its prefix, did you mean `{meant}`?")
+    return first, bits
+
+
+def show_network(first: int, bits: int) -> str:
+    """The text of an address (of 128 bits), or of a network."""
+    if bits >= _IPV4_PREFIX and first >> 32 == _MAPPED >> 32:
+        address = inet_ntop(AF_INET, (first & 0xFFFFFFFF).to_bytes(4))
+        length = bits - _IPV4_PREFIX
+    else:
+        address = str(ipaddress.IPv6Address(first))
+        length = bits
+    return address if bits == IP_BITS else f"{address}/{length}"
+
+
+def _read_boolean(given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    if not isinstance(given, str) or given not in ("true", "false"):
+        raise ValueError("this is true or false")
+    return given == "true"
+
+
+def _read_address(given: object) -> int:
+    first, bits = read_network(given)
+    if bits != IP_BITS:
+        raise ValueError(f"`{given}` is a network, not an address")
+    return first
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 64 else f"{text[:63]}…"

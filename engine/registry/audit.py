@@ -1,0 +1,104 @@
+"""The audit log: the journal's changes read back, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.registry.changes import (
+    AccountCreated,
+    Activated,
+    Change,
+    Deactivated,
+    EntriesChanged,
+    KeyCreated,
+    KeyRevoked,
+    ListMade,
+    ListReplaced,
+    Recorded,
+    RolloutCleared,
+    RolloutSet,
+    SettingsChanged,
+    ShadowCleared,
+    ShadowSet,
+    VersionStored,
+    WebhookRemoved,
+    WebhookSet,
+)
+from tollkeeper.engine.registry.settings import show_settings
+from tollkeeper.engine.registry.versions import NOUNS
+
+
+class AuditItem(Struct, frozen=True):
+    """`at` in µs; `by` a key's id or a command; `action` the name of the change."""
+
+    place: int
+    at: int
+    by: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
+# What is shown of a change: a new field stays hidden until it stands here.
+_SHOWN: Mapping[type[Change], tuple[str, ...]] = {
+    AccountCreated: (),
+    KeyCreated: ("scopes",),
+    KeyRevoked: (),
+    VersionStored: ("number", "checksum", "language"),
+    Activated: ("number",),
+    Deactivated: (),
+    ShadowSet: ("number",),
+    ShadowCleared: (),
+    RolloutSet: ("number", "percent", "by"),
+    RolloutCleared: (),
+    ListMade: ("spec",),
+    EntriesChanged: ("action", "count", "values"),
+    ListReplaced: ("count",),
+    WebhookSet: (),
+    WebhookRemoved: (),
+}
+
+
+def audit_item(recorded: Recorded) -> AuditItem:
+    """What the log shows of a change."""
+    change = recorded.change
+    return AuditItem(
+        place=recorded.place,
+        at=recorded.at,
+        by=recorded.by,
+        action=str(change.__struct_config__.tag),
+        subject=_subject(change),
+        detail=_detail(change),
+    )
+
+
+def _detail(change: Change) -> dict[str, Any]:
+    if isinstance(change, SettingsChanged):
+        settings = show_settings(change.settings)
+        return {name: settings[name] for name in change.changed}
+    if isinstance(change, Activated) and change.applies_from is not None:
+        return {"number": change.number, "applies_from": show_instant(change.applies_from)}
+    return {name: msgspec.to_builtins(getattr(change, name)) for name in _SHOWN[type(change)]}
+
+
+def _subject(change: Change) -> str:
+    match change:
+        case AccountCreated():
+            return f"account {change.name}"
+        case SettingsChanged():
+            return "account"
+        case KeyCreated() | KeyRevoked():
+            return f"key {change.id}"
+        case ListMade():
+            return f"list {change.name}"
+        case EntriesChanged() | ListReplaced():
+            return f"list {change.list}"
+        case WebhookSet() | WebhookRemoved():
+            return f"webhook {change.url}"
+        case _:
+            return f"{NOUNS[change.kind]} {change.name}"

@@ -1,0 +1,219 @@
+"""Everything that can change what is configured, as the journal keeps it.
+
+An entry of kind `change` holds one of these with its author; its place, account and time are the
+journal's own columns. The audit log is these entries read back (`audit.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.lists.spec import Spec
+
+Kind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
+Scope: TypeAlias = Literal["payments", "rules", "admin"]
+RolloutKey: TypeAlias = Literal["user", "device", "order"]
+
+
+class Thresholds(Struct, frozen=True):
+    """In hundredths of the score: challenge from, deny from."""
+
+    challenge: int = 50
+    deny: int = 85
+
+
+class ExtraCodes(Struct, frozen=True):
+    """Codes that the account accepts beyond the ISO lists."""
+
+    currency: tuple[str, ...] = ()
+    country: tuple[str, ...] = ()
+    category_code: tuple[str, ...] = ()
+
+
+class Settings(Struct, frozen=True):
+    """An account's configuration; `settings.py` says what is allowed.
+
+    `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text.
+    """
+
+    thresholds: Thresholds = Thresholds()
+    default_rule: str | None = None
+    time_zone: str = "UTC"
+    rates: dict[str, dict[str, str]] = {}
+    retention_days: int = 365
+    clock_skew_ms: int = 0
+    extra_codes: ExtraCodes = ExtraCodes()
+
+
+class AccountCreated(Struct, frozen=True, tag="account_created"):
+    """The account's number is the entry's own."""
+
+    name: str
+
+
+class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
+    """`changed` names the settings that differ from those before."""
+
+    settings: Settings
+    changed: tuple[str, ...]
+
+
+class KeyCreated(Struct, frozen=True, tag="key_created"):
+    """`id` is the part of the key that may be shown, `hash` the SHA-256 of all of it."""
+
+    id: str
+    hash: bytes
+    scopes: tuple[Scope, ...]
+
+
+class KeyRevoked(Struct, frozen=True, tag="key_revoked"):
+    id: str
+
+
+class VersionStored(Struct, frozen=True, tag="version_stored"):
+    """A file as it was checked: `program` is what the checker made of it (`programs.py`).
+
+    `uses` are the texts of the definitions it takes in, by name. `checksum` is the SHA-256, in
+    hex, of the text and of those. `language` is the version of the language it was checked under.
+    """
+
+    kind: Kind
+    name: str
+    number: int
+    text: str
+    uses: dict[str, str]
+    checksum: str
+    language: int
+    program: bytes
+
+
+class Activated(Struct, frozen=True, tag="activated"):
+    """`applies_from` (µs) is the time from which an event type's version is in force.
+
+    None means from the moment of the change. A rollout of the name ends with it.
+    """
+
+    kind: Kind
+    name: str
+    number: int
+    applies_from: int | None = None
+
+
+class Deactivated(Struct, frozen=True, tag="deactivated"):
+    kind: Kind
+    name: str
+
+
+class ShadowSet(Struct, frozen=True, tag="shadow_set"):
+    kind: Kind
+    name: str
+    number: int
+
+
+class ShadowCleared(Struct, frozen=True, tag="shadow_cleared"):
+    kind: Kind
+    name: str
+
+
+class RolloutSet(Struct, frozen=True, tag="rollout_set"):
+    """`percent` of the payments, chosen by their `by`, get version `number`."""
+
+    kind: Kind
+    name: str
+    number: int
+    percent: int
+    by: RolloutKey
+
+
+class RolloutCleared(Struct, frozen=True, tag="rollout_cleared"):
+    kind: Kind
+    name: str
+
+
+class ListMade(Struct, frozen=True, tag="list_made"):
+    name: str
+    spec: Spec
+
+
+class EntriesChanged(Struct, frozen=True, tag="entries_changed"):
+    """Entries added, renewed or removed; up to `lists.MAX_LISTED` of their values in full."""
+
+    list: str
+    action: Literal["put", "remove"]
+    count: int
+    values: tuple[str, ...]
+
+
+class ListReplaced(Struct, frozen=True, tag="list_replaced"):
+    """All entries replaced at once by those of `content`, the journal's name for them."""
+
+    list: str
+    content: int
+    count: int
+
+
+class WebhookSet(Struct, frozen=True, tag="webhook_set"):
+    """Alerts are sent to `url`, signed with each of `secrets`."""
+
+    url: str
+    secrets: tuple[str, ...]
+
+
+class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):
+    url: str
+
+
+VersionChange: TypeAlias = (
+    VersionStored
+    | Activated
+    | Deactivated
+    | ShadowSet
+    | ShadowCleared
+    | RolloutSet
+    | RolloutCleared
+)
+Change: TypeAlias = (
+    AccountCreated
+    | SettingsChanged
+    | KeyCreated
+    | KeyRevoked
+    | VersionChange
+    | ListMade
+    | EntriesChanged
+    | ListReplaced
+    | WebhookSet
+    | WebhookRemoved
+)
+
+
+class Recorded(Struct, frozen=True):
+    """A change as it stands in the journal: `at` in µs, `by` a key's id or a command."""
+
+    place: int
+    at: int
+    account: int
+    by: str
+    change: Change
+
+
+class _Body(Struct, frozen=True):
+    by: str
+    change: Change
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+def encode(by: str, change: Change) -> bytes:
+    """The body of the journal's entry."""
+    return _encode(_Body(by, change))
+
+
+def decode(place: int, at: int, account: int, body: bytes) -> Recorded:
+    """The change in an entry of kind `change`; `at` in µs. Raises `msgspec.ValidationError`."""
+    read = _decode(body)
+    return Recorded(place, at, account, read.by, read.change)

@@ -1,0 +1,229 @@
+"""An account's lists and tables: making them, and changing their entries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from tollkeeper.engine.journal.entries import ListEntry, Put, Remove, Swap
+from tollkeeper.engine.lists.contents import Contents, holds
+from tollkeeper.engine.lists.entries import canonical_value, read_entry
+from tollkeeper.engine.lists.spec import (
+    ColumnType,
+    EntryType,
+    ListSpec,
+    Lookup,
+    Spec,
+    TableSpec,
+)
+from tollkeeper.engine.registry.changes import EntriesChanged, ListMade, ListReplaced
+from tollkeeper.engine.registry.errors import Invalid, NotFound
+from tollkeeper.engine.registry.names import check_name
+from tollkeeper.engine.registry.state import Account, EntriesOf
+from tollkeeper.engine.violations import Violation
+from tollkeeper.grammar import types
+from tollkeeper.grammar.program import ListUse, TableUse
+
+MAX_LISTED = 100
+MAX_COLUMNS = 64
+MAX_CHOICES = 1000
+
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_OWN_NAMES = ("value", "columns", "expires_at", "note", "by")
+_COLUMN_TYPES = ("string", "number", "boolean", "instant", "ip")
+
+
+def find_list(account: Account, name: str) -> EntriesOf:
+    """Raises `NotFound`."""
+    entries = account.lists.get(name)
+    if entries is None:
+        raise NotFound("list", f"there is no list `{name}`")
+    return entries
+
+
+def make_list(account: Account, name: str, spec: Spec) -> ListMade | None:
+    """A new, empty list or table; None when there is one already that serves.
+
+    A table serves when it has the columns asked for, and perhaps more. Raises `Invalid` for
+    another type than the existing one's.
+    """
+    check_name("list.name", name)
+    there = account.lists.get(name)
+    if there is None:
+        return ListMade(name, spec)
+    if not _serves(there.spec, spec):
+        message = f"`{name}` is {_describe(there.spec)}, not {_describe(spec)}"
+        raise Invalid([Violation("list.type", "invalid_value", message)])
+    return None
+
+
+def make_declared(
+    account: Account, lists: Sequence[ListUse], tables: Sequence[TableUse]
+) -> list[ListMade]:
+    """The lists and tables that a program declares and the account does not have yet.
+
+    Raises `Invalid` with all that the account has with another type.
+    """
+    specs: dict[str, Spec] = {use.name: ListSpec(use.type) for use in lists}
+    specs |= {use.name: table_spec(use) for use in tables}
+    made: list[ListMade | None] = []
+    violations: list[Violation] = []
+    for name, spec in specs.items():
+        try:
+            made.append(make_list(account, name, spec))
+        except Invalid as error:
+            violations.extend(error.violations)
+    if violations:
+        raise Invalid(violations)
+    return [change for change in made if change is not None]
+
+
+def table_spec(use: TableUse) -> TableSpec:
+    """What a program's declaration of a table asks for."""
+    return TableSpec(use.by, {name: _column_type(type_) for name, type_ in use.columns.items()})
+
+
+def read_spec(given: Mapping[str, object]) -> Spec:
+    """What `{"type"}` of a list, or `{"by", "columns"}` of a table, asks for.
+
+    A column's type is a name or an array of strings to choose from. Raises `Invalid`.
+    """
+    if given.get("by") is None and given.get("columns") is None:
+        type_ = given.get("type")
+        if type_ is None:
+            raise Invalid([Violation("type", "missing", "a list needs a type, a table `by`")])
+        if type_ not in get_args(EntryType):
+            known = ", ".join(f"`{name}`" for name in get_args(EntryType))
+            message = f"the type of a list is one of {known}"
+            raise Invalid([Violation("type", "invalid_value", message)])
+        return ListSpec(type_)  # type: ignore[arg-type]
+    violations = []
+    by = given.get("by")
+    if by not in get_args(Lookup):
+        known = ", ".join(f"`{name}`" for name in get_args(Lookup))
+        violations.append(Violation("by", "invalid_value", f"a table is looked up by {known}"))
+    columns, wrong = _read_columns(given.get("columns"))
+    violations.extend(wrong)
+    if violations:
+        raise Invalid(violations)
+    return TableSpec(by, columns)  # type: ignore[arg-type]
+
+
+def put_entries(
+    account: Account, name: str, given: Sequence[object], by: str
+) -> tuple[EntriesChanged, Put]:
+    """Adds entries or renews those whose value is there: the change, and what the journal does.
+
+    Of two with one value the later counts. Raises `NotFound`, and `Invalid` with all that is
+    wrong, each at its path (`entries[3].columns.asn`).
+    """
+    spec = find_list(account, name).spec
+    entries: dict[str, ListEntry] = {}
+    violations: list[Violation] = []
+    for place, item in enumerate(given):
+        read = read_entry(spec, item, f"entries[{place}]", by)
+        if isinstance(read, ListEntry):
+            entries[read.value] = read
+        else:
+            violations.extend(read)
+    if violations:
+        raise Invalid(violations)
+    if not entries:
+        raise Invalid([Violation("entries", "missing", "there are no entries")])
+    change = EntriesChanged(name, "put", len(entries), tuple(entries)[:MAX_LISTED])
+    return change, Put(name, tuple(entries.values()))
+
+
+def remove_entries(
+    account: Account, name: str, given: Sequence[object], contents: Contents
+) -> tuple[EntriesChanged, Remove]:
+    """Removes the entries of these values. `contents` are those that the list has now.
+
+    Raises `NotFound` for the list or for values that are not there, `Invalid` for what is none.
+    """
+    spec = find_list(account, name).spec
+    values: dict[str, int] = {}
+    violations: list[Violation] = []
+    for place, item in enumerate(given):
+        try:
+            values.setdefault(canonical_value(spec, item), place)
+        except ValueError as error:
+            path = f"entries[{place}].value"
+            violations.append(Violation(path, "invalid_value", str(error)))
+    if violations:
+        raise Invalid(violations)
+    if not values:
+        raise Invalid([Violation("entries", "missing", "there are no entries")])
+    for value, place in values.items():
+        if not holds(contents, value):
+            message = f"there is no entry `{value}` in `{name}`"
+            raise NotFound(f"entries[{place}].value", message)
+    change = EntriesChanged(name, "remove", len(values), tuple(values)[:MAX_LISTED])
+    return change, Remove(name, tuple(values))
+
+
+def replace_entries(
+    account: Account, name: str, content: int, count: int
+) -> tuple[ListReplaced, Swap]:
+    """Makes a staged content of `count` entries the list's; raises `NotFound`."""
+    find_list(account, name)
+    return ListReplaced(name, content, count), Swap(name, content)
+
+
+def _column_type(type_: types.Type) -> ColumnType:
+    match type_:
+        case types.Boolean():
+            return "boolean"
+        case types.Number():
+            return "number"
+        case types.Ip():
+            return "ip"
+        case types.Instant():
+            return "instant"
+        case types.String(choices=choices) if choices is not None:
+            return choices
+        case _:
+            return "string"
+
+
+def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]]:
+    if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_COLUMNS:
+        message = f"a table has 1 to {MAX_COLUMNS} columns, an object of names and types"
+        return {}, [Violation("columns", "invalid_type", message)]
+    columns: dict[str, ColumnType] = {}
+    violations = []
+    for name, type_ in given.items():
+        if not _COLUMN.fullmatch(name) or name in _OWN_NAMES:
+            taken = ", ".join(f"`{own}`" for own in _OWN_NAMES)
+            message = f"a column's name is letters, digits and `_`, and none of {taken}"
+            violations.append(Violation(f"columns.{name}", "invalid_format", message))
+        elif isinstance(type_, str) and type_ in _COLUMN_TYPES:
+            columns[name] = type_  # type: ignore[assignment]
+        elif (
+            isinstance(type_, list | tuple)
+            and 1 <= len(type_) <= MAX_CHOICES
+            and all(isinstance(choice, str) and choice for choice in type_)
+        ):
+            columns[name] = tuple(type_)
+        else:
+            known = ", ".join(f"`{known}`" for known in _COLUMN_TYPES)
+            message = f"a column's type is one of {known}, or an array of strings to choose from"
+            violations.append(Violation(f"columns.{name}", "invalid_value", message))
+    return columns, violations
+
+
+def _serves(there: Spec, wanted: Spec) -> bool:
+    if isinstance(there, TableSpec) and isinstance(wanted, TableSpec):
+        return there.by == wanted.by and wanted.columns.items() <= there.columns.items()
+    return there == wanted
+
+
+def _describe(spec: Spec) -> str:
+    if isinstance(spec, ListSpec):
+        return f"a list of type `{spec.type}`"
+    columns = ", ".join(
+        f"{name}: {type_ if isinstance(type_, str) else ' | '.join(type_)}"
+        for name, type_ in spec.columns.items()
+    )
+    return f"a table by {spec.by} with `{columns}`"

@@ -1,0 +1,81 @@
+"""A checked program as bytes, so that a stored version loads without being checked again.
+
+What a version means was settled when it was stored. A checker that has become stricter, or a
+grammar with more keywords, never sees it again: loading only rebuilds the nodes of
+`grammar/program.py`. Nodes are kept by their names and fields, so that a node may gain a field
+with a default. In-file tests are not kept; they are in the text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from tollkeeper.grammar import program as nodes
+from tollkeeper.grammar import types
+from tollkeeper.grammar.program import Definitions, Program
+from tollkeeper.grammar.syntax import Span
+
+LANGUAGE_VERSION = 1
+
+_JSON_BITS = 63
+_NODE, _FIELDS, _MAPPING, _DECIMAL, _INTEGER = "node", "fields", "mapping", "decimal", "integer"
+_CLASSES = {
+    found.__name__: found
+    for module in (types, nodes)
+    for found in vars(module).values()
+    if dataclasses.is_dataclass(found)
+    and isinstance(found, type)
+    and found.__module__ == module.__name__
+}
+
+
+def encode_program(program: Program) -> bytes:
+    """The program without its tests."""
+    kept = program if isinstance(program, Definitions) else dataclasses.replace(program, tests=())
+    return zlib.compress(msgspec.json.encode(_plain(kept)))
+
+
+def decode_program(data: bytes) -> Program:
+    """The program that `encode_program` was given, without its tests."""
+    program: Program = _node(msgspec.json.decode(zlib.decompress(data)))
+    return program
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = {
+            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+        return {_NODE: type(value).__name__, _FIELDS: fields}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {_MAPPING: {key: _plain(item) for key, item in value.items()}}
+    if isinstance(value, Decimal):
+        return {_DECIMAL: str(value)}
+    if isinstance(value, int) and value.bit_length() > _JSON_BITS:
+        return {_INTEGER: str(value)}
+    return value
+
+
+def _node(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_node(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if _DECIMAL in value:
+        return Decimal(value[_DECIMAL])
+    if _INTEGER in value:
+        return int(value[_INTEGER])
+    if _MAPPING in value:
+        return {key: _node(item) for key, item in value[_MAPPING].items()}
+    fields = {name: _node(item) for name, item in value[_FIELDS].items()}
+    if "span" in fields:
+        fields["span"] = Span(*fields["span"])
+    return _CLASSES[value[_NODE]](**fields)

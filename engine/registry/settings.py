@@ -1,0 +1,254 @@
+"""An account's settings: what may be asked for, how it is shown, what follows from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal
+from functools import cache
+from typing import Any, TypeAlias
+from zoneinfo import available_timezones
+
+import msgspec
+
+from tollkeeper.engine.codes import CURRENCIES
+from tollkeeper.engine.environment import RATE_SCALE
+from tollkeeper.engine.limits import Limits
+from tollkeeper.engine.registry.changes import ExtraCodes, Settings, SettingsChanged, Thresholds
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.violations import Violation, ViolationType
+
+MAX_RETENTION_DAYS = 3650
+MAX_CLOCK_SKEW_MS = 60_000
+MAX_EXTRA_CODES = 100
+MAX_RATE = 10**12
+
+# More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
+_EXACT = Context(prec=200)
+_DECIMAL = re.compile(r"[0-9]{1,38}(\.[0-9]{1,38})?")
+_CODES = {
+    "currency": re.compile(r"[A-Z]{3}"),
+    "country": re.compile(r"[A-Z]{2}"),
+    "category_code": re.compile(r"[0-9]{4}"),
+}
+
+Report: TypeAlias = Callable[[str, ViolationType, str], None]
+
+
+def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsChanged | None:
+    """The settings after what was asked; None when that changes nothing.
+
+    `asked` has the form that `show_settings` gives. A member left out keeps its value, `null` is
+    its default, an unknown one is ignored. Numbers may be `Decimal`. Raises `Invalid` with all
+    violations, each at its path from `account`.
+    """
+    violations: list[Violation] = []
+
+    def report(path: str, type_: ViolationType, message: str) -> None:
+        violations.append(Violation(f"account.{path}", type_, message))
+
+    new = {
+        name: read(account, asked, report)
+        for name, read in _READERS.items()
+        if asked.get(name) is not None
+    }
+    defaults = Settings()
+    new |= {name: getattr(defaults, name) for name in _READERS if asked.get(name, 0) is None}
+    if violations:
+        raise Invalid(violations)
+    changed = tuple(name for name in new if new[name] != getattr(account.settings, name))
+    if not changed:
+        return None
+    return SettingsChanged(msgspec.structs.replace(account.settings, **new), changed)
+
+
+def show_settings(settings: Settings) -> dict[str, Any]:
+    """The settings as people write them: thresholds as decimals, rates as decimal text."""
+    shown: dict[str, Any] = msgspec.to_builtins(settings)
+    shown["thresholds"] = {
+        "challenge": settings.thresholds.challenge / 100,
+        "deny": settings.thresholds.deny / 100,
+    }
+    return shown
+
+
+def scaled_rates(settings: Settings) -> dict[tuple[str, str], int]:
+    """`rates` by (from, to), times 10 ** RATE_SCALE."""
+    return {
+        (from_, to): int(Decimal(rate).scaleb(RATE_SCALE))
+        for from_, prices in settings.rates.items()
+        for to, rate in prices.items()
+    }
+
+
+def account_limits(settings: Settings, limits: Limits) -> Limits:
+    """The bounds of the account's payments: the operator's, with the account's own settings."""
+    extra = settings.extra_codes
+    return msgspec.structs.replace(
+        limits,
+        clock_skew=settings.clock_skew_ms * 1000,
+        currencies=limits.currencies.union(extra.currency),
+        countries=limits.countries.union(extra.country),
+        category_codes=limits.category_codes.union(extra.category_code),
+    )
+
+
+def _thresholds(account: Account, asked: Mapping[str, object], report: Report) -> Thresholds:
+    wanted = _object(asked["thresholds"], "thresholds", report)
+    old = account.settings.thresholds
+    challenge = _hundredths(wanted, "challenge", old.challenge, report)
+    deny = _hundredths(wanted, "deny", old.deny, report)
+    if challenge is not None and deny is not None and challenge > deny:
+        message = "`challenge` may not be above `deny`"
+        report("thresholds.challenge", "out_of_range", message)
+    return Thresholds(challenge or 0, deny or 0)
+
+
+def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: Report) -> int | None:
+    if name not in wanted:
+        return old
+    path = f"thresholds.{name}"
+    value = wanted[name]
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        report(path, "invalid_type", "a threshold is a number")
+        return None
+    number = _exact(value)
+    if not number.is_finite() or not 0 <= number <= 1:
+        report(path, "out_of_range", "a threshold is from 0.00 to 1.00")
+        return None
+    hundredths = _EXACT.multiply(number, 100)
+    if hundredths != int(hundredths):
+        report(path, "precision", "a threshold has at most two decimals")
+        return None
+    return int(hundredths)
+
+
+def _default_rule(account: Account, asked: Mapping[str, object], report: Report) -> str | None:
+    name = asked["default_rule"]
+    if not isinstance(name, str):
+        report("default_rule", "invalid_type", "the default rule is a rule's name or null")
+        return None
+    if ("rule", name) not in account.files:
+        report("default_rule", "invalid_value", f"there is no rule `{name}`")
+    return name
+
+
+def _time_zone(_account: Account, asked: Mapping[str, object], report: Report) -> str:
+    name = asked["time_zone"]
+    if not isinstance(name, str):
+        report("time_zone", "invalid_type", "a time zone is a string")
+        return ""
+    if name not in _time_zones():
+        message = f"there is no time zone `{name}`; one is `America/Sao_Paulo`"
+        report("time_zone", "invalid_value", message)
+    return name
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _rates(
+    account: Account, asked: Mapping[str, object], report: Report
+) -> dict[str, dict[str, str]]:
+    extra = asked.get("extra_codes")
+    codes = extra.get("currency") if isinstance(extra, Mapping) else None
+    known = codes if isinstance(codes, Sequence) else account.settings.extra_codes.currency
+    rates: dict[str, dict[str, str]] = {}
+    for from_, prices in _object(asked["rates"], "rates", report).items():
+        _check_currency(f"rates.{from_}", from_, known, report)
+        for to, price in _object(prices, f"rates.{from_}", report).items():
+            path = f"rates.{from_}.{to}"
+            _check_currency(path, to, known, report)
+            if from_ == to:
+                report(path, "invalid_value", "the rate of a currency in itself is always 1")
+            rates.setdefault(from_, {})[to] = _rate(price, path, report)
+    return rates
+
+
+def _check_currency(path: str, code: str, extra: Sequence[object], report: Report) -> None:
+    if code not in CURRENCIES and code not in extra:
+        report(path, "invalid_value", f"`{code}` is not a currency of ISO 4217")
+
+
+def _rate(price: object, path: str, report: Report) -> str:
+    if isinstance(price, bool) or not isinstance(price, str | int | float | Decimal):
+        report(path, "invalid_type", 'a rate is a decimal such as "1.0832"')
+        return ""
+    text = price if isinstance(price, str) else f"{_exact(price):f}"
+    if not _DECIMAL.fullmatch(text):
+        report(path, "invalid_format", 'a rate is a decimal such as "1.0832"')
+        return ""
+    rate = _EXACT.normalize(Decimal(text))
+    if not 0 < rate <= MAX_RATE:
+        report(path, "out_of_range", f"a rate is above 0 and at most {MAX_RATE}")
+        return ""
+    exponent = rate.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if -exponent > RATE_SCALE:
+        report(path, "precision", f"a rate has at most {RATE_SCALE} decimals")
+    return f"{rate:f}"
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    # A double means the shortest decimal that reads as it, the one that was written.
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _retention_days(_account: Account, asked: Mapping[str, object], report: Report) -> int:
+    return _whole(asked["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report)
+
+
+def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: Report) -> int:
+    return _whole(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
+
+
+def _whole(value: object, path: str, low: int, high: int, report: Report) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        report(path, "invalid_type", "this is a whole number")
+        return low
+    if not low <= value <= high:
+        report(path, "out_of_range", f"this is from {low} to {high}")
+    return value
+
+
+def _extra_codes(account: Account, asked: Mapping[str, object], report: Report) -> ExtraCodes:
+    wanted = _object(asked["extra_codes"], "extra_codes", report)
+    read = {name: _codes(wanted[name], name, report) for name in _CODES if name in wanted}
+    return msgspec.structs.replace(account.settings.extra_codes, **read)
+
+
+def _codes(value: object, name: str, report: Report) -> tuple[str, ...]:
+    path = f"extra_codes.{name}"
+    if not isinstance(value, list | tuple):
+        report(path, "invalid_type", "this is an array of codes")
+        return ()
+    if len(value) > MAX_EXTRA_CODES:
+        report(path, "out_of_range", f"there are at most {MAX_EXTRA_CODES} extra codes")
+        return ()
+    for place, code in enumerate(value):
+        if not isinstance(code, str) or not _CODES[name].fullmatch(code):
+            message = f"a code has the form {_CODES[name].pattern}"
+            report(f"{path}[{place}]", "invalid_format", message)
+            return ()
+    return tuple(sorted(set(value)))
+
+
+def _object(value: object, path: str, report: Report) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        report(path, "invalid_type", "this is an object")
+        return {}
+    return value
+
+
+_READERS: Mapping[str, Callable[[Account, Mapping[str, object], Report], object]] = {
+    "thresholds": _thresholds,
+    "default_rule": _default_rule,
+    "time_zone": _time_zone,
+    "rates": _rates,
+    "retention_days": _retention_days,
+    "clock_skew_ms": _clock_skew_ms,
+    "extra_codes": _extra_codes,
+}

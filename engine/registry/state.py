@@ -1,0 +1,246 @@
+"""What is configured at one place of the journal: frozen, and folded from the changes before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from tollkeeper.engine.lists.spec import Spec
+from tollkeeper.engine.registry.changes import (
+    AccountCreated,
+    Activated,
+    Deactivated,
+    EntriesChanged,
+    KeyCreated,
+    KeyRevoked,
+    Kind,
+    ListMade,
+    ListReplaced,
+    Recorded,
+    RolloutCleared,
+    RolloutKey,
+    RolloutSet,
+    Scope,
+    Settings,
+    SettingsChanged,
+    ShadowCleared,
+    ShadowSet,
+    VersionStored,
+    WebhookRemoved,
+    WebhookSet,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`revoked_at` (µs) is None while the key is good."""
+
+    id: str
+    account: int
+    hash: bytes
+    scopes: tuple[Scope, ...]
+    created_at: int
+    created_by: str
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One immutable version of a file, `VersionStored` with when (µs) and by whom."""
+
+    kind: Kind
+    name: str
+    number: int
+    text: str
+    uses: Mapping[str, str]
+    checksum: str
+    language: int
+    program: bytes
+    stored_at: int
+    stored_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """From `applies_from` (µs) on, version `number` is in force."""
+
+    applies_from: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    number: int
+    percent: int
+    by: RolloutKey
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """All versions of one name, `versions[n - 1]` being version n, and which of them count.
+
+    `active` is the last one activated, None when the name is not published. `activations` are
+    those since it was last unpublished, in the order of the journal.
+    """
+
+    versions: tuple[Version, ...] = ()
+    active: int | None = None
+    activations: tuple[Activation, ...] = ()
+    shadow: int | None = None
+    rollout: Rollout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesOf:
+    """A list or table: what it is, the journal's content id, and where it last changed.
+
+    `content` is 0 until the entries are first replaced as a whole.
+    """
+
+    spec: Spec
+    content: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    url: str
+    secrets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`keys` by id, revoked ones included."""
+
+    number: int
+    name: str
+    created_at: int
+    settings: Settings = field(default_factory=Settings)
+    keys: Mapping[str, Key] = field(default_factory=dict)
+    files: Mapping[tuple[Kind, str], Lineage] = field(default_factory=dict)
+    lists: Mapping[str, EntriesOf] = field(default_factory=dict)
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`place` is that of the last change folded in. `keys` are the good ones, by hash."""
+
+    place: int = 0
+    accounts: Mapping[int, Account] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[bytes, Key] = field(default_factory=dict)
+
+
+def fold(state: State, recorded: Recorded) -> State:
+    """The state after one more change."""
+    numbers = state.numbers
+    if isinstance(recorded.change, AccountCreated):
+        account = Account(recorded.account, recorded.change.name, recorded.at)
+        numbers = {**numbers, account.name: account.number}
+    else:
+        account = _fold_account(state.accounts[recorded.account], recorded)
+    return State(
+        place=recorded.place,
+        accounts={**state.accounts, recorded.account: account},
+        numbers=numbers,
+        keys=_fold_keys(state.keys, account, recorded),
+    )
+
+
+def fold_all(state: State, recorded: Iterable[Recorded]) -> State:
+    """The state after all of them, given in the journal's order."""
+    return reduce(fold, recorded, state)
+
+
+def _fold_keys(
+    keys: Mapping[bytes, Key], account: Account, recorded: Recorded
+) -> Mapping[bytes, Key]:
+    match recorded.change:
+        case KeyCreated(id=id_):
+            key = account.keys[id_]
+            return {**keys, key.hash: key}
+        case KeyRevoked(id=id_):
+            revoked = account.keys[id_].hash
+            return {hash_: key for hash_, key in keys.items() if hash_ != revoked}
+        case _:
+            return keys
+
+
+def _fold_account(account: Account, recorded: Recorded) -> Account:
+    change = recorded.change
+    match change:
+        case SettingsChanged():
+            return replace(account, settings=change.settings)
+        case KeyCreated():
+            key = Key(
+                change.id, account.number, change.hash, change.scopes, recorded.at, recorded.by
+            )
+            return replace(account, keys={**account.keys, key.id: key})
+        case KeyRevoked():
+            key = replace(account.keys[change.id], revoked_at=recorded.at)
+            return replace(account, keys={**account.keys, key.id: key})
+        case ListMade():
+            made = EntriesOf(change.spec, content=0, changed=recorded.place)
+            return replace(account, lists={**account.lists, change.name: made})
+        case EntriesChanged():
+            entries = replace(account.lists[change.list], changed=recorded.place)
+            return replace(account, lists={**account.lists, change.list: entries})
+        case ListReplaced():
+            entries = replace(
+                account.lists[change.list], content=change.content, changed=recorded.place
+            )
+            return replace(account, lists={**account.lists, change.list: entries})
+        case WebhookSet():
+            webhook = Webhook(change.url, change.secrets)
+            return replace(account, webhooks={**account.webhooks, change.url: webhook})
+        case WebhookRemoved():
+            kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}
+            return replace(account, webhooks=kept)
+        case AccountCreated():
+            return account
+        case _:
+            of = (change.kind, change.name)
+            lineage = _fold_lineage(account.files.get(of, Lineage()), recorded)
+            return replace(account, files={**account.files, of: lineage})
+
+
+def _fold_lineage(lineage: Lineage, recorded: Recorded) -> Lineage:
+    change = recorded.change
+    match change:
+        case VersionStored():
+            version = Version(
+                kind=change.kind,
+                name=change.name,
+                number=change.number,
+                text=change.text,
+                uses=change.uses,
+                checksum=change.checksum,
+                language=change.language,
+                program=change.program,
+                stored_at=recorded.at,
+                stored_by=recorded.by,
+            )
+            return replace(lineage, versions=(*lineage.versions, version))
+        case Activated():
+            applies_from = recorded.at if change.applies_from is None else change.applies_from
+            activation = Activation(applies_from, change.number)
+            return replace(
+                lineage,
+                active=change.number,
+                activations=(*lineage.activations, activation),
+                rollout=None,
+            )
+        case Deactivated():
+            return replace(lineage, active=None, activations=(), rollout=None)
+        case ShadowSet():
+            return replace(lineage, shadow=change.number)
+        case ShadowCleared():
+            return replace(lineage, shadow=None)
+        case RolloutSet():
+            return replace(lineage, rollout=Rollout(change.number, change.percent, change.by))
+        case RolloutCleared():
+            return replace(lineage, rollout=None)
+        case _:
+            return lineage

@@ -1,0 +1,99 @@
+"""Versions on trial: a shadow decides beside the active one, a rollout decides for a part.
+
+Only what decides, a rule or a scorecard, can be on trial.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
+
+from tollkeeper.engine.registry.changes import (
+    RolloutCleared,
+    RolloutKey,
+    RolloutSet,
+    ShadowCleared,
+    ShadowSet,
+)
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.registry.state import Account, Version
+from tollkeeper.engine.registry.versions import NOUNS, active_version, find_lineage, find_version
+from tollkeeper.engine.violations import Violation
+
+Decider: TypeAlias = Literal["rule", "scorecard"]
+ROLLOUT_KEYS: tuple[RolloutKey, ...] = get_args(RolloutKey)
+
+
+def set_shadow(account: Account, kind: Decider, name: str, number: int) -> ShadowSet:
+    """Raises `NotFound`."""
+    find_version(account, kind, name, number)
+    return ShadowSet(kind, name, number)
+
+
+def clear_shadow(account: Account, kind: Decider, name: str) -> ShadowCleared:
+    """Raises `NotFound`, also for a name without a shadow."""
+    if find_lineage(account, kind, name).shadow is None:
+        raise NotFound("shadow", f"{NOUNS[kind]} `{name}` has no shadow")
+    return ShadowCleared(kind, name)
+
+
+def shadow_version(account: Account, kind: Decider, name: str) -> Version | None:
+    """The version to evaluate beside the active one, None when there is none."""
+    lineage = account.files.get((kind, name))
+    if lineage is None or lineage.shadow is None:
+        return None
+    return lineage.versions[lineage.shadow - 1]
+
+
+def set_rollout(
+    account: Account, kind: Decider, name: str, number: int, percent: int, by: str
+) -> RolloutSet:
+    """Gives `percent` (0 to 100) of a published name's payments version `number`.
+
+    Raises `NotFound`, `Invalid`, and `Conflict` for a name that is not published.
+    """
+    violations = []
+    if not 0 <= percent <= 100:
+        violations.append(Violation("percent", "out_of_range", "a percentage is from 0 to 100"))
+    if by not in ROLLOUT_KEYS:
+        keys = ", ".join(f"`{key}`" for key in ROLLOUT_KEYS)
+        violations.append(Violation("by", "invalid_value", f"a rollout goes by one of {keys}"))
+    if violations:
+        raise Invalid(violations)
+    find_version(account, kind, name, number)
+    if active_version(account, kind, name) is None:
+        raise Conflict("name", f"{NOUNS[kind]} `{name}` is not published, so all get the rollout")
+    return RolloutSet(kind, name, number, percent, by)  # type: ignore[arg-type]
+
+
+def clear_rollout(account: Account, kind: Decider, name: str) -> RolloutCleared:
+    """Raises `NotFound`, also for a name without a rollout."""
+    if find_lineage(account, kind, name).rollout is None:
+        raise NotFound("rollout", f"{NOUNS[kind]} `{name}` has no rollout")
+    return RolloutCleared(kind, name)
+
+
+def pick_version(
+    account: Account, kind: Decider, name: str, key_of: Callable[[RolloutKey], str | None]
+) -> Version | None:
+    """The version for one payment: the rollout's for its share of the keys, else the active one.
+
+    `key_of` reads the payment's user, device or order; a payment without it gets the active
+    version. None for a name that is unknown or not published.
+    """
+    lineage = account.files.get((kind, name))
+    if lineage is None or lineage.active is None:
+        return None
+    rollout = lineage.rollout
+    if rollout is not None:
+        key = key_of(rollout.by)
+        if key is not None and _position(account.number, kind, name, key) < rollout.percent:
+            return lineage.versions[rollout.number - 1]
+    return lineage.versions[lineage.active - 1]
+
+
+def _position(account: int, kind: Decider, name: str, key: str) -> int:
+    """Where a key stands among a hundred, the same whatever the percentage is."""
+    hashed = f"{account} {kind} {name} {key}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest()) % 100

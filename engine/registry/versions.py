@@ -1,0 +1,131 @@
+"""Versions of rules, scorecards, event types and definitions, and which of them is in force.
+
+A version is immutable, numbered from 1 for its kind and name. Storing one never changes what is
+in force; activating does, and so rolls back as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from tollkeeper.engine.registry.changes import Activated, Deactivated, Kind, VersionStored
+from tollkeeper.engine.registry.errors import Conflict, NotFound
+from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
+from tollkeeper.engine.registry.state import Account, Lineage, Version
+from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
+
+NOUNS: Mapping[Kind, str] = {
+    "rule": "rule",
+    "scorecard": "scorecard",
+    "event": "event type",
+    "definitions": "definitions",
+}
+_KINDS: Mapping[type[Program], Kind] = {
+    Rule: "rule",
+    Scorecard: "scorecard",
+    EventType: "event",
+    Definitions: "definitions",
+}
+
+
+def kind_of(program: Program) -> Kind:
+    return _KINDS[type(program)]
+
+
+def checksum(text: str, uses: Mapping[str, str]) -> str:
+    """SHA-256, in hex, of a text and of the definitions it takes in."""
+    digest = hashlib.sha256()
+    for part in (text, *(part for name in sorted(uses) for part in (name, uses[name]))):
+        digest.update(hashlib.sha256(part.encode()).digest())
+    return digest.hexdigest()
+
+
+def store_version(
+    account: Account,
+    program: Program,
+    text: str,
+    uses: Mapping[str, str],
+    expected: int | None = None,
+) -> Version | VersionStored:
+    """The next version of the file that `program` was checked from.
+
+    Gives the newest version again when its text and uses are the same. `expected` is the newest
+    version that the author knew of, 0 for none: raises `Conflict` when there is another by now.
+    """
+    kind = kind_of(program)
+    versions = account.files.get((kind, program.name), Lineage()).versions
+    sum_ = checksum(text, uses)
+    if versions and versions[-1].checksum == sum_:
+        return versions[-1]
+    if expected is not None and expected != len(versions):
+        message = f"the newest version of `{program.name}` is {len(versions)}, not {expected}"
+        raise Conflict("version", message)
+    return VersionStored(
+        kind=kind,
+        name=program.name,
+        number=len(versions) + 1,
+        text=text,
+        uses=dict(uses),
+        checksum=sum_,
+        language=LANGUAGE_VERSION,
+        program=encode_program(program),
+    )
+
+
+def find_lineage(account: Account, kind: Kind, name: str) -> Lineage:
+    """Raises `NotFound`."""
+    lineage = account.files.get((kind, name))
+    if lineage is None:
+        raise NotFound("name", f"there is no {NOUNS[kind]} `{name}`")
+    return lineage
+
+
+def find_version(account: Account, kind: Kind, name: str, number: int) -> Version:
+    """Raises `NotFound` for the name or the number."""
+    versions = find_lineage(account, kind, name).versions
+    if not 1 <= number <= len(versions):
+        message = f"{NOUNS[kind]} `{name}` has no version {number}, only 1 to {len(versions)}"
+        raise NotFound("version", message)
+    return versions[number - 1]
+
+
+def active_version(account: Account, kind: Kind, name: str) -> Version | None:
+    """The published version, None for a name that is unknown or not published."""
+    lineage = account.files.get((kind, name))
+    if lineage is None or lineage.active is None:
+        return None
+    return lineage.versions[lineage.active - 1]
+
+
+def version_in_force(lineage: Lineage, at: int) -> Version | None:
+    """The version in force at `at` (µs): of an event type, by the event's own timestamp.
+
+    An activation rules from its time on and ends those before it that would begin later. Before
+    the first one its version holds as well, None when the name is not published.
+    """
+    if not lineage.activations:
+        return None
+    number = lineage.activations[0].number
+    for activation in lineage.activations:
+        if activation.applies_from <= at:
+            number = activation.number
+    return lineage.versions[number - 1]
+
+
+def activate(
+    account: Account, kind: Kind, name: str, number: int, applies_from: int | None = None
+) -> Activated:
+    """Publishes a version or rolls back to it; raises `NotFound`.
+
+    `applies_from` (µs) is the time from which an event type's version is in force.
+    """
+    find_version(account, kind, name, number)
+    return Activated(kind, name, number, applies_from)
+
+
+def deactivate(account: Account, kind: Kind, name: str) -> Deactivated:
+    """Unpublishes; raises `NotFound`, also for a name that is not published."""
+    if find_lineage(account, kind, name).active is None:
+        raise NotFound("name", f"{NOUNS[kind]} `{name}` is not published")
+    return Deactivated(kind, name)

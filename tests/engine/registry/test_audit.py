@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from tollkeeper.engine.lists.spec import ListSpec
+from tollkeeper.engine.registry import changes
+from tollkeeper.engine.registry.audit import audit_item
+from tollkeeper.engine.registry.changes import Change, Recorded
+
+SECRET = "tell-nobody"
+
+# One change of every type, with a secret wherever there is one.
+EVERY = [
+    changes.AccountCreated("shop"),
+    changes.SettingsChanged(changes.Settings(changes.Thresholds(40, 90)), ("thresholds",)),
+    changes.KeyCreated("toll_abcdefgh", SECRET.encode(), ("payments", "rules")),
+    changes.KeyRevoked("toll_abcdefgh"),
+    changes.VersionStored("rule", "checkout", 3, "text", {}, "c0ffee", 1, SECRET.encode()),
+    changes.Activated("event", "chargeback", 3, 1_800_000_000_000_000),
+    changes.Deactivated("rule", "checkout"),
+    changes.ShadowSet("rule", "checkout", 4),
+    changes.ShadowCleared("rule", "checkout"),
+    changes.RolloutSet("scorecard", "bot_behaviour", 2, 25, "user"),
+    changes.RolloutCleared("scorecard", "bot_behaviour"),
+    changes.ListMade("trusted", ListSpec("string")),
+    changes.EntriesChanged("trusted", "put", 2, ("ana", "bob")),
+    changes.ListReplaced("trusted", 12, 1_000_000),
+    changes.WebhookSet("https://example.com/", (SECRET, SECRET)),
+    changes.WebhookRemoved("https://example.com/"),
+]
+
+
+def test_the_log_of_every_change_reads_well(snapshot):
+    items = [
+        audit_item(Recorded(place, 0, 1, "toll_abcdefgh", change))
+        for place, change in enumerate(EVERY, 1)
+    ]
+    lines = [f"{item.action}  {item.subject}  {item.detail}" for item in items]
+    assert "\n".join(lines) == snapshot
+
+
+def test_every_type_of_change_is_tried_here():
+    assert {type(change) for change in EVERY} == set(get_args(Change))
+
+
+@pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
+def test_no_secret_is_in_the_log(change):
+    shown = msgspec.json.encode(audit_item(Recorded(1, 0, 1, "toll_abcdefgh", change)))
+    assert SECRET.encode() not in shown
+    assert msgspec.json.encode(SECRET.encode()).strip(b'"') not in shown
+
+
+@pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
+def test_the_log_says_who_when_and_where(change):
+    item = audit_item(Recorded(17, 42, 1, "toll publish", change))
+    assert (item.place, item.at, item.by) == (17, 42, "toll publish")
+
+
+@pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
+def test_every_change_is_read_back_as_it_was_written(change):
+    body = changes.encode("toll publish", change)
+    assert changes.decode(17, 42, 1, body) == Recorded(17, 42, 1, "toll publish", change)

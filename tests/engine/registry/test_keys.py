@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tollkeeper.engine.registry.accounts import create_account
+from tollkeeper.engine.registry.changes import encode
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.registry.keys import allows, authenticate, create_key, revoke_key
+
+
+def test_a_key_opens_its_own_account_only(registry):
+    number, created = create_account(registry.state, "market")
+    registry.record(created, account=number)
+    ours, change = create_key(registry.account, ["payments"])
+    registry.record(change)
+    theirs, change = create_key(registry.state.accounts[number], ["payments"])
+    registry.record(change, account=number)
+    assert authenticate(registry.state, ours).account == 1
+    assert authenticate(registry.state, theirs).account == number
+
+
+def test_a_key_has_256_bits_that_are_kept_nowhere(registry):
+    key, change = create_key(registry.account, ["admin"])
+    body = encode("toll keys create", change)
+    assert key.startswith("toll_")
+    assert len(key) - len(change.id) >= 43
+    assert change.hash == hashlib.sha256(key.encode()).digest()
+    assert key.encode() not in body
+    assert key[len(change.id) :].encode() not in body
+
+
+def test_two_keys_are_never_the_same(registry):
+    assert len({create_key(registry.account, ["payments"])[0] for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("presented", ["", "toll_", "toll_nobody", "é", "\ud800", "x" * 10_000])
+def test_what_is_no_key_opens_nothing(registry, presented):
+    registry.record(create_key(registry.account, ["admin"])[1])
+    assert authenticate(registry.state, presented) is None
+
+
+def test_a_revoked_key_opens_nothing_and_stays_listed(registry):
+    key, change = create_key(registry.account, ["payments"])
+    registry.record(change)
+    revoked = registry.record(revoke_key(registry.account, change.id))
+    assert authenticate(registry.state, key) is None
+    assert registry.account.keys[change.id].revoked_at == revoked.at
+
+
+def test_a_key_is_revoked_once(registry):
+    change = create_key(registry.account, ["payments"])[1]
+    registry.record(change)
+    registry.record(revoke_key(registry.account, change.id))
+    with pytest.raises(Conflict, match="revoked already"):
+        revoke_key(registry.account, change.id)
+
+
+def test_an_unknown_key_is_not_found(registry):
+    with pytest.raises(NotFound, match="there is no key `toll_nobody`"):
+        revoke_key(registry.account, "toll_nobody")
+
+
+def test_admin_may_do_everything_and_the_others_only_their_own(registry):
+    allowed = {}
+    for scope in ("payments", "rules", "admin"):
+        key, change = create_key(registry.account, [scope])
+        registry.record(change)
+        good = authenticate(registry.state, key)
+        allowed[scope] = [s for s in ("payments", "rules", "admin") if allows(good, s)]
+    assert allowed == {
+        "payments": ["payments"],
+        "rules": ["rules"],
+        "admin": ["payments", "rules", "admin"],
+    }
+
+
+@pytest.mark.parametrize("scopes", [[], ["payment"], ["payments", "root"]])
+def test_an_unknown_scope_or_none_is_refused(registry, scopes):
+    with pytest.raises(Invalid) as refused:
+        create_key(registry.account, scopes)
+    assert [v.field for v in refused.value.violations] == ["key.scopes"]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.lists.spec import ListSpec
+from tollkeeper.engine.registry import changes
+from tollkeeper.engine.registry.state import State, fold, fold_all
+
+NAMES = ("checkout", "mobile")
+KEYS = ("toll_a", "toll_b")
+numbers = st.integers(1, 3)
+names = st.sampled_from(NAMES)
+
+_begin = [
+    changes.AccountCreated("shop"),
+    *(changes.KeyCreated(key, key.encode(), ("payments",)) for key in KEYS),
+    *(
+        changes.VersionStored("rule", name, number, f"{name} {number}", {}, "", 1, b"")
+        for name in NAMES
+        for number in (1, 2, 3)
+    ),
+    changes.ListMade("trusted", ListSpec("string")),
+]
+_later = (
+    st.builds(changes.Activated, st.just("rule"), names, numbers)
+    | st.builds(changes.Deactivated, st.just("rule"), names)
+    | st.builds(changes.ShadowSet, st.just("rule"), names, numbers)
+    | st.builds(changes.ShadowCleared, st.just("rule"), names)
+    | st.builds(changes.RolloutSet, st.just("rule"), names, numbers, st.just(50), st.just("user"))
+    | st.builds(changes.RolloutCleared, st.just("rule"), names)
+    | st.builds(changes.KeyRevoked, st.sampled_from(KEYS))
+    | st.builds(changes.EntriesChanged, st.just("trusted"), st.just("put"), st.just(1), st.just(()))
+    | st.builds(changes.ListReplaced, st.just("trusted"), st.integers(1, 9), st.just(1))
+    | st.just(changes.WebhookSet("https://example.com/", ("secret",)))
+    | st.just(changes.WebhookRemoved("https://example.com/"))
+)
+
+
+def recorded(history: list[changes.Change], account: int = 1) -> list[changes.Recorded]:
+    return [
+        changes.Recorded(place * 2 + account, place, account, "toll publish", change)
+        for place, change in enumerate(history)
+    ]
+
+
+@settings(deadline=None)
+@given(st.lists(_later, max_size=20), st.integers(0, 40))
+def test_folding_on_from_any_place_gives_the_same_state(history, cut):
+    entries = recorded([*_begin, *history])
+    whole = fold_all(State(), entries)
+    assert fold_all(fold_all(State(), entries[:cut]), entries[cut:]) == whole
+    assert whole.place == entries[-1].place
+
+
+@settings(deadline=None)
+@given(st.lists(_later, max_size=20))
+def test_a_change_leaves_the_state_before_it_and_other_accounts_alone(history):
+    market = [
+        changes.Recorded(1, 0, 2, "", changes.AccountCreated("market")),
+        changes.Recorded(2, 0, 2, "", changes.KeyCreated("toll_m", b"m", ("admin",))),
+    ]
+    state = fold_all(State(), [*market, *recorded(_begin)])
+    other = state.accounts[2]
+    for entry in recorded(history):
+        before, text = state, repr(state)
+        state = fold(state, entry)
+        assert repr(before) == text
+        assert state.accounts[2] is other
+        assert state.keys[b"m"].account == 2
+
+
+def test_only_good_keys_open_anything():
+    entries = recorded([*_begin, changes.KeyRevoked("toll_a")])
+    state = fold_all(State(), entries)
+    assert set(state.keys) == {b"toll_b"}
+    assert set(state.accounts[1].keys) == {"toll_a", "toll_b"}

@@ -1,0 +1,115 @@
+"""Windows in this process's memory: one thread, and no verb ever suspends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+from msgspec.structs import replace
+from structlog import get_logger
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.windows.account import Account, Change
+from tollkeeper.engine.windows.contract import (
+    Fill,
+    Observation,
+    Read,
+    Record,
+    SeriesPlan,
+    Status,
+)
+from tollkeeper.engine.windows.moments import MemoryMoments, Moments
+from tollkeeper.grammar.program import Value
+
+CAP = 10_000_000
+"""How many elements an account's windows may hold."""
+
+log = get_logger()
+
+
+class MemoryWindows:
+    """`after` is the last place taken; `moments` makes where an account keeps a series' moments."""
+
+    def __init__(
+        self,
+        after: int = 0,
+        cap: int = CAP,
+        moments: Callable[[int, str], Moments] = lambda _account, _series: MemoryMoments(),
+    ) -> None:
+        self._place = after
+        self._cap = cap
+        self._moments = moments
+        self._fills = count(1)
+        self._accounts: dict[int, Account] = {}
+
+    async def take_place(self) -> int:
+        self._place += 1
+        return self._place
+
+    async def observe(self, record: Record, reads: Sequence[Read]) -> Observation:
+        account = self._account(record.account)
+        account.check(reads)
+        account.newest = max(account.newest, record.arrived)
+        values = account.ages_at(reads, record.time)
+        place = await self.take_place()
+        account.change(Change(place, record.event, record.time, record.before, record.state))
+        self._hold_to_cap(record.account, account)
+        account.windows_at(reads, record.time, values)
+        return Observation(place, record, tuple(values), account.lost_at(reads, record.time))
+
+    async def settle(self, observation: Observation, decision: Decision) -> Observation:
+        record = observation.record
+        settled = replace(record, state=replace(record.state, decision=decision))
+        self._account(record.account).change(
+            Change(
+                observation.place,
+                record.event,
+                record.time,
+                record.state,
+                settled.state,
+                decided=True,
+            )
+        )
+        return replace(observation, record=settled)
+
+    async def withdraw(self, observation: Observation) -> None:
+        record = observation.record
+        self._account(record.account).change(
+            Change(observation.place, record.event, record.time, record.state, record.before)
+        )
+
+    async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:
+        held = self._account(account)
+        held.check(reads)
+        values = held.ages_at(reads, at)
+        held.windows_at(reads, at, values)
+        return tuple(values)
+
+    async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
+        return self._account(account).begin(next(self._fills), self._place, plans)
+
+    async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
+        account = self._account(fill.account)
+        account.take_in(fill, records)
+        self._hold_to_cap(fill.account, account)
+
+    async def seal(self, fill: Fill) -> bool:
+        return self._account(fill.account).seal(fill)
+
+    async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
+        self._account(account).keep(plans)
+
+    async def status(self, account: int) -> Status:
+        held = self._account(account)
+        return Status(held.entries, self._cap, held.statuses())
+
+    def _account(self, number: int) -> Account:
+        account = self._accounts.get(number)
+        if account is None:
+            account = self._accounts[number] = Account(number, self._moments)
+        return account
+
+    def _hold_to_cap(self, number: int, account: Account) -> None:
+        while account.entries > self._cap:
+            given_up = account.give_up_largest()
+            log.error("windows_over_cap", account=number, series=given_up, cap=self._cap)

@@ -1,0 +1,93 @@
+"""From checked programs to the series and windows they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TypeAlias
+
+from tollkeeper.engine.windows.contract import CompiledSeries, SeriesPlan, Window
+from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Series
+
+Compile: TypeAlias = Callable[[Series, Sequence[Let]], CompiledSeries]
+Digest: TypeAlias = Callable[[Series, Sequence[Let]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one program needs: its series, and a window for each of its histories in order."""
+
+    series: tuple[SeriesPlan, ...]
+    windows: tuple[Window, ...]
+
+
+def plan(
+    histories: Sequence[History], lets: Sequence[Let], compile_series: Compile, digest: Digest
+) -> Plan:
+    """The plan of a program with these aggregates; `lets` are the program's own."""
+    compiled: dict[str, CompiledSeries] = {}
+    plans = []
+    windows = []
+    for history in histories:
+        series, three_valued = _as_held(history)
+        name = digest(series, lets)
+        if three_valued:
+            name = f"truth:{name}"
+        if name not in compiled:
+            compiled[name] = compile_series(series, lets)
+        plans.append(
+            SeriesPlan(
+                digest=name,
+                event=series.event,
+                over=history.over,
+                ages=history.over is None,
+                decided=_reads_decision(series, lets),
+                valued=three_valued or series.value is not None,
+                missing=three_valued,
+                compiled=compiled[name],
+            )
+        )
+        type_ = None if series.value is None else series.value.type
+        windows.append(Window(name, history.function, history.over, type_))
+    return Plan(merged(plans), tuple(windows))
+
+
+def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
+    """The plans with each series once: as long as the longest asks, with ages when one asks."""
+    found: dict[str, SeriesPlan] = {}
+    for each in plans:
+        other = found.get(each.digest, each)
+        lengths = [over for over in (each.over, other.over) if over is not None]
+        found[each.digest] = replace(
+            other, over=max(lengths, default=None), ages=each.ages or other.ages
+        )
+    return tuple(found.values())
+
+
+def _as_held(history: History) -> tuple[Series, bool]:
+    """The series to hold, and whether its values are the three-valued truths of the `where`.
+
+    `any` and `all` look at each record's `where`, whatever it gives; the others at the records for
+    which it is definitely true.
+    """
+    series = history.series
+    if history.function not in ("any", "all"):
+        return series, False
+    return replace(series, where=None, value=series.where), True
+
+
+def _reads_decision(series: Series, lets: Sequence[Let]) -> bool:
+    waiting: list[object] = [series]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, DecisionFact):
+            return True
+        if isinstance(node, LetValue) and node.index not in seen:
+            seen.add(node.index)
+            waiting.append(lets[node.index].value)
+        if isinstance(node, tuple):
+            waiting.extend(node)
+        elif is_dataclass(node):
+            waiting.extend(getattr(node, field.name) for field in fields(node))
+    return False

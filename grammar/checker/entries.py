@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from tollkeeper.grammar import check_errors as say
@@ -131,7 +132,8 @@ def _metric(
 def _metric_key(
     work: Work, scope: Scope, node: s.Expression, of: p.Expression, metric: str, infer: Infer
 ) -> p.Expression | None:
-    key = infer(work, scope, node, of.type)
+    # A key is read before anything is decided, so it stands as the keys of an aggregate do.
+    key = infer(work, replace(scope, history=True, part="by"), node, of.type)
     if key is not None and type(key.type) is not type(of.type):
         work.report(say.metric_key(key.span, metric, kind_of(of.type), kind_of(key.type)))
         return None

@@ -1,0 +1,72 @@
+"""A stable identity of what an expression says: equal for equal meaning, wherever it is written.
+
+Ids, spans and bounds are left out, lets stand for their values, so equal series in different
+rules have one digest, in every process and version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+from tollkeeper.grammar.program import Expression, Let, LetValue, Node, Series
+from tollkeeper.grammar.types import Number, Type
+
+_SIZE = 16
+
+
+def digest(part: Expression | Series, lets: Sequence[Let]) -> str:
+    """The identity of `part`, whose lets are `lets`, as 32 hexadecimal digits."""
+    return Digests(lets).of(part)
+
+
+class Digests:
+    """Digests of one program's parts, each worked out once."""
+
+    def __init__(self, lets: Sequence[Let]) -> None:
+        self._known: dict[int, tuple[object, str]] = {}
+        self._lets: list[str] = []
+        for let in lets:
+            self._lets.append(self.of(let.value))
+
+    def of(self, part: Expression | Series) -> str:
+        if isinstance(part, LetValue):
+            return self._lets[part.index]
+        known = self._known.get(id(part))
+        if known is None:
+            # The part is kept beside its digest so that its id stays its own.
+            known = self._known[id(part)] = (part, self._made(part))
+        return known[1]
+
+    def _made(self, part: Expression | Series) -> str:
+        said = [type(part).__name__]
+        kind: Any = type(part)
+        said += [self._text(getattr(part, name)) for name in _meaningful(kind)]
+        return blake2b(
+            " ".join(said).encode("utf-8", "surrogatepass"), digest_size=_SIZE
+        ).hexdigest()
+
+    def _text(self, value: Any) -> str:
+        """The value as text that no other value has."""
+        if isinstance(value, (Node, Series)):
+            return self.of(value)  # type: ignore[arg-type]  # every part of an expression is one
+        if isinstance(value, Type):
+            return _kind(value)
+        if isinstance(value, tuple):
+            return f"({' '.join(map(self._text, value))})"
+        if isinstance(value, str):
+            return f"{len(value)}:{value}"
+        return repr(value)
+
+
+@cache
+def _meaningful(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in ("id", "span"))
+
+
+def _kind(kind: Type) -> str:
+    name = type(kind).__name__
+    return f"{name}/{kind.scale}" if isinstance(kind, Number) else name

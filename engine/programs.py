@@ -1,0 +1,77 @@
+"""Stored versions, ready to run: compiled once, with the aggregates that each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tollkeeper.engine.compile.digest import digest
+from tollkeeper.engine.compile.python import compile_reads, compile_rule, compile_scorecard
+from tollkeeper.engine.compile.series import compile_series
+from tollkeeper.engine.environment import Environment
+from tollkeeper.engine.events.data import fitted
+from tollkeeper.engine.facts import Facts
+from tollkeeper.engine.windows.contract import CompiledSeries, Key, Read
+from tollkeeper.engine.windows.plan import Plan, plan
+from tollkeeper.grammar.program import Let, Rule, Scorecard, Series, Value
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Values = Sequence[Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The aggregates over history that a program reads, and which group of each."""
+
+    plan: Plan
+    keys: Callable[[Facts], tuple[Key | None, ...]]
+
+    def reads(self, facts: Facts) -> tuple[Read, ...]:
+        windows = self.plan.windows
+        return tuple(zip(windows, self.keys(facts), strict=True)) if windows else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRule:
+    """`decide(facts, score, values, environment)` is the index of the met condition, or -1."""
+
+    version: int
+    rule: Rule
+    reading: Reading
+    decide: Callable[[Facts, int | None, Values, Environment], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedScorecard:
+    """`score(facts, values, environment)` is in hundredths. Version 0 is the shipped one."""
+
+    version: int
+    scorecard: Scorecard
+    reading: Reading
+    score: Callable[[Facts, Values, Environment], int]
+
+
+def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
+    return LoadedRule(
+        version, rule, _reading(rule, vocabulary), compile_rule(rule, vocabulary).decide
+    )
+
+
+def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -> LoadedScorecard:
+    return LoadedScorecard(
+        version,
+        scorecard,
+        _reading(scorecard, vocabulary),
+        compile_scorecard(scorecard, vocabulary),
+    )
+
+
+def _reading(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
+    def compiled(series: Series, lets: Sequence[Let]) -> CompiledSeries:
+        made = compile_series(series, lets, vocabulary)
+        return made if series.event is None else fitted(made, series, lets)
+
+    return Reading(
+        plan=plan(program.histories, program.lets, compiled, digest),
+        keys=compile_reads(program, vocabulary),
+    )

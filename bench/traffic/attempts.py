@@ -51,7 +51,6 @@ class Attempt:
     user: str | None
     email: str | None
     order: str
-    type: str = "purchase"
     partner: str | None = None
 
 
@@ -107,8 +106,8 @@ def purchase(
     A card that was declined once is declined again more often than not.
     """
     value = amount(chance, shop) if value is None else value
-    paid_with, tries = who.cards[0], []
-    declines = shop.declines
+    paid_with, declines = who.cards[0], shop.declines
+    tries: list[Attempt] = []
     while len(tries) < 6:
         tries.append(
             attempt(
@@ -154,7 +153,7 @@ def creation(made: Attempt, start: datetime) -> dict[str, Any]:
     shop = made.merchant
     body: dict[str, Any] = {
         "id": made.id,
-        "type": made.type,
+        "type": "purchase",
         "status": "initiated",
         "currency": shop.currency,
         "amount": made.amount,

@@ -208,9 +208,9 @@ def app(chance: Random, country: str) -> Headers:
                 "Accept-Encoding": "br;q=1.0, gzip;q=0.9, deflate;q=0.8",
             }
         case _:
-            release = chance.randint(11, 15)
+            android = chance.randint(11, 15)
             return {
-                "User-Agent": f"MinhaLoja/{build} (Android {release}; SM-S918B)",
+                "User-Agent": f"MinhaLoja/{build} (Android {android}; SM-S918B)",
                 "Accept": "application/json",
                 "Accept-Encoding": "gzip",
             }

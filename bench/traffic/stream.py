@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
-from tollkeeper.bench.traffic.attempts import Attempt, Span, creation, update
+from tollkeeper.bench.traffic.attempts import Attempt, Span, creation, moment, update
 from tollkeeper.bench.traffic.bots import FAMILIES
 from tollkeeper.bench.traffic.people import KINDS
 
 
 class Item(NamedTuple):
-    """`body` is `{"payment": {…}}` as `POST /payments` takes it, or `{"update": {…}}`: what
-    `PATCH /payments/{id}` takes, with the payment's `id`. `at` is its arrival in seconds from the
-    start, `bot` its label, `kind` the attack family or the kind of honest traffic.
+    """Something that happens `at` so many seconds from the start.
+
+    `body` is `{"payment": {…}}` as `POST /payments` takes it, or `{"update": {…}}`: what
+    `PATCH /payments/{id}` takes, with the payment's `id`. `bot` is the label of its payment, `kind`
+    the attack family or the kind of honest traffic.
     """
 
     at: float
@@ -64,6 +66,13 @@ class Plan:
 
 
 DAY = Plan()
+
+
+def labelled(items: Iterable[Item], start: datetime) -> Iterator[dict[str, Any]]:
+    """The items as lines of a labelled history, which `toll fit` reads."""
+    for item in items:
+        label = {"label": int(item.bot)} if "payment" in item.body else {}
+        yield {**item.body, **label, "at": moment(start, item.at)}
 
 
 def traffic(seed: int, start: datetime, plan: Plan = DAY) -> Iterator[Item]:

@@ -59,7 +59,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`headers` None when the merchant gets no device block; a fingerprint by provider."""
+    """`basic` and `vendor` are its fingerprints, by provider."""
 
     headers: Headers
     address: str

@@ -1,0 +1,214 @@
+"""How well the shipped scorecard tells made-up bots from people, and what a score costs.
+
+    python -m bench.scores
+
+Prints the tables of docs/scorecard.md. The traffic is two days; the first fills the windows, the
+second is judged. Its seeds were not looked at while the weights were chosen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from tollkeeper.bench.traffic import DAY, Plan, labelled, traffic
+from tollkeeper.engine.clients import Clients
+from tollkeeper.engine.decide import create
+from tollkeeper.engine.environment import Environment
+from tollkeeper.engine.errands import CreateAccount, do_errand
+from tollkeeper.engine.facts import derive
+from tollkeeper.engine.fit.labelled import read_labelled
+from tollkeeper.engine.fit.quality import Quality, quality
+from tollkeeper.engine.fit.replay import replay
+from tollkeeper.engine.loading import shipped_scorecard
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.proof.streams import Created
+from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.windows.contract import Record, State
+from tollkeeper.engine.windows.memory import MemoryWindows
+
+SEEDS = (201, 202, 203, 204, 205)
+START = datetime(2025, 6, 2, tzinfo=UTC)
+WARM = timedelta(days=1)
+TWO_DAYS = replace(DAY, hours=48).scaled(2)
+THRESHOLDS = Thresholds()
+CHOICES = (10, 30, 50, 70, 85, 95)
+ROUNDS = 3
+AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A judged payment: what it was, and its score in hundredths."""
+
+    kind: str
+    bot: bool
+    score: int
+
+
+class Cost(NamedTuple):
+    """In microseconds of processor time, but for `held`, the elements in windows; for each payment."""
+
+    client_facts_of_a_header_set_seen_before: float
+    keys_of_its_windows_and_score: float
+    its_windows: float
+    the_whole_decision: float
+    held: float
+
+
+async def scored(seed: int, plan: Plan = TWO_DAYS) -> list[Seen]:
+    items = list(traffic(seed, START, plan))
+    paid = [item for item in items if "payment" in item.body]
+    found = []
+    lines = map(msgspec.json.encode, labelled(items, START))
+    history = replay(read_labelled(lines), shipped_scorecard(), Environment())
+    position = 0
+    async for each in history:
+        item = paid[position]
+        position += 1
+        if item.at >= WARM.total_seconds():
+            found.append(Seen(item.kind, item.bot, each.score))
+    return found
+
+
+def print_quality(seen: Sequence[Seen]) -> None:
+    found = _quality(seen)
+    bots = sum(each.bot for each in seen)
+    print("\n## All payments\n")
+    print("| payments | bots | ROC AUC | PR AUC | recall at 0.1 % | recall at 1 % |")
+    print("|---|---|---|---|---|---|")
+    recalls = " | ".join(f"{each:.3f}" for each in found.recall)
+    print(f"| {len(seen):,} | {bots:,} | {found.roc_auc:.4f} | {found.pr_auc:.4f} | {recalls} |")
+
+
+def print_seeds(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
+    print("\n## Each seed\n")
+    print("| seed | ROC AUC | recall at 0.1 % | recall at 1 % |")
+    print("|---|---|---|---|")
+    for seed, seen in zip(seeds, by_seed, strict=True):
+        found = _quality(seen)
+        recalls = " | ".join(f"{each:.3f}" for each in found.recall)
+        print(f"| {seed} | {found.roc_auc:.4f} | {recalls} |")
+
+
+def print_thresholds(seen: Sequence[Seen]) -> None:
+    print("\n## Thresholds\n")
+    print("| score from | people | bots |")
+    print("|---|---|---|")
+    for threshold in CHOICES:
+        people, bots = (
+            sum(each.score >= threshold for each in chosen) / len(chosen)
+            for chosen in ([each for each in seen if each.bot == bot] for bot in (False, True))
+        )
+        print(f"| {threshold / 100:.2f} | {100 * people:.2f} % | {100 * bots:.1f} % |")
+
+
+def print_kinds(seen: Sequence[Seen], bots: bool) -> None:
+    print(f"\n## {'Attack families: found' if bots else 'Honest traffic: falsely found'}\n")
+    print("| kind | payments | challenged or denied | denied | median score |")
+    print("|---|---|---|---|---|")
+    chosen = [each for each in seen if each.bot == bots]
+    for kind in (*sorted({each.kind for each in chosen}), "all"):
+        scores = [each.score for each in chosen if kind in (each.kind, "all")]
+        shares = [
+            100 * sum(score >= threshold for score in scores) / len(scores)
+            for threshold in (THRESHOLDS.challenge, THRESHOLDS.deny)
+        ]
+        middle = median(scores) / 100
+        rates = f"{shares[0]:.2f} % | {shares[1]:.2f} %"
+        print(f"| {kind} | {len(scores):,} | {rates} | {middle:.2f} |")
+
+
+def _quality(seen: Sequence[Seen]) -> Quality:
+    return quality(
+        np.array([each.score / 100 for each in seen]),
+        np.array([float(each.bot) for each in seen]),
+    )
+
+
+async def print_cost() -> None:
+    """One day's payments, each step by itself and then the whole way to the disk, in rounds."""
+    items = list(traffic(SEEDS[0], START))
+    lines = map(msgspec.json.encode, labelled(items, START))
+    paid = [each.item for each in read_labelled(lines) if isinstance(each.item, Created)]
+    rounds = [await cost(paid) for _ in range(ROUNDS)]
+    print(f"\n## Processor time of a payment ({len(paid):,} payments, {AT_ONCE} at a time)\n")
+    print("| step | µs | share of the whole |")
+    print("|---|---|---|")
+    for step in Cost._fields[:-1]:
+        middle = median(getattr(each, step) for each in rounds)
+        share = median(getattr(each, step) / each.the_whole_decision for each in rounds)
+        print(f"| {step.replace('_', ' ')} | {middle:.1f} | {share:.3f} |")
+    print(f"\n{len(shipped_scorecard().reading.plan.windows)} aggregates; ", end="")
+    print(f"{rounds[0].held:.1f} elements held for each payment")
+
+
+async def cost(paid: Sequence[Created]) -> Cost:
+    scorecard, clients, environment = shipped_scorecard(), Clients(), Environment()
+    facts = [derive(each.payment, each.arrived, clients) for each in paid]
+    windows = MemoryWindows()
+    await windows.seal(await windows.add(1, scorecard.reading.plan.series))
+    marks = [process_time()]
+    for created in paid:
+        if created.payment.device is not None:
+            clients(created.payment.device.headers)
+    marks.append(process_time())
+    for each in facts:
+        scorecard.reading.reads(each)
+    marks.append(process_time())
+    observed = []
+    for each in facts:
+        record = Record(1, each.payment.id, each.timestamp, each.arrived, State(each))
+        observed.append((await windows.observe(record, scorecard.reading.reads(each))).values)
+    marks.append(process_time())
+    for each, seen in zip(facts, observed, strict=True):
+        scorecard.score(each, seen, environment)
+    marks.append(process_time())
+    client, keys, counted, score = (
+        (after - before) / len(paid) * 1e6 for before, after in pairwise(marks)
+    )
+    held = (await windows.status(1)).entries / len(paid)
+    return Cost(client, keys + score, counted - keys, await decided(paid), held)
+
+
+async def decided(paid: Sequence[Created]) -> float:
+    """Microseconds of processor time per payment, from the read request to the decision on disk."""
+    with TemporaryDirectory() as folder:
+        async with open_engine(Path(folder), "bench") as engine:
+            await do_errand(engine, CreateAccount("bench"), "bench", lambda _share: None)
+            (force,) = engine.force.values()
+            await rebuild(engine, lambda _share: None)
+            begun = process_time()
+            for first in range(0, len(paid), AT_ONCE):
+                several = paid[first : first + AT_ONCE]
+                await asyncio.gather(
+                    *(create(engine, force, each.payment, each.arrived) for each in several)
+                )
+            return (process_time() - begun) / len(paid) * 1e6
+
+
+async def main(seeds: Sequence[int]) -> None:
+    by_seed = [await scored(seed) for seed in seeds]
+    seen = [each for several in by_seed for each in several]
+    print_quality(seen)
+    print_seeds(seeds, by_seed)
+    print_thresholds(seen)
+    print_kinds(seen, bots=True)
+    print_kinds(seen, bots=False)
+    await print_cost()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(tuple(map(int, sys.argv[1:])) or SEEDS))

@@ -1,0 +1,71 @@
+"""How well probabilities tell bots from people, and how far they can be taken at their word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import (  # type: ignore[import-untyped]
+    average_precision_score,
+    roc_auc_score,
+    roc_curve,
+)
+
+Floats = NDArray[np.float64]
+
+FALSE_POSITIVE_RATES = (0.001, 0.01)
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Of `count` payments of about one probability: its mean, and the share that were bots."""
+
+    count: int
+    predicted: float
+    observed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """`recall` is aligned with `FALSE_POSITIVE_RATES`.
+
+    `calibration` has the occupied ones of ten bins of equal width, `calibration_error` the mean
+    distance of predicted and observed in them by their counts.
+    """
+
+    roc_auc: float
+    pr_auc: float
+    recall: tuple[float, ...]
+    calibration: tuple[Bin, ...]
+    calibration_error: float
+
+
+def quality(probabilities: Floats, labels: Floats) -> Quality:
+    """The quality of `probabilities` of being a bot; `labels` has both zeros and ones."""
+    bins = _bins(probabilities, labels)
+    away = sum(each.count * abs(each.predicted - each.observed) for each in bins)
+    return Quality(
+        roc_auc=float(roc_auc_score(labels, probabilities)),
+        pr_auc=float(average_precision_score(labels, probabilities)),
+        recall=recall_at(probabilities, labels, FALSE_POSITIVE_RATES),
+        calibration=bins,
+        calibration_error=away / len(labels),
+    )
+
+
+def recall_at(probabilities: Floats, labels: Floats, rates: Sequence[float]) -> tuple[float, ...]:
+    """The largest share of bots found by one threshold that costs at most each rate of people."""
+    false, true, _ = roc_curve(labels, probabilities, drop_intermediate=False)
+    return tuple(float(true[false <= rate].max()) for rate in rates)
+
+
+def _bins(probabilities: Floats, labels: Floats) -> tuple[Bin, ...]:
+    places = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    members = (places == place for place in np.unique(places))
+    return tuple(
+        Bin(int(inside.sum()), float(probabilities[inside].mean()), float(labels[inside].mean()))
+        for inside in members
+    )

@@ -1,0 +1,1 @@
+"""Events: their types' contracts, metrics and monitors, and the alerts that these raise."""

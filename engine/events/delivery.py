@@ -1,0 +1,183 @@
+"""Alerts leave the outbox: signed, one at a time to each address, again and again until taken.
+
+An alert is delivered at least once; its id tells a receiver what it has seen. An answer of 2xx
+takes it. Anything else, a redirect included, is tried again: after a second, then twice as long
+each time, up to an hour, for as long as the webhook is there and the alert is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Sequence
+from functools import partial
+from secrets import SystemRandom
+from urllib.parse import urlsplit
+
+import httpcore
+import msgspec
+from structlog import get_logger
+
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.events import outbox
+from tollkeeper.engine.events.noting import advance
+from tollkeeper.engine.events.outbox import Alert, Delivery, show_alert
+from tollkeeper.engine.events.reach import connections
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.registry.state import Webhook
+
+SECOND = 1_000_000
+"""In microseconds."""
+
+FIRST_WAIT = SECOND
+LONGEST_WAIT = 3600 * SECOND
+TIMEOUT_S = 10.0
+LOOK_S = 0.5
+"""How long something due may wait for the next look at the outbox."""
+AT_ONCE = 50
+"""How many addresses are written to at the same time."""
+MAX_ANSWER = 64 * 1024
+"""How much of a receiver's answer is read; what it says is of no interest."""
+
+encode = msgspec.json.Encoder().encode
+_chance = SystemRandom()
+
+
+async def deliver(engine: Engine, timeout_s: float = TIMEOUT_S) -> None:
+    """Send what is due, until cancelled; nothing that goes wrong with a receiver ends it."""
+    sending: dict[tuple[int, str], asyncio.Task[None]] = {}
+    async with connections(engine.reach) as pool:
+        try:
+            while True:
+                try:
+                    await _look(engine, pool, sending, timeout_s)
+                except JournalError as error:
+                    get_logger().error("deliveries_held_up", reason=str(error))
+                    await asyncio.sleep(LOOK_S)
+        finally:
+            for task in sending.values():
+                task.cancel()
+            if sending:
+                await asyncio.wait(sending.values())
+
+
+async def _look(
+    engine: Engine,
+    pool: httpcore.AsyncConnectionPool,
+    sending: dict[tuple[int, str], asyncio.Task[None]],
+    timeout_s: float,
+) -> None:
+    """Start what is due and wait for something new, at most `LOOK_S`."""
+    engine.watch.raised.clear()
+    due = engine.outbox.read(lambda c: outbox.due_addresses(c, engine.clock()))
+    for account, url in due:
+        if (account, url) not in sending and len(sending) < AT_ONCE:
+            task = asyncio.create_task(_send_due(engine, pool, account, url, timeout_s))
+            sending[account, url] = task
+            task.add_done_callback(lambda _, of=(account, url): sending.pop(of))  # type: ignore[misc]
+    try:
+        async with asyncio.timeout(LOOK_S):
+            await engine.watch.raised.wait()
+    except TimeoutError:
+        await advance(engine)
+
+
+async def _send_due(
+    engine: Engine, pool: httpcore.AsyncConnectionPool, account: int, url: str, timeout_s: float
+) -> None:
+    """All that is due to one address, one after the other."""
+    try:
+        while True:
+            due = engine.outbox.read(
+                partial(outbox.next_due, account=account, url=url, now=engine.clock())
+            )
+            if due is None:
+                return
+            changed = await _send(engine, pool, due, timeout_s)
+            await engine.outbox.write(partial(outbox.set_delivery, changed=changed))
+            get_logger().info(
+                "delivery",
+                account=account,
+                delivery=due.id,
+                state=changed.state,
+                status=changed.status,
+                error=changed.error,
+            )
+    except JournalError as error:
+        get_logger().error("deliveries_held_up", account=account, reason=str(error))
+        await asyncio.sleep(LOOK_S)
+
+
+async def _send(
+    engine: Engine, pool: httpcore.AsyncConnectionPool, due: Delivery, timeout_s: float
+) -> Delivery:
+    """What became of one attempt."""
+    webhook = engine.state.accounts[due.account].webhooks.get(due.url)
+    alert = engine.outbox.read(lambda c: outbox.alert(c, due.account, due.place, due.number))
+    if webhook is None or alert is None:
+        return msgspec.structs.replace(due, state="dropped")
+    status, error = await _post(pool, webhook, due, alert, engine.clock(), timeout_s)
+    now = engine.clock()
+    taken = status is not None and 200 <= status < 300
+    return msgspec.structs.replace(
+        due,
+        state="delivered" if taken else "pending",
+        attempts=due.attempts + 1,
+        next_at=now + _wait(due.attempts),
+        status=status,
+        error=error,
+        delivered_at=now if taken else None,
+    )
+
+
+async def _post(
+    pool: httpcore.AsyncConnectionPool,
+    webhook: Webhook,
+    due: Delivery,
+    alert: Alert,
+    now: int,
+    timeout_s: float,
+) -> tuple[int | None, str | None]:
+    """The status that the receiver answered, or what went wrong."""
+    body = encode({"alert": show_alert(alert)})
+    seconds = now // SECOND
+    headers = [
+        ("host", urlsplit(webhook.url).netloc),
+        ("content-type", "application/json"),
+        ("content-length", str(len(body))),
+        ("user-agent", "tollkeeper"),
+        ("toll-delivery", due.id),
+        ("toll-signature", signature(webhook.secrets, seconds, body)),
+    ]
+    try:
+        async with asyncio.timeout(timeout_s):
+            async with pool.stream("POST", webhook.url, headers=headers, content=body) as answer:
+                await _read_over(answer)
+                return answer.status, None
+    except TimeoutError:
+        return None, f"no answer within {timeout_s:g} seconds"
+    except Exception as error:  # whatever a receiver brings about, it is shown and tried again
+        return None, (str(error) or type(error).__name__)[:200]
+
+
+async def _read_over(answer: httpcore.Response) -> None:
+    """Reads a short answer, so that its connection can be used again."""
+    size = 0
+    async for part in answer.aiter_stream():
+        size += len(part)
+        if size > MAX_ANSWER:
+            return
+
+
+def signature(secrets: Sequence[str], seconds: int, body: bytes) -> str:
+    """`t=SECONDS,v1=HEX` with a `v1` for each secret: HMAC-SHA256 over `SECONDS.BODY`."""
+    signed = b"%d." % seconds + body
+    marks = [hmac.new(each.encode(), signed, hashlib.sha256).hexdigest() for each in secrets]
+    return ",".join([f"t={seconds}", *(f"v1={mark}" for mark in marks)])
+
+
+def _wait(attempts: int) -> int:
+    """How long (µs) after the failure of attempt `attempts` + 1; a fifth of it is chance."""
+    longest = min(LONGEST_WAIT, FIRST_WAIT << min(attempts, 20))
+    return longest - int(_chance.random() * longest / 5)

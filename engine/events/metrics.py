@@ -1,0 +1,78 @@
+"""A metric's value now and its recent course, for keys that somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from tollkeeper.engine.events.alerts import Shown, show
+from tollkeeper.engine.events.types import LoadedEventType, LoadedMetric
+from tollkeeper.engine.lists.values import read_value
+from tollkeeper.engine.windows.contract import HOUR, Key, Windows
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.program import Value
+
+POINTS = 25
+"""A day by the hour, both ends in: as far back as the windows hold every record."""
+
+
+class Point(NamedTuple):
+    """`at` in µs."""
+
+    at: int
+    value: Shown
+
+
+class KeyMismatch(Exception):  # noqa: N818 - an answer, not a fault of ours
+    """Keys that the metric has not; the message says what it has."""
+
+
+async def course(
+    windows: Windows,
+    account: int,
+    loaded: LoadedEventType,
+    metric: LoadedMetric,
+    keys: Sequence[str],
+    now: int,
+) -> list[Point]:
+    """The metric's value for the keys each hour of the last day, oldest first, now last.
+
+    Raises `KeyMismatch`.
+    """
+    key = _read_key(metric, keys)
+    window = loaded.plan.windows[metric.index]
+    points = []
+    for back in reversed(range(POINTS)):
+        at = now - back * HOUR
+        (value,) = await windows.read(account, at, [(window, key)])
+        points.append(Point(at, show(value, metric.type)))
+    return points
+
+
+def _read_key(metric: LoadedMetric, keys: Sequence[str]) -> Key:
+    if len(keys) != len(metric.keys):
+        many = f"{len(metric.keys)} keys" if len(metric.keys) > 1 else "one key"
+        raise KeyMismatch(f"`{metric.name}` has {many}: give `key` once for each, in order")
+    try:
+        return tuple(map(_read, metric.keys, keys))
+    except (ValueError, InvalidOperation) as error:
+        raise KeyMismatch(str(error) or "this is not a number") from None
+
+
+def _read(type_: t.Type, text: str) -> Value:
+    match type_:
+        case t.Number(scale=None):
+            return float(text)
+        case t.Number(scale=int(scale)):
+            return int(Decimal(text).scaleb(scale))
+        case t.Boolean():
+            return read_value("boolean", text)
+        case t.Ip():
+            return read_value("ip", text)
+        case t.Instant():
+            return read_value("instant", text)
+        case t.Duration():
+            return int(Decimal(text).scaleb(6))
+        case _:
+            return text

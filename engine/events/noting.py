@@ -1,0 +1,99 @@
+"""Turns on their way from the journal to the list of alerts and the outbox, across a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+
+from structlog import get_logger
+
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.events import outbox
+from tollkeeper.engine.events.alerts import Turn, turns_of
+from tollkeeper.engine.events.watch import Watch
+from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.entries import Entry, Kind
+
+FAR = 10_000
+"""How many places a start looks through again at the most, beside those of open records."""
+
+
+def announce(watch: Watch, account: int, place: int, turns: Sequence[Turn]) -> None:
+    """Turns of a record that is about to be appended."""
+    if turns:
+        watch.open.add(place)
+        watch.standings.add(account, place, turns)
+
+
+def take_back(watch: Watch, account: int, place: int, turns: Sequence[Turn]) -> None:
+    """The record could not be kept."""
+    if turns:
+        watch.open.discard(place)
+        watch.standings.take_back(account, place, turns)
+
+
+async def note_turns(engine: Engine, account: int, place: int, turns: Sequence[Turn]) -> None:
+    """Turns of a record that is on disk: done once they are listed and in the outbox.
+
+    When the outbox can't be written, the next start does it: the record itself is kept.
+    """
+    if not turns:
+        return
+    watch = engine.watch
+    watch.standings.settle(account, place, turns)
+    urls = tuple(engine.state.accounts[account].webhooks)
+    noted = min((each for each in watch.open if each != place), default=place + 1) - 1
+    now = engine.clock()
+
+    def work(connection: sqlite3.Connection) -> None:
+        outbox.note(connection, account, place, turns, urls, now)
+        outbox.set_noted(connection, min(noted, place))
+
+    try:
+        await engine.outbox.write(work)
+    except Unavailable as error:
+        get_logger().error("alerts_not_noted", account=account, place=place, reason=str(error))
+        return
+    watch.open.discard(place)
+    if any(turn.met for turn in turns):
+        watch.raised.set()
+
+
+async def recover(engine: Engine) -> None:
+    """Learn how the monitors stand, and note the turns that a crash left behind."""
+    noted = engine.outbox.read(outbox.noted_place)
+    for of, standing in engine.outbox.read(outbox.standings):
+        engine.watch.standings.set(of, standing)
+    batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
+    while batch := await asyncio.to_thread(next, batches, None):
+        for entry in batch:
+            if turns := turns_of(entry.outcome):
+                await _note_again(engine, entry, turns)
+    engine.watch.noted = noted
+    await advance(engine)
+
+
+async def advance(engine: Engine) -> None:
+    """Remember that nothing up to the journal's end is left to be noted, now and then."""
+    place = engine.journal.last_place()
+    if not engine.watch.open and place >= engine.watch.noted + FAR:
+        await engine.outbox.write(partial(outbox.set_noted, place=place))
+        engine.watch.noted = place
+
+
+async def purge_alerts(engine: Engine, account: int, before: int) -> None:
+    """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
+    step = partial(outbox.purge_step, account=account, before=before)
+    while await engine.outbox.write(step):
+        pass
+
+
+async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Turn]) -> None:
+    urls = tuple(engine.state.accounts[entry.account].webhooks)
+    now = engine.clock()
+    engine.watch.standings.replay(entry.account, entry.place, turns)
+    await engine.outbox.write(
+        lambda connection: outbox.note(connection, entry.account, entry.place, turns, urls, now)
+    )

@@ -1,0 +1,86 @@
+"""Which addresses a webhook may reach: checked when it is set, and again at every connection.
+
+The connection goes to the very address that was checked, so a name that resolves to something
+else a moment later gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from ipaddress import ip_address
+from socket import SOCK_STREAM, gaierror
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import httpcore
+
+from tollkeeper.engine.addresses import address_number, is_private
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.violations import Violation
+
+Reach: TypeAlias = Literal["public", "any"]
+"""`public`: https to public addresses alone. `any`: http and private addresses too."""
+
+
+def check_reach(url: str, reach: Reach) -> None:
+    """Raises `Invalid` for a well-formed address that a webhook may not have."""
+    if reach == "any":
+        return
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        message = "an address starts with `https://`"
+        raise Invalid([Violation("webhook.url", "invalid_format", message)])
+    host = (parts.hostname or "").partition("%")[0]
+    if host == "localhost" or (address_number(host) is not None and not _is_public(host)):
+        message = "an address must not be a private one"
+        raise Invalid([Violation("webhook.url", "private_address", message)])
+
+
+def _is_public(text: str) -> bool:
+    number = address_number(text)
+    return number is not None and not is_private(number) and ip_address(text).is_global
+
+
+def connections(reach: Reach) -> httpcore.AsyncConnectionPool:
+    """A pool that reaches nothing else, follows no redirect and uses no proxy."""
+    return httpcore.AsyncConnectionPool(
+        ssl_context=ssl.create_default_context(),
+        network_backend=_Checked(reach),
+        max_connections=None,
+        keepalive_expiry=30.0,
+    )
+
+
+class _Checked(httpcore.AsyncNetworkBackend):
+    """Connects to no address but those within reach."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+        except (gaierror, UnicodeError):
+            raise httpcore.ConnectError("the name of the host is not known") from None
+        except TimeoutError:
+            raise httpcore.ConnectTimeout("the name of the host was not resolved in time") from None
+        addresses = [str(each[4][0]) for each in found]
+        if self._reach == "public" and not all(map(_is_public, addresses)):
+            raise httpcore.ConnectError("the host has a private address")
+        return await self._backend.connect_tcp(
+            addresses[0], port, timeout, local_address, socket_options
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        await self._backend.sleep(seconds)

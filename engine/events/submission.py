@@ -1,0 +1,167 @@
+"""Reads `POST /events`: one event, or a batch of them, each with all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, json, structs
+
+from tollkeeper.engine import violations
+from tollkeeper.engine.careful import walk
+from tollkeeper.engine.events.data import Data, own_data, read_data
+from tollkeeper.engine.events.types import LoadedEventType
+from tollkeeper.engine.field_rules import rules_at
+from tollkeeper.engine.force import InForce, choose_event_type
+from tollkeeper.engine.identifiers import new_identifier
+from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.payment import Instant, RequiredText
+from tollkeeper.engine.violations import Violation
+from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+
+MAX_EVENTS = 1000
+
+
+class Sent(Struct, frozen=True, gc=False):
+    """An event as a merchant sends it."""
+
+    type: Annotated[RequiredText, Meta(description="The id of a registered event type.")]
+    data: Annotated[dict[str, Any], Meta(description="The fields that the type declares.")]
+    id: Annotated[
+        RequiredText | None,
+        Meta(description="Event identifier, unique in the account; generated when not sent."),
+    ] = None
+    timestamp: Annotated[
+        Instant | None, Meta(description="When it happened; the current time when not sent.")
+    ] = None
+
+
+class EventBody(Struct, frozen=True, gc=False):
+    """The body of `POST /events` with one event."""
+
+    event: Sent
+
+
+class Event(Struct, frozen=True, gc=False):
+    """An event that fits the version of its type that is in force at `timestamp` (µs).
+
+    `kept` is what the journal stores of its data, `data` what programs read.
+    """
+
+    id: str
+    timestamp: int
+    loaded: LoadedEventType
+    kept: dict[str, Any]
+    data: Data
+
+
+class _Bodies(Struct):
+    event: Raw | UnsetType = UNSET
+    events: Raw | UnsetType = UNSET
+
+
+class _Loose(Struct):
+    """What can be made out of an event that breaks rules."""
+
+    type: Any = None
+    data: Any = None
+    timestamp: Any = None
+
+
+class _LooseBody(Struct):
+    event: _Loose
+
+
+_EVENT = json.Decoder(EventBody)
+_LOOSE = json.Decoder(_LooseBody)
+_BODIES = json.Decoder(_Bodies)
+_RAWS = json.Decoder(list[Raw])
+
+
+def split(body: bytes) -> list[bytes] | None:
+    """The events of a batch, each as the body it would be alone; None when it is no batch."""
+    try:
+        bodies = _BODIES.decode(body)
+        if isinstance(bodies.events, UnsetType) or not isinstance(bodies.event, UnsetType):
+            return None
+        return [b'{"event":' + bytes(raw) + b"}" for raw in _RAWS.decode(bodies.events)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def within(index: int, found: Sequence[Violation]) -> list[Violation]:
+    """Violations of one event of a batch, with their places in the whole body."""
+    place = f"events[{index}]"
+    return [
+        structs.replace(each, field=place + each.field.removeprefix("event"))
+        if each.field.startswith("event")
+        else structs.replace(each, field=place)
+        for each in found
+    ]
+
+
+def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation, ...]:
+    """The event in the body, or all its violations; `now` is the request's one reading of the
+    clock, in µs since the epoch."""
+    rules = rules_at(now, force.limits)
+    sent: Sent | tuple[Violation, ...]
+    try:
+        sent = _EVENT.decode(body).event
+        if sent.timestamp is not None and not rules.is_within(sent.timestamp):
+            sent = ()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        sent = ()
+    if not isinstance(sent, Sent):
+        walked = walk(body, EventBody, rules)
+        if isinstance(walked, tuple):
+            return violations.listed([*walked, *_more(body, now, force)])
+        sent = walked.event
+    at = now if sent.timestamp is None else to_microseconds(sent.timestamp)
+    loaded = _in_force(force, sent.type, at)
+    if isinstance(loaded, Violation):
+        return (loaded,)
+    reading = read_data(loaded.contract, sent.data, "event.data")
+    if reading.violations:
+        return violations.listed(reading.violations)
+    event_id = sent.id or new_identifier(now)
+    data = own_data(loaded.contract, reading.values, event_id, at)
+    return Event(event_id, at, loaded, reading.kept, data)
+
+
+def _more(body: bytes, now: int, force: InForce) -> list[Violation]:
+    """What is wrong with the type and the data of an event that is refused for its form."""
+    try:
+        sent = _LOOSE.decode(body).event
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return []
+    if not isinstance(sent.type, str) or not sent.type:
+        return []
+    at = _moment(sent.timestamp, now)
+    loaded = _in_force(force, sent.type, at)
+    if isinstance(loaded, Violation):
+        return [loaded]
+    if not isinstance(sent.data, dict):
+        return []
+    return read_data(loaded.contract, sent.data, "event.data").violations
+
+
+def _moment(timestamp: Any, now: int) -> int:
+    try:
+        return to_microseconds(msgspec.convert(timestamp, Instant))
+    except (msgspec.ValidationError, OverflowError):
+        return now
+
+
+def _in_force(force: InForce, name: str, at: int) -> LoadedEventType | Violation:
+    field = "event.type"
+    if name == BUILT_IN_EVENT:
+        message = "payments are reported to `/payments`"
+        return Violation(field, "unknown_event_type", message)
+    lineage = force.account.files.get(("event", name))
+    if lineage is None:
+        return Violation(field, "unknown_event_type", "no event type has this id")
+    loaded = choose_event_type(force, name, at)
+    if loaded is None:
+        return Violation(field, "inactive_event_type", "this event type is not active")
+    return loaded

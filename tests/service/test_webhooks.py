@@ -1,0 +1,250 @@
+"""Alerts reach a receiver that fails, hangs and comes back, and survive the service's own end."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key
+from tollkeeper.tests.service.process import _free_port as free_port
+from tollkeeper.tests.service.process import _wait_until_ready as wait_until_ready
+
+SECRETS = ["the old secret of the shop", "the new secret of the shop"]
+TYPE = """
+event sign_in
+  field user_id: string required
+  metric failures = count(events by user_id over 1h)
+  monitor many "Many sign-ins" when failures >= 2
+"""
+SERVE = """
+import sys
+from pathlib import Path
+
+from tollkeeper.api.serve import serve
+from tollkeeper.api.settings import Settings
+
+folder, port, reach = sys.argv[1:]
+serve(Settings(folder=Path(folder), port=int(port), reach=reach), lambda _share: None)
+"""
+
+
+class Receiver:
+    """A real HTTP server that keeps what it gets and answers what it is told to."""
+
+    def __init__(self) -> None:
+        self.answer = 200
+        self.hang = threading.Event()
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
+                if receiver.hang.is_set():
+                    time.sleep(30)
+                    return
+                self.send_response(receiver.answer)
+                self.send_header("location", f"http://127.0.0.1:{receiver.port}/elsewhere")
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/alerts"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def paths(self) -> int:
+        return len(self.got)
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    opened = Receiver()
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def serving(folder: Path, reach: str = "any") -> Iterator[Running]:
+    port = free_port()
+    command = [sys.executable, "-c", SERVE, str(folder), str(port), reach]
+    with (folder.parent / "serve.log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_until_ready(url, process)
+            yield Running(url, process)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+def client_of(service: Running, key: str) -> httpx.Client:
+    return httpx.Client(
+        base_url=f"{service.url}/v1", headers={"authorization": f"Bearer {key}"}, timeout=30
+    )
+
+
+def set_up(client: httpx.Client, url: str) -> None:
+    answer = client.post("/event-types/sign_in/versions?publish=true", content=TYPE)
+    assert answer.status_code == 201, answer.text
+    set_webhook(client, url, SECRETS[:1])
+
+
+def set_webhook(client: httpx.Client, url: str, secrets: list[str]) -> None:
+    answer = client.put("/webhooks", json={"webhook": {"url": url, "secrets": secrets}})
+    assert answer.status_code == 200, answer.text
+
+
+def raise_alert(client: httpx.Client, user: str) -> None:
+    for _ in range(2):
+        sent = {"event": {"type": "sign_in", "data": {"user_id": user}}}
+        answer = client.post("/events", json=sent)
+        assert answer.status_code == 201, answer.text
+    assert answer.json()["event"]["alerts"] == ["many"]
+
+
+def deliveries(client: httpx.Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get("/webhooks/deliveries").json()["deliveries"]
+    return found
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.05)
+
+
+def verified(headers: dict[str, str], body: bytes, secret: str) -> bool:
+    stamp, *marks = headers["toll-signature"].split(",")
+    signed = stamp.removeprefix("t=").encode() + b"." + body
+    expected = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    return f"v1={expected}" in marks
+
+
+def test_an_alert_is_sent_signed_and_with_either_secret_while_one_replaces_the_other(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        set_up(client, receiver.url)
+        raise_alert(client, "u-1")
+        until(lambda: receiver.got)
+        headers, body = receiver.got[0]
+        assert verified(headers, body, SECRETS[0])
+        assert not verified(headers, body, SECRETS[1])
+        alert = json.loads(body)["alert"]
+        assert alert == client.get("/alerts").json()["alerts"][0]
+        assert (alert["monitor"], alert["key"]) == ("many", ["u-1"])
+
+        set_webhook(client, receiver.url, SECRETS)
+        raise_alert(client, "u-2")
+        until(lambda: len(receiver.got) == 2)
+        assert all(verified(*receiver.got[1], secret) for secret in SECRETS)
+        until(lambda: all(each["state"] == "delivered" for each in deliveries(client)))
+
+
+def test_a_receiver_that_fails_redirects_and_comes_back_gets_every_alert_once(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        set_up(client, receiver.url)
+        receiver.answer = 500
+        raise_alert(client, "u-1")
+        until(lambda: receiver.got)
+        until(lambda: deliveries(client)[0]["status"] == 500)
+        receiver.answer = 302
+        until(lambda: deliveries(client)[0]["status"] == 302)
+        (waiting,) = deliveries(client)
+        assert (waiting["state"], waiting["delivered_at"]) == ("pending", None)
+        assert waiting["attempts"] >= 2
+        receiver.answer = 204
+        until(lambda: deliveries(client)[0]["state"] == "delivered")
+        assert {headers["toll-delivery"] for headers, _ in receiver.got} == {waiting["id"]}
+
+
+def test_kill_9_of_the_service_and_a_receiver_that_is_down_lose_no_alert(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    key = new_key(folder, "admin")
+    receiver = Receiver()
+    users = [f"u-{number}" for number in range(20)]
+    receiver.hang.set()
+    with serving(folder) as service:
+        with client_of(service, key) as client:
+            set_up(client, receiver.url)
+            for user in users:
+                raise_alert(client, user)
+        service.kill()
+    receiver.hang.clear()
+    receiver.got.clear()
+    with serving(folder) as service, client_of(service, key) as client:
+        until(lambda: all(each["state"] == "delivered" for each in deliveries(client)))
+        assert len(deliveries(client)) == len(users)
+        told = [json.loads(body)["alert"]["key"][0] for _, body in receiver.got]
+        assert sorted(told) == sorted(users)
+        assert len(client.get("/alerts").json()["alerts"]) == len(users)
+    receiver.close()
+
+
+def test_only_https_to_public_addresses_is_reached_by_default(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    folder = tmp_path / "data"
+    key = new_key(folder, "admin")
+    with serving(folder, "any") as service, client_of(service, key) as client:
+        set_up(client, f"http://localhost:{receiver.port}/")
+    with serving(folder, "public") as service, client_of(service, key) as client:
+        refused = {
+            "http://hooks.example.com/": "invalid_format",
+            "https://127.0.0.1/": "private_address",
+            "https://[::ffff:10.0.0.1]/": "private_address",
+            "https://localhost/": "private_address",
+            "https://169.254.169.254/latest/": "private_address",
+        }
+        for url, type_ in refused.items():
+            body = {"webhook": {"url": url, "secrets": SECRETS}}
+            answer = client.put("/webhooks", json=body)
+            assert answer.json()["errors"][0]["type"] == type_, url
+        # Set while the setting allowed it, and a name: it is refused as it resolves.
+        raise_alert(client, "u-1")
+        until(lambda: deliveries(client)[0]["error"])
+        assert deliveries(client)[0]["error"] == "the host has a private address"
+        assert receiver.got == []
+
+
+def test_what_waits_for_a_webhook_that_is_removed_is_dropped(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        set_up(client, receiver.url)
+        receiver.answer = 503
+        raise_alert(client, "u-1")
+        until(lambda: deliveries(client)[0]["attempts"])
+        assert client.delete("/webhooks", params={"url": receiver.url}).status_code == 200
+        until(lambda: deliveries(client)[0]["state"] == "dropped")
+        assert client.get("/webhooks").json() == {"webhooks": []}

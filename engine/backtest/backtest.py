@@ -1,0 +1,182 @@
+"""The way of a backtest: a candidate, a history, what would change."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tollkeeper.engine.backtest.candidate import (
+    Candidate,
+    Concerns,
+    every_recommendation,
+    named,
+    rule_candidate,
+    scorecard_candidate,
+)
+from tollkeeper.engine.backtest.compare import Comparison, Labels, compare
+from tollkeeper.engine.backtest.files import file_history
+from tollkeeper.engine.backtest.replay import Happened, replay
+from tollkeeper.engine.backtest.report import Report, report_of
+from tollkeeper.engine.backtest.stored import History, account_now, stored_history
+from tollkeeper.engine.compile.shown import shown, shown_duration
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.loading import full_vocabulary
+from tollkeeper.engine.programs import load_rule, load_scorecard
+from tollkeeper.engine.registry.lists import make_declared
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.program import Rule, Score, Scorecard
+from tollkeeper.grammar.types import Instant
+
+FILES = "files"
+"""What stands for the account's name when history comes from files."""
+
+Progress = Callable[[float], None]
+
+
+def backtest_account(
+    folder: Path,
+    account_name: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    progress: Progress,
+) -> Report:
+    """What the program would change of an account's decisions; `period` (µs) is of arrivals.
+
+    Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
+    `NotReplayableError`, JournalError.
+    """
+    account = account_now(folder, account_name)
+    make_declared(account, program.lists, program.tables)
+    candidate = candidate_of(program, account)
+    since, until = period
+    reach = candidate.plan.reach
+    with closing(schema.connect_for_reading(folder)) as connection:
+        start = None if reach is None else since - reach
+        history = stored_history(connection, account.number, program, start)
+        found = _compared(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
+    if not _published(account, program):
+        notes.append(
+            f"no rule `{program.name}` was ever published: it was tried on every payment that"
+            " asked for a recommendation"
+        )
+    return report_of(program, account_name, (since, until), found, notes)
+
+
+def backtest_files(
+    paths: Iterable[Path],
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    progress: Progress,
+) -> Report:
+    """What the program would decide about the payments in files, which all get it.
+
+    Raises `HistoryError`, `NotReplayableError`.
+    """
+    since, until = period
+    candidate = candidate_of(program, Account(0, FILES, 0))
+    history = file_history(paths, program)
+    found = _compared(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
+    return report_of(program, FILES, (since, until), found, notes)
+
+
+def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
+    """The program as it would be tried for the account. Raises `NotReplayableError`."""
+    vocabulary = full_vocabulary()
+    if isinstance(program, Rule):
+        concerns: Concerns = (
+            named(program.name) if _published(account, program) else every_recommendation
+        )
+        return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary)
+    versions = {
+        (version.name, version.number): version
+        for (kind, _), lineage in account.files.items()
+        if kind == "rule"
+        for version in lineage.versions
+    }
+    return scorecard_candidate(
+        load_scorecard(program, 0, vocabulary),
+        versions,
+        vocabulary,
+    )
+
+
+def _published(account: Account, program: Rule | Scorecard) -> bool:
+    """Whether payments could ever have got a rule of this name."""
+    if isinstance(program, Scorecard):
+        return True
+    lineage = account.files.get(("rule", program.name))
+    return lineage is not None and lineage.active is not None
+
+
+def _compared(
+    candidate: Candidate, history: History, since: int, labels: Labels, progress: Progress
+) -> Comparison:
+    happened = _watched(history.happened, history.total, progress)
+    with _no_cycles():
+        found = compare(replay(candidate, history.situation, happened, since), labels)
+    progress(1.0)
+    return found
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Nothing that a replay makes refers to itself, so looking for such garbage is put off."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _watched(happened: Happened, total: int, progress: Progress) -> Happened:
+    done = 0
+    for batch in happened:
+        yield batch
+        if isinstance(batch, list):
+            done += len(batch)
+            progress(min(0.99, done / max(1, total)))
+
+
+def _notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
+    program = candidate.program
+    if candidate.plan.reads_decisions:
+        yield (
+            f"`{program.name}` reads `decision`: history holds what was decided then,"
+            " not what it would have decided itself"
+        )
+    if found.lost:
+        yield f"{found.lost} payments were decided live with a window missing"
+    if found.scoreless and _reads_score(program):
+        yield f"{found.scoreless} payments have no recorded score, so `score` was missing for them"
+
+
+def _reads_score(program: Rule | Scorecard) -> bool:
+    if isinstance(program, Scorecard):
+        return False
+    roots = [each.when for each in program.conditions] + [each.value for each in program.lets]
+    return any(isinstance(part, Score) for root in roots for part in parts(root))
+
+
+def _missing(candidate: Candidate, history: History, since: int) -> Iterator[str]:
+    """What windows lack when history begins later than they reach."""
+    reach, begins = candidate.plan.reach, history.begins
+    if not candidate.plan.kept or begins is None or (reach is not None and begins <= since - reach):
+        return
+    begun = shown(begins, Instant())
+    if reach is None:
+        yield f"history begins at {begun}: `age` and `interval` know nothing before"
+    else:
+        longest = max(window.over or 0 for window in candidate.plan.windows)
+        yield (
+            f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
+            f" payments from {shown(begins + reach, Instant())} on"
+        )

@@ -1,0 +1,156 @@
+"""What would change, counted: from what to what, for which payments, and for how much money."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.backtest.candidate import Outcome
+from tollkeeper.engine.backtest.replay import Replayed, Settled
+
+EXAMPLES = 5
+"""How many payments are shown of each change, the latest ones."""
+
+Labels: TypeAlias = Mapping[str, str]
+"""What is known of payments by now, by id: "fraud", "chargeback", "genuine"."""
+
+
+class Tally(Struct, gc=False):
+    """How many payments, and how much money (in hundredths)."""
+
+    payments: int = 0
+    hundredths: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.payments += other.payments
+        self.hundredths += other.hundredths
+
+
+class Cell(Struct, frozen=True):
+    """Payments alike in all of this; `status` is followed for those whose outcome changes."""
+
+    was: Outcome | None
+    now: Outcome
+    currency: str
+    merchant: str
+    label: str | None
+    status: str | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the action or the condition would be another."""
+        was = self.was
+        return was is not None and (was.action, was.condition) != (
+            self.now.action,
+            self.now.condition,
+        )
+
+
+class Example(Struct, frozen=True):
+    """`arrived` in µs, `score` and `hundredths` in hundredths."""
+
+    id: str
+    arrived: int
+    score: int | None
+    hundredths: int | None
+    currency: str
+    merchant: str
+
+
+Change: TypeAlias = tuple[Outcome, Outcome]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """`lost` payments were decided with a window missing; `scoreless` have no recorded score."""
+
+    cells: dict[Cell, Tally] = field(default_factory=dict)
+    examples: dict[Change, list[Example]] = field(default_factory=dict)
+    lost: int = 0
+    scoreless: int = 0
+
+    def total(self) -> int:
+        return sum(tally.payments for tally in self.cells.values())
+
+
+def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
+    """Counts every payment once, under its final status where its outcome changes."""
+    found = Comparison()
+    tallies: dict[tuple[Any, ...], Tally] = {}
+    changed: dict[str, tuple[Cell, int]] = {}
+    examples: defaultdict[Change, list[Example]] = defaultdict(list)
+    for each in replayed:
+        if isinstance(each, Settled):
+            if each.id in changed:
+                cell, hundredths = changed[each.id]
+                changed[each.id] = (_settled(cell, each.status), hundredths)
+            continue
+        facts, decided, now = each.facts, each.was, each.now
+        payment = facts.payment
+        currency, merchant = payment.currency, payment.merchant.id
+        label = labels.get(each.id) if labels else None
+        amount = facts.amount or 0
+        if decided is None:
+            action = rule = condition = None
+            found.scoreless += 1
+        else:
+            action, applied = decided.action, decided.rule
+            rule, condition = (None, None) if applied is None else (applied.name, applied.condition)
+            if decided.lost:
+                found.lost += 1
+            if decided.score is None:
+                found.scoreless += 1
+            if action != now.action or condition != now.condition:
+                was = Outcome(action, rule, condition)
+                cell = Cell(was, now, currency, merchant, label, payment.status)
+                changed[each.id] = (cell, amount)
+                _show(examples[was, now], each)
+                continue
+        key = (action, rule, condition, now, currency, merchant, label, decided is None)
+        tally = tallies.get(key)
+        if tally is None:
+            tally = tallies[key] = Tally()
+        tally.payments += 1
+        tally.hundredths += amount
+    for (action, rule, condition, now, *rest, unknown), tally in tallies.items():
+        was_then = None if unknown else Outcome(action, rule, condition)
+        found.cells[Cell(was_then, now, *rest)] = tally
+    for cell, hundredths in changed.values():
+        found.cells.setdefault(cell, Tally()).add(Tally(1, hundredths))
+    found.examples = dict(examples)
+    return found
+
+
+def _settled(cell: Cell, status: str) -> Cell:
+    return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
+
+
+def _show(shown: list[Example], replayed: Replayed) -> None:
+    facts = replayed.facts
+    shown.append(
+        Example(
+            id=replayed.id,
+            arrived=replayed.arrived,
+            score=replayed.score,
+            hundredths=facts.amount,
+            currency=facts.payment.currency,
+            merchant=facts.payment.merchant.id,
+        )
+    )
+    if len(shown) > EXAMPLES:
+        del shown[0]
+
+
+def grouped(cells: Mapping[Cell, Tally], key: Any) -> Iterator[tuple[Any, dict[str, Tally]]]:
+    """The tallies by `key` of a cell and then by currency, the largest groups first."""
+    groups: defaultdict[Any, dict[str, Tally]] = defaultdict(dict)
+    for cell, tally in cells.items():
+        groups[key(cell)].setdefault(cell.currency, Tally()).add(tally)
+    yield from sorted(
+        groups.items(),
+        key=lambda group: (-sum(each.payments for each in group[1].values()), str(group[0])),
+    )

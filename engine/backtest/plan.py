@@ -1,0 +1,151 @@
+"""What a replay needs of history, worked out before any of it is read.
+
+Running a plan is left to others: `replay.py` runs it payment by payment, and an engine over columns
+could run the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from tollkeeper.engine.backtest.needs import Access, facts_decoder, facts_read
+from tollkeeper.engine.backtest.windows import Kept
+from tollkeeper.engine.facts import Recorded
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.programs import LoadedRule, LoadedScorecard, Reading
+from tollkeeper.engine.windows.contract import LATE, Window
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+COUNTED: frozenset[Access] = frozenset(
+    {
+        ("payment", "status"),
+        ("payment", "currency"),
+        ("payment", "merchant", "id"),
+        ("payment", "analyze", "bot_behaviour"),
+        ("payment", "analyze", "rule", "name"),
+        ("amount",),
+    }
+)
+"""What the comparison reads of every payment."""
+UPDATABLE: frozenset[str] = frozenset({"status", "method", "transactions"})
+"""The fields of a payment that an update can change."""
+
+
+CARD_FINGERPRINT = ("card_fingerprint",)
+
+
+class NotReplayableError(Exception):
+    """A program that reads what no replay has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """`facts` decodes a stored payment; `reading` are the aggregates that the program reads.
+
+    `update` decodes an update as far as `changing` reads it: the facts that an update can change
+    and that a series reads, None without any.
+
+    `reach` (µs) is how far before its first payment a replay must begin for its windows to be
+    exact, None for all that is kept.
+    """
+
+    facts: Callable[[Entry], Any]
+    reading: Reading
+    kept: tuple[Kept, ...]
+    reach: int | None
+    update: Callable[[Entry], Any]
+    changing: Callable[[Any], Sequence[Any]] | None
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return self.reading.plan.windows
+
+    @property
+    def reads_decisions(self) -> bool:
+        """Whether history is asked for what was decided."""
+        return any(each.plan.decided for each in self.kept)
+
+
+def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary) -> ReplayPlan:
+    """Raises `NotReplayableError`."""
+    rule = loaded.rule
+    roots = [condition.when for condition in rule.conditions]
+    return _plan(rule, loaded.reading, facts_read(roots, rule.lets, vocabulary), vocabulary)
+
+
+def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary) -> ReplayPlan:
+    """A scorecard's plan decodes payments whole, for the rules that are decided again by it.
+
+    Raises `NotReplayableError`.
+    """
+    every: frozenset[Access] = frozenset((field,) for field in Recorded.__struct_fields__)
+    every |= {field.access for field in vocabulary.payment.values()}
+    return _plan(loaded.scorecard, loaded.reading, every, vocabulary)
+
+
+def _plan(
+    program: p.Rule | p.Scorecard,
+    reading: Reading,
+    read: frozenset[Access],
+    vocabulary: Vocabulary,
+) -> ReplayPlan:
+    needs = dict(_kept(program, reading, vocabulary))
+    kept = tuple(needs)
+    of_updated = frozenset().union(*(read for each, read in needs.items() if each.updated))
+    changing = sorted(filter(_can_change, of_updated))
+    longest = max((each.plan.over or 0 for each in kept), default=0)
+    return ReplayPlan(
+        facts=facts_decoder(read | COUNTED),
+        reading=reading,
+        kept=kept,
+        reach=None if any(each.plan.ages for each in kept) else longest + LATE if kept else 0,
+        update=facts_decoder(of_updated),
+        changing=_getter(changing) if changing else None,
+    )
+
+
+def _kept(
+    program: p.Rule | p.Scorecard, reading: Reading, vocabulary: Vocabulary
+) -> Iterator[tuple[Kept, frozenset[Access]]]:
+    """The series, each with the facts it reads."""
+    digests = [window.series for window in reading.plan.windows]
+    for plan in reading.plan.series:
+        if plan.event is not None:
+            raise NotReplayableError(
+                f"`{program.name}` reads metrics of the event type `{plan.event}`,"
+                " and a backtest has payments alone"
+            )
+        history = digests.index(plan.digest)
+        series = program.histories[history].series
+        bare = series.collection == "payments" and series.where is None and series.value is None
+        expressions = [*series.by, *(part for part in (series.where, series.value) if part)]
+        read = facts_read(expressions, program.lets, vocabulary)
+        if series.collection == "transactions":
+            read |= {vocabulary.payment["transactions"].access}
+        updated = any(map(_can_change, read))
+        yield Kept(plan, history, bare and not plan.valued, updated), read
+
+
+def _can_change(access: Access) -> bool:
+    return access == CARD_FINGERPRINT or (access[0] == "payment" and access[1] in UPDATABLE)
+
+
+def _getter(accesses: Sequence[Access]) -> Callable[[Any], Sequence[Any]]:
+    """A function that gives the values of fields, None where what holds one is missing."""
+    if all(len(access) == 1 for access in accesses):
+        return attrgetter(*(access[0] for access in accesses))
+
+    def values(facts: Any) -> Sequence[Any]:
+        found = []
+        for access in accesses:
+            value = facts
+            for name in access:
+                value = None if value is None else getattr(value, name)
+            found.append(value)
+        return found
+
+    return values

@@ -1,0 +1,95 @@
+"""A candidate taken through what happened, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.backtest.candidate import Candidate, Decided, Outcome, Situation
+from tollkeeper.engine.backtest.windows import ReplayWindows
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.grammar.program import Value
+
+Happened: TypeAlias = Iterable[list[Entry] | Situation]
+"""Payments and updates in the order of their places, and each new situation in its place."""
+
+
+class _Status(Struct, gc=False):
+    status: str
+
+
+class _Updated(Struct, gc=False):
+    payment: _Status
+
+
+_decode_updated = msgspec.json.Decoder(_Updated).decode
+
+
+class Replayed(Struct, gc=False):
+    """A payment that the candidate has a say in: what was decided, and what it would have got.
+
+    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read.
+    """
+
+    id: str
+    arrived: int
+    facts: Any
+    was: Decided | None
+    now: Outcome
+    score: int | None
+    values: list[Value | None]
+
+
+class Settled(Struct, gc=False):
+    """The payment `id` got a final status; `body` is what was known of it from then on."""
+
+    id: str
+    body: bytes
+
+    @property
+    def status(self) -> str:
+        return _decode_updated(self.body).payment.status
+
+
+def replay(
+    candidate: Candidate, situation: Situation, happened: Happened, since: int
+) -> Iterator[Replayed | Settled]:
+    """The payments that arrived at `since` (µs) or later, and their updates.
+
+    What arrived before fills the windows. `situation` is that before the first entry.
+    """
+    plan = candidate.plan
+    facts_of, keys_of = plan.facts, plan.reading.keys
+    concerns, decide = candidate.concerns, candidate.decide
+    decode_decided = candidate.decode_decided
+    windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
+    payment, update, updatable = int(Kind.PAYMENT), int(Kind.UPDATE), plan.changing is not None
+    filled, decided = bool(plan.kept), plan.reads_decisions
+    for batch in happened:
+        if isinstance(batch, Situation):
+            situation = batch
+            continue
+        for entry in batch:
+            _, _, kind, id_, arrived, _, body, outcome = entry
+            if kind == update:
+                if updatable:
+                    windows.update(id_, plan.update(entry), arrived)
+                if arrived >= since:
+                    yield Settled(id_, body)
+                continue
+            if kind != payment:
+                continue
+            facts = facts_of(entry)
+            if arrived < since:
+                if filled:
+                    was = decode_decided(outcome) if outcome and decided else None
+                    windows.pass_by(id_, facts, keys_of(facts), was)
+                continue
+            was = decode_decided(outcome) if outcome else None
+            values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
+            if concerns(facts, was, situation):
+                now, score = decide(facts, was, values, situation)
+                yield Replayed(id_, arrived, facts, was, now, score, values)

@@ -1,0 +1,253 @@
+"""What a backtest says: counted once each, with money, labels and final statuses."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tollkeeper.engine.backtest.backtest import backtest_account, backtest_files
+from tollkeeper.engine.backtest.files import HistoryError
+from tollkeeper.engine.backtest.page import page
+from tollkeeper.engine.backtest.plan import NotReplayableError
+from tollkeeper.engine.backtest.report import Report, summary
+from tollkeeper.engine.checking import read_file
+from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule
+from tollkeeper.tests.engine.backtest.shop import NAME, START, evening, open_shop
+
+DAY = 86_400_000_000
+ALL = (0, to_microseconds(START) + DAY)
+RULE = """
+rule checkout
+  list blocked: string
+  condition blocked_card "A card we know" when method.card.fingerprint in @blocked then deny
+  condition again when count(payments by user.id over 1h) > 2 then challenge
+  condition likely_bot when score >= 0.8 then deny
+  otherwise allow
+"""
+
+
+class Page(SingleFileSnapshotExtension):
+    file_extension = "html"
+    _write_mode = WriteMode.TEXT
+
+
+def rule(text: str = RULE) -> Rule:
+    program = read_file(text.encode(), Known()).program
+    assert isinstance(program, Rule)
+    return program
+
+
+def payment(number: int, minute: int, amount: float, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"p-{number}",
+        "type": "purchase",
+        "currency": "BRL" if number % 3 else "USD",
+        "amount": amount,
+        "timestamp": f"2026-03-02T09:{minute:02}:00Z",
+        "method": {
+            "type": "card",
+            "card": {
+                "network": "visa",
+                "presence": "card_not_present",
+                "bin": "41111111",
+                "last_four": f"{number:04}",
+            },
+        },
+        "user": {"id": "u-1" if number < 5 else f"u-{number}"},
+        "merchant": {"id": "north" if number % 2 else "south"},
+        **more,
+    }
+
+
+def decided(action: str, score: float, condition: str | None = None) -> dict[str, Any]:
+    return {"action": action, "rule": "checkout", "condition": condition, "score": score}
+
+
+def lines() -> list[dict[str, Any]]:
+    return [
+        {"payment": payment(1, 0, 10), "decision": decided("allow", 0.1)},
+        {"payment": payment(2, 1, 20.5), "decision": decided("allow", 0.2)},
+        {"payment": payment(3, 2, 30), "decision": decided("allow", 0.3)},
+        {"payment": payment(4, 3, 40.25), "decision": decided("challenge", 0.4, "again")},
+        {
+            "update": {
+                "id": "p-3",
+                "status": "succeeded",
+                "transactions": [
+                    {"status": "succeeded", "connector": {"id": "c", "response_code": "00"}}
+                ],
+            }
+        },
+        {"list": "blocked", "entries": [{"value": "41111111-0006"}]},
+        {"payment": payment(5, 5, 50), "decision": decided("deny", 0.9, "old_condition")},
+        {"payment": payment(6, 6, 60), "decision": decided("allow", 0.1)},
+        {"payment": payment(7, 7, 70), "decision": decided("allow", 0.1)},
+    ]
+
+
+def written(folder: Path, history: list[dict[str, Any]]) -> Path:
+    path = folder / "history.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in history))
+    return path
+
+
+def tried(path: Path, labels: dict[str, str] | None = None, text: str = RULE) -> Report:
+    return backtest_files([path], rule(text), ALL, labels or {}, lambda _share: None)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    return tried(written(tmp_path, lines()), {"p-3": "genuine", "p-6": "fraud"})
+
+
+def test_a_report_counts_what_would_change(report: Report, snapshot: SnapshotAssertion) -> None:
+    assert msgspec.to_builtins(report) == snapshot
+
+
+def test_a_page_tells_it_to_a_manager(report: Report, snapshot: SnapshotAssertion) -> None:
+    assert page(report) == snapshot(extension_class=Page)
+
+
+def test_a_summary_fits_into_a_pull_request(report: Report, snapshot: SnapshotAssertion) -> None:
+    assert "\n".join(summary(report)) == snapshot
+
+
+def test_a_page_shows_hostile_text_as_text(tmp_path: Path) -> None:
+    history = lines()
+    history[2]["payment"]["merchant"]["id"] = "<script>alert(1)</script>"
+    assert "<script" not in page(tried(written(tmp_path, history), {"p-3": "<img>"}))
+
+
+def test_a_status_is_the_last_one_known(report: Report) -> None:
+    (succeeded,) = (each for each in report.statuses if each.value == "succeeded")
+    assert [(each.was, each.now, each.payments) for each in succeeded.moved] == [
+        ("allow", "challenge", 1)
+    ]
+
+
+def test_a_payment_is_counted_once_however_it_is_cut(report: Report) -> None:
+    total = report.payments.payments
+    assert total == 7
+    assert sum(each.payments for each in report.actions) == total
+    assert sum(each.payments for each in report.merchants) == total
+    assert sum(each.payments for each in report.labels) == total
+    assert sum(each.was.payments for each in report.conditions) == total
+    assert sum(each.now.payments for each in report.conditions) == total
+    assert sum(each.payments for each in report.changes) == report.changed.payments
+
+
+def test_what_was_decided_can_be_left_out_of_a_file(tmp_path: Path) -> None:
+    report = tried(written(tmp_path, [{"payment": payment(1, 0, 10)}]))
+    assert report.changed.payments == 0
+    assert [(each.was, each.now) for each in report.actions] == [(None, "allow")]
+    assert "1 payments have no recorded score, so `score` was missing for them" in report.notes
+
+
+def test_a_history_that_begins_too_late_is_told(report: Report) -> None:
+    (note,) = (each for each in report.notes if each.startswith("history begins"))
+    assert note == (
+        "history begins at 2026-03-02T09:00:00Z: windows of 1h are whole for payments from"
+        " 2026-03-03T11:00:00Z on"
+    )
+
+
+def test_a_rule_that_reads_decisions_is_told_of_them(tmp_path: Path) -> None:
+    text = """rule checkout
+      condition denied when count(payments by user.id over 1h where decision.action == "deny") > 0
+        then deny"""
+    report = tried(written(tmp_path, lines()), text=text)
+    assert any(note.startswith("`checkout` reads `decision`") for note in report.notes)
+
+
+def test_rows_of_csv_say_what_lines_of_json_say(tmp_path: Path) -> None:
+    history = [line for line in lines() if "payment" in line]
+    path = tmp_path / "history.csv"
+    rows = [flat(line["payment"]) | flat(line["decision"], "decision.") for line in history]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, dict.fromkeys(name for row in rows for name in row))
+        writer.writeheader()
+        writer.writerows(rows)
+    assert tried(path) == tried(written(tmp_path, history))
+
+
+def test_rows_of_parquet_say_what_lines_of_json_say(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    history = [line for line in lines() if "payment" in line]
+    path = tmp_path / "history.parquet"
+    rows = [{**line["payment"], "decision": line["decision"]} for line in history]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert tried(path) == tried(written(tmp_path, history))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("h.jsonl", '{"payment": {}}\n', "h.jsonl:1: `payment.type`"),
+        ("h.jsonl", "", "holds no payments"),
+        ("h.csv", "id,amount\np-1,ten\n", "h.csv:2: `amount` can't be read: ten"),
+        ("h.csv", "id,metadata\np-1,{\n", "h.csv:2: `metadata` can't be read: {"),
+        ("h.parquet", "no parquet", "can't be read"),
+        ("h.csv", "device,device.ip_address\nx,203.0.113.7\n", "column `device` has a value"),
+        ("h.csv", "id,type\np-1,purchase\n", "h.csv, row 1: `payment.currency`"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_by_its_place(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(HistoryError) as raised:
+        tried(path)
+    assert message in str(raised.value)
+
+
+def test_a_second_payment_of_an_id_is_told_by_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, [{"payment": payment(1, 0, 10)}, {"payment": payment(1, 1, 10)}])
+    with pytest.raises(HistoryError, match="line 2: there is a payment `p-1` already"):
+        tried(path)
+
+
+def test_a_rule_that_reads_metrics_of_events_is_refused(tmp_path: Path) -> None:
+    known = read_file(
+        b"event login\n  field user: string required\n  metric tries = count(events by user over 1h)",
+        Known(),
+    ).program
+    text = b"rule r\n  condition c when events.login.tries[user.id] > 3 then deny"
+    program = read_file(text, Known(events={"login": known})).program  # type: ignore[dict-item]
+    assert isinstance(program, Rule)
+    with pytest.raises(NotReplayableError, match="event type `login`"):
+        backtest_files([written(tmp_path, lines())], program, ALL, {}, lambda _share: None)
+
+
+def test_a_new_rule_is_tried_on_every_payment_of_the_account(tmp_path: Path) -> None:
+    async def live() -> int:
+        async with open_shop(tmp_path) as shop:
+            items = list(evening(seed=2))[:60]
+            for item in items:
+                await shop.receive(item, rule=None)
+            return sum("payment" in item.body for item in items)
+
+    count = asyncio.run(live())
+    shares: list[float] = []
+    report = backtest_account(tmp_path, "shop", rule(), ALL, {}, shares.append)
+    assert report.payments.payments == count
+    assert shares[-1] == 1.0
+    assert any(note.startswith(f"no rule `{NAME}` was ever published") for note in report.notes)
+
+
+def flat(value: dict[str, Any], above: str = "") -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, item in value.items():
+        row |= flat(item, f"{above}{name}.") if isinstance(item, dict) else {above + name: item}
+    return row

@@ -1,0 +1,29 @@
+"""The rules that ship decide as their own tests say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tollkeeper.engine.files import rule_files
+from tollkeeper.engine.loading import SHIPPED
+from tollkeeper.engine.proof.blocks import run_test
+from tollkeeper.engine.proof.files import library_of, load_file
+from tollkeeper.grammar.program import Definitions
+
+FILES = rule_files([SHIPPED])
+EXAMPLES = rule_files([SHIPPED / "examples"])
+LIBRARY = library_of([SHIPPED])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_shipped_file_decides_as_its_tests_say(path: Path) -> None:
+    file = load_file(path, LIBRARY)
+    if not isinstance(file.program, Definitions):
+        for test in file.program.tests:
+            assert run_test(file, test).failures == ()
+
+
+def test_there_are_at_least_25_examples() -> None:
+    assert len(EXAMPLES) >= 25

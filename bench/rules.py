@@ -1,47 +1,50 @@
-"""A rule's cost beside a hand-written Python function over the same facts, and its growth.
+"""A rule's cost beside a hand-written Python function and other rule engines, and its growth.
 
-Run `python -m bench.rules`. Outcomes are checked equal on every payment; times are medians over
-alternating rounds.
+    python -m bench.rules [--json]
+
+Outcomes are checked equal on every payment; processor times are medians over alternating rounds.
+A peer that is not installed is named and left out.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import truediv
 from random import Random
 from statistics import median
-from time import perf_counter
-from typing import Any
+from time import process_time_ns
+from typing import Any, TypeAlias
 
-from tollkeeper.engine.clients import Client
+from rich.console import Console
+from rich.table import Table
+
+from tollkeeper.bench.peers import DISTRIBUTIONS, load
+from tollkeeper.bench.peers.documents import documents, inputs, situation
+from tollkeeper.bench.peers.hand_written import decide as by_hand
 from tollkeeper.engine.compile.python import compile_rule
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.facts import Facts, Recorded, recall
-from tollkeeper.engine.payment import (
-    Card,
-    Connector,
-    Device,
-    Fingerprint,
-    Merchant,
-    Method,
-    Order,
-    Payment,
-    Transaction,
-    User,
-)
 from tollkeeper.engine.vocabulary import vocabulary
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule
 
+SEED = 7
 PAYMENTS = 20_000
-ROUNDS = 15
+TIMED = 2_000
+ROUNDS = 9
+SIZES = (1, 5, 10, 50, 100, 500)
 VOCABULARY = vocabulary({})
-ENVIRONMENT = Environment()
 
-RULE = """
-rule bench
+# A function, and a sequence for each of its parameters.
+Deciding: TypeAlias = tuple[Callable[..., Any], Sequence[Sequence[Any]]]
+
+TWELVE = """
+rule twelve
   let declines = count(transactions by order.id over 24h where status == "declined")
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
   condition renewal when device is missing and merchant.category_code == "4900" then allow
@@ -51,67 +54,27 @@ rule bench
   condition brands when method.card.network in ["jcb", "discover", "other"] and amount > 4900 then challenge
   condition places when not (merchant.country in ["BR", "US", "FR"]) and amount > 4500.50 then challenge
   condition emails when user.email ends with ".test" and amount > 4000 then challenge
-  condition addresses
-    when device.ip_address in ["10.0.0.0/8", "192.0.2.0/24", "2001:db8::/32"] then deny
-  condition scripts when device.client.kind in ["library", "headless"] and score > 0.8 then deny
-  condition totals when amount * 3 - 1.50 > 14_990 and order.id is present then challenge
+  condition foreign when status == "declined" and currency in ["USD", "EUR"] and score > 0.95 then deny
+  condition totals when amount * 3 - 1.50 > 14000 and order.id is present then challenge
   condition prints
     when (device.fingerprint.provider != "basic" or user.id is missing) and amount < 1 then challenge
+  condition bins when method.card.bin starts with "4000" and amount between 1 and 5 then challenge
   condition fast when cards >= 3 and (declines > 3 or score >= 0.95) then challenge
-""".replace("14_990", "14990")  # fmt: skip
+"""
+
+EXPENSIVE = 'entropy(lower(device.headers["User-Agent"])) > 100'
+CHEAP = 'length(lower(device.headers["User-Agent"])) > 1000'
 
 
-def by_hand(  # noqa: C901  # a rule is as long as it is
-    p: Facts, s: int | None, h: Sequence[Any], _e: Environment
-) -> int:
-    """The same twelve conditions, as a careful programmer writes them."""
-    payment = p.payment
-    device, user, method, merchant = payment.device, payment.user, payment.method, payment.merchant
-    amount, card = p.amount, method.card
-    declines, cards = h
-    if device is None and merchant.category_code == "4900":
-        return 0
-    if cards is not None and cards >= 9 and amount is not None and amount < 1000:
-        return 1
-    if declines is not None and declines > 5 and s is not None and s >= 90:
-        return 2
-    if payment.type == "verify" and card is not None and card.presence == "card_present":
-        return 3
-    if card is not None and card.network in _BRANDS and amount is not None and amount > 490000:
-        return 4
-    country = merchant.country
-    if country is not None and country not in _PLACES and amount is not None and amount > 450050:
-        return 5
-    email = user.email if user is not None else None
-    if email is not None and email.endswith(".test") and amount is not None and amount > 400000:
-        return 6
-    ip = p.device_ip
-    if ip is not None and (ip >> 24 == _TEN or ip >> 8 == _TEST or ip >> 96 == _DOCUMENTATION):
-        return 7
-    client = p.device_client
-    if client is not None and client.kind in _SCRIPTS and s is not None and s > 80:
-        return 8
-    if amount is not None and amount * 3 - 150 > 1499000:
-        order = payment.order
-        if order is not None and order.id is not None:
-            return 9
-    fingerprint = device.fingerprint if device is not None else None
-    other = fingerprint is not None and fingerprint.provider != "basic"
-    if (other or user is None or user.id is None) and amount is not None and amount < 100:
-        return 10
-    if cards is not None and cards >= 3:
-        if declines is not None and declines > 3:
-            return 11
-        if s is not None and s >= 95:
-            return 11
-    return -1
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Nanoseconds for one payment (in "compiling", for one rule) and the ratio to the table's
+    first row; both None for an engine that is not installed."""
 
-
-_BRANDS = frozenset(("jcb", "discover", "other"))
-_PLACES = frozenset(("BR", "US", "FR"))
-_SCRIPTS = frozenset(("library", "headless"))
-_TEN, _TEST = (0xFFFF_0A00_0000) >> 24, (0xFFFF_C000_0200) >> 8
-_DOCUMENTATION = 0x2001_0DB8
+    table: str
+    subject: str
+    nanoseconds: float | None
+    ratio: float | None
 
 
 def checked(text: str) -> Rule:
@@ -123,96 +86,148 @@ def checked(text: str) -> Rule:
     return found.program
 
 
-def payment(random: Random) -> Facts:
-    """A payment such as a shop sends."""
-    pick = random.choice
-    device = Device(
-        ip_address=f"203.0.113.{random.randrange(256)}",
-        headers={"User-Agent": "Mozilla/5.0"},
-        fingerprint=pick((None, Fingerprint(str(random.random()), pick(("basic", "vendorjs"))))),
+def compiled(rule: Rule) -> Callable[..., int]:
+    return compile_rule(rule, VOCABULARY).decide
+
+
+def measure() -> list[Row]:
+    """All tables' rows, in order.
+
+    AssertionError when two deciders differ on a payment.
+    """
+    bodies = list(documents(SEED, PAYMENTS))
+    gc.disable()
+    try:
+        return [*beside_peers(bodies), *growth(bodies), *sharing(bodies)]
+    finally:
+        gc.enable()
+
+
+def beside_peers(bodies: Sequence[bytes]) -> Iterator[Row]:
+    """The twelve conditions from three kinds of input, by every engine that is installed."""
+    situations = columns(bodies)
+    given = [inputs(json.loads(body)) for body in bodies]
+    twelve = compiled(checked(TWELVE))
+    prepared: dict[str, Deciding] = {
+        "hand-written": (by_hand, situations),
+        "compiled": (twelve, situations),
+    }
+    from_dict: dict[str, Deciding] = {"hand-written": (by_hand, situations)}
+    from_json: dict[str, Deciding] = {
+        "msgspec, hand-written": (lambda body: by_hand(*situation(body)), [bodies]),
+        "msgspec, compiled": (lambda body: twelve(*situation(body)), [bodies]),
+    }
+    missing = []
+    for module in DISTRIBUTIONS:
+        name, peer = load(module)
+        if peer is None:
+            missing.append(name)
+            continue
+        prepared[name] = (peer.decide, [[peer.prepare(each) for each in given]])
+        from_dict[name] = (peer.decide_inputs, [given])
+        from_json[name] = (peer.decide_json, [bodies])
+    expected = list(map(by_hand, *situations))
+    tables = {"prepared input": prepared, "from a dict": from_dict, "from JSON": from_json}
+    for table, deciders in tables.items():
+        for name, (decide, these) in deciders.items():
+            assert list(map(decide, *these)) == expected, (table, name)
+        yield from timed(table, deciders)
+        yield from (Row(table, name, None, None) for name in missing)
+
+
+def growth(bodies: Sequence[bytes]) -> Iterator[Row]:
+    """Rules of more and more conditions, none of which is met: deciding, and compiling."""
+    situations = columns(bodies)
+    rules = {f"{size} conditions": checked(growing(size)) for size in SIZES}
+    yield from timed("growth", {name: (compiled(rule), situations) for name, rule in rules.items()})
+    yield from timed("compiling", {name: (compiled, [[rule]]) for name, rule in rules.items()})
+
+
+def sharing(bodies: Sequence[bytes]) -> Iterator[Row]:
+    """An expensive part in one condition and in 500, beside a cheap part in its place: where it
+    is evaluated once, it adds as much to 500 conditions as to one."""
+    situations = columns(bodies)
+    rules = {
+        f"{size} with {what} part": sharing_rule(size, part)
+        for size in (1, 500)
+        for what, part in (("a cheap", CHEAP), ("the same expensive", EXPENSIVE))
+    }
+    yield from timed(
+        "shared part", {name: (compiled(checked(rule)), situations) for name, rule in rules.items()}
     )
-    card = Card(
-        network=pick(("visa", "mastercard", "elo", "jcb")),
-        presence="card_not_present",
-        bin="41111111",
-        last_four="1234",
-    )
-    attempt = Transaction(status="declined", connector=Connector("acquirer", None, "51"))
-    paid = Payment(
-        id=str(random.random()),
-        type="purchase",
-        status="declined",
-        currency="BRL",
-        amount=random.randrange(500_000) / 100,
-        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        method=Method(type="card", card=pick((card, card, card, None))),
-        device=pick((device, device, device, None)),
-        user=pick((User(str(random.random()), "someone@shop.example"), None)),
-        order=pick((Order(str(random.random())), None)),
-        merchant=Merchant("store", pick(("BR", "US", "FR", "AR")), "5411"),
-        transactions=(attempt,),
-    )
-    client = Client("browser", "chrome", "windows", True)
-    return recall(Recorded(paid, "41111111-1234", client if paid.device else None), 0)
 
 
-def situations(random: Random) -> list[tuple[Any, ...]]:
-    return [
-        (
-            payment(random),
-            random.randrange(101),
-            (random.choice((None, 0, 1, 2, 4, 6)), random.choice((None, 1, 2, 3, 4))),
-            ENVIRONMENT,
-        )
-        for _ in range(PAYMENTS)
-    ]
-
-
-def seconds(decide: Callable[..., int], given: list[tuple[Any, ...]]) -> float:
-    start = perf_counter()
-    for each in given:
-        decide(*each)
-    return perf_counter() - start
-
-
-def medians(functions: Sequence[Callable[..., int]], given: list[tuple[Any, ...]]) -> list[float]:
-    """Seconds for all the payments by each function, in alternating rounds."""
-    rounds = [[seconds(each, given) for each in functions] for _ in range(ROUNDS)]
-    return [median(times) for times in zip(*rounds, strict=True)]
-
-
-def growing(conditions: int) -> Rule:
-    """A rule of so many conditions, none of which is met."""
+def growing(conditions: int) -> str:
     lines = [
         f'  condition c{index} when amount > 5000 and user.id == "u{index}" or score > 1.00 then deny'
         if index % 2
         else f'  condition c{index} when device.fingerprint.id == "f{index}" and amount < {index} then deny'
         for index in range(conditions)
     ]
-    return checked("\n".join(["rule growing", *lines]))
+    return "\n".join(["rule growing", *lines])
+
+
+def sharing_rule(conditions: int, part: str) -> str:
+    lines = [
+        f'  condition c{index} when user.id == "u{index}" or {part} and amount < {index} then deny'
+        for index in range(conditions)
+    ]
+    return "\n".join(["rule sharing", *lines])
+
+
+def columns(bodies: Sequence[bytes]) -> list[Sequence[Any]]:
+    """The arguments of a compiled rule, each as one sequence over all the payments."""
+    return list(zip(*map(situation, bodies), strict=True))
+
+
+def timed(table: str, deciders: Mapping[str, Deciding]) -> Iterator[Row]:
+    """Medians over rounds, each in another order; a ratio is taken within a round."""
+    random, names = Random(SEED), list(deciders)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(ROUNDS):
+        for name in random.sample(names, len(names)):
+            times[name].append(nanoseconds(*deciders[name]))
+    first = times[names[0]]
+    for name, taken in times.items():
+        yield Row(table, name, median(taken), median(map(truediv, taken, first)))
+
+
+def nanoseconds(decide: Callable[..., Any], given: Sequence[Sequence[Any]]) -> float:
+    """Processor time for one of what is given, by the second of two passes.
+
+    The first fills the processor's caches, which the decider before has filled with its own.
+    """
+    few = [column[:TIMED] for column in given]
+    deque(map(decide, *few), maxlen=0)
+    start = process_time_ns()
+    deque(map(decide, *few), maxlen=0)
+    return (process_time_ns() - start) / len(few[0])
+
+
+def shown(rows: Sequence[Row]) -> Iterator[Table]:
+    """The rows as tables for people."""
+    for title, group in groupby(rows, key=lambda row: row.table):
+        table = Table(title=title, title_justify="left")
+        table.add_column("")
+        table.add_column("µs", justify="right")
+        table.add_column("ratio", justify="right")
+        for row in group:
+            if row.nanoseconds is None:
+                table.add_row(row.subject, "not installed", "")
+            else:
+                table.add_row(row.subject, f"{row.nanoseconds / 1000:,.2f}", f"{row.ratio:,.2f}")
+        yield table
 
 
 def main() -> None:
-    given = situations(Random(7))
-    decide = compile_rule(checked(RULE), VOCABULARY).decide
-    for each in given:
-        assert decide(*each) == by_hand(*each), each
-    gc.disable()
-    compiled, hand = medians((decide, by_hand), given)
-    unit = 1e9 / PAYMENTS
-    print(f"12 conditions, {PAYMENTS} payments, medians of {ROUNDS} alternating rounds")
-    print(f"hand-written {hand * unit:8.0f} ns   1.00")
-    print(f"compiled     {compiled * unit:8.0f} ns   {compiled / hand:.2f}")
-    few = given[:2000]
-    print("conditions  compile ms  decide ns  ns per condition")
-    for conditions in (1, 5, 10, 50, 100, 500):
-        rule = growing(conditions)
-        start = perf_counter()
-        made = compile_rule(rule, VOCABULARY).decide
-        compiling = (perf_counter() - start) * 1000
-        (taken,) = medians((made,), few)
-        each = taken * 1e9 / len(few)
-        print(f"{conditions:10} {compiling:11.1f} {each:10.0f} {each / conditions:17.1f}")
+    rows = measure()
+    if "--json" in sys.argv[1:]:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    Console().print(
+        f"{PAYMENTS:,} payments checked, {TIMED:,} timed: medians of {ROUNDS} alternating rounds",
+        *shown(rows),
+    )
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def window(by: str, function: Function, over: int) -> tuple[SeriesPlan, Window, 
     values, type_ = VALUES[function]
     digest = f"{SERIES_OF[function]} by {by}"
     plan = SeriesPlan(
-        digest, None, over, False, False, type_ is not None, False, Compiled(KEYS[by], values)
+        digest, None, by, over, False, False, type_ is not None, False, Compiled(KEYS[by], values)
     )
     return plan, Window(digest, function, over, type_), by
 

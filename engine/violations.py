@@ -33,6 +33,9 @@ ViolationType: TypeAlias = Literal[
     "too_large",
     "too_many_requests",
     "unavailable",
+    "timeout",
+    "malformed_request",
+    "internal_error",
 ]
 
 BODY = "body"

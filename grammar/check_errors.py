@@ -675,6 +675,11 @@ def given_literal(span: Span) -> Diagnostic:
     return _error("given-form", span, "a test gives a value as written")
 
 
+def given_decimals(span: Span, target: str, decimals: int) -> Diagnostic:
+    most = f"has at most {decimals} decimals" if decimals else "is a whole number"
+    return _error("given-form", span, f"{_quoted(target)} {most}")
+
+
 def given_list(span: Span, name: str) -> Diagnostic:
     return _error("given-form", span, f"`@{name}` is given a list", f'`@{name} = ["a"]`')
 

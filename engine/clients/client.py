@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.clients.agreement import CLIENT_HINTS, FETCH_METADATA, agree, brands
@@ -33,10 +34,10 @@ class Client(Struct, frozen=True, gc=False):
     "windows" or "ios". `consistent` is false when two headers contradict each other.
     """
 
-    kind: Kind
-    browser: str | None
-    os: str | None
-    consistent: bool
+    kind: Annotated[Kind, Meta(description="What the client is.")]
+    browser: Annotated[str | None, Meta(description="Browser family, such as `chrome`.")]
+    os: Annotated[str | None, Meta(description="Operating system, such as `windows`.")]
+    consistent: Annotated[bool, Meta(description="Whether the headers agree with each other.")]
 
 
 class Clients:

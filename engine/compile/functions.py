@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Any
 
@@ -164,6 +165,8 @@ def _local(instant: int, zone: tzinfo) -> datetime | None:
         return None
 
 
+# Addresses repeat, and several keys of one program name the same network.
+@lru_cache(maxsize=65_536)
 def ip_network(address: int, bits: int, bits6: int) -> str:
     """The network that holds the address: `bits` for IPv4, `bits6` for IPv6."""
     if address >> 32 == _MAPPED:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+import asyncio
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -66,16 +67,20 @@ class Journal(Protocol):
         entry: Entry,
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
-    ) -> Awaitable[None]:
+    ) -> asyncio.Future[None]:
         """Writes the entry with all that goes with it, or nothing; done once it is on disk.
 
         The entry is queued by the call itself, not by the await. Places must grow; gaps are
         allowed. The call raises `Overloaded`, `Unavailable` (closed) or ValueError (a place not
-        beyond the last). The awaitable raises `Taken`, or `Unavailable`; then all that was queued
+        beyond the last). The future raises `Taken`, or `Unavailable`; then all that was queued
         behind it, or is before the event loop has turned once more, is refused too, since it may
         have been decided from what is now lost. Await it directly and undo what it stood for in
-        the same step: later appends count on that. Who stops waiting takes nothing back.
+        the same step: later appends count on that. It can't be cancelled: a task that is cancelled
+        while it waits is woken once the future is done, and undoes what it must.
         """
+
+    def has_room(self) -> bool:
+        """Whether an append would be queued now, rather than `Overloaded`."""
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """Whether the account has an entry of this kind and id, written or being written."""

@@ -15,6 +15,7 @@ class Kind(IntEnum):
     UPDATE = 2
     EVENT = 3
     CHANGE = 4
+    SHADOW = 5
 
 
 class Entry(NamedTuple):
@@ -22,7 +23,7 @@ class Entry(NamedTuple):
 
     `place` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time` (the
     event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates, the event's for an event, the changed thing's name for a change. `body` and `outcome`
+    updates and shadows, the event's for an event, the changed thing's name for a change. `body` and `outcome`
     are encoded by the caller and mean nothing here.
     """
 

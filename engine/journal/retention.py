@@ -93,7 +93,7 @@ def _old(
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?)"
+        " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?, ?)"
         " ORDER BY place LIMIT ?",
         (
             account,
@@ -102,6 +102,7 @@ def _old(
             before,
             Kind.PAYMENT,
             Kind.EVENT,
+            Kind.SHADOW,
             reads.BATCH,
         ),
     ).fetchall()

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from tollkeeper.engine.journal import contents, reads, requests, retention, schema
-from tollkeeper.engine.journal.contract import EVERY_KIND, Journal
+from tollkeeper.engine.journal.contract import EVERY_KIND, Journal, Request
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -74,7 +74,7 @@ class SqliteJournal(Journal):
         entry: Entry,
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
-    ) -> Awaitable[None]:
+    ) -> asyncio.Future[None]:
         """See `Journal`."""
         if entry.place <= self._last_appended:
             raise ValueError(f"place {entry.place} is not beyond {self._last_appended}")
@@ -82,6 +82,10 @@ class SqliteJournal(Journal):
         self._last_appended = entry.place
         self._in_flight.add(append)
         return append.done
+
+    def has_room(self) -> bool:
+        """See `Journal`."""
+        return self._writer.has_room()
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """See `Journal`."""

@@ -30,6 +30,16 @@ BATCH = 512
 T = TypeVar("T")
 
 
+class Settling(asyncio.Future[None]):
+    """Done once an entry is on disk or lost; a task that is cancelled meanwhile ends only then.
+
+    So whoever waits can undo what the entry stood for, however it is woken.
+    """
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's signature
+        return False
+
+
 class Append(NamedTuple):
     """An entry with all that goes with it, and the one who waits for it."""
 
@@ -37,7 +47,7 @@ class Append(NamedTuple):
     idempotency: Idempotency | None
     contents: tuple[ListChange, ...]
     generation: int
-    done: asyncio.Future[None]
+    done: Settling
 
 
 class Step(NamedTuple):
@@ -67,10 +77,15 @@ class Writer:
         self._closed = False
         self._generation = 0
         self._oldest_valid = 0
+        self._gathered: list[Append] = []
         self._queue: SimpleQueue[Append | Step | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
+
+    def has_room(self) -> bool:
+        """Whether fewer than `waiting_limit` appends wait to be written."""
+        return self._waiting < self._waiting_limit
 
     def append(
         self, entry: Entry, idempotency: Idempotency | None, changes: tuple[ListChange, ...]
@@ -78,12 +93,15 @@ class Writer:
         """Queues an entry; see `Journal.append`."""
         if self._closed:
             raise Unavailable("the journal is closed")
-        if self._waiting >= self._waiting_limit:
+        if not self.has_room():
             raise Overloaded(f"{self._waiting} entries already wait to be written")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done = Settling(loop=asyncio.get_running_loop())
         append = Append(entry, idempotency, changes, self._generation, done)
         self._waiting += 1
-        self._queue.put(append)
+        if not self._gathered:
+            # All that one turn of the loop appends wakes the thread once, and is one commit.
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._gathered.append(append)
         return append
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
@@ -91,6 +109,7 @@ class Writer:
         if self._closed:
             raise Unavailable("the journal is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._hand_over()
         self._queue.put(Step(work, done))
         return done
 
@@ -98,10 +117,16 @@ class Writer:
         """Ends the thread once all that was queued is done."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
         # The thread has posted its last results to this loop before it ended.
         await asyncio.sleep(0)
+
+    def _hand_over(self) -> None:
+        for append in self._gathered:
+            self._queue.put(append)
+        self._gathered.clear()
 
     def _work(self) -> None:
         items: list[Append | Step | None] = []

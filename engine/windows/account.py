@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ from tollkeeper.engine.windows.contract import (
     State,
     Window,
 )
+from tollkeeper.engine.windows.elements import grouped
 from tollkeeper.engine.windows.moments import Moments
 from tollkeeper.engine.windows.plan import merged
 from tollkeeper.engine.windows.series import Series
@@ -50,22 +52,73 @@ class Change(Struct, frozen=True, gc=False):
     decided: bool = False
 
 
+class Route(NamedTuple):
+    """Series that find the same key in a record: that of `plan`, which is one of theirs."""
+
+    plan: SeriesPlan
+    windows: list[Series]
+    ages: list[Ages]
+
+
 @dataclass
 class Holdings:
-    """Series by digest: for windows, for ages, and given up over the cap."""
+    """Series by digest: for windows, for ages, and given up over the cap.
+
+    `routes` are those that a change concerns, by the event's type and whether only the decision is
+    new; they are made when first needed.
+    """
 
     windows: dict[str, Series] = field(default_factory=dict)
     ages: dict[str, Ages] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    routes: dict[tuple[str | None, bool], Sequence[Route]] = field(default_factory=dict)
 
     def change(self, change: Change, newest: int) -> None:
-        """Brings a change to each series it concerns."""
-        for series in self.windows.values():
-            if _concerns(change, series):
-                series.change(change.time, change.old, change.new, newest)
-        for ages in self.ages.values():
-            if _concerns(change, ages):
-                ages.change(change.time, change.old, change.new)
+        """Brings a change to each series it concerns, `newest` the latest arrival (µs)."""
+        place, time = change.place, change.time
+        for plan, windows, ages in self._routes(change.event, change.decided):
+            old = None if change.old is None else grouped(plan, change.old)
+            new = None if change.new is None else grouped(plan, change.new)
+            for series in windows:
+                if place > series.up_to:
+                    series.change(time, old, new, newest)
+            for each in ages:
+                if place > each.up_to:
+                    each.change(time, old, new)
+
+    def take_in(self, record: Record, newest: int) -> None:
+        """Brings a stored record to each series that holds its event."""
+        for plan, windows, ages in self._routes(record.event, decided=False):
+            old = None if record.before is None else grouped(plan, record.before)
+            new = grouped(plan, record.state)
+            for series in windows:
+                series.change(record.time, old, new, newest)
+            for each in ages:
+                each.change(record.time, old, new)
+
+    def _routes(self, event: str | None, decided: bool) -> Sequence[Route]:
+        routes = self.routes.get((event, decided))
+        if routes is None:
+            routes = self.routes[event, decided] = self._new_routes(event, decided)
+        return routes
+
+    def _new_routes(self, event: str | None, decided: bool) -> Sequence[Route]:
+        def concerned(series: Series | Ages) -> bool:
+            return series.plan.event == event and (series.plan.decided or not decided)
+
+        found: dict[str, Route] = {}
+        for series in filter(concerned, self.windows.values()):
+            found.setdefault(series.plan.by, Route(series.plan, [], [])).windows.append(series)
+        for ages in filter(concerned, self.ages.values()):
+            found.setdefault(ages.plan.by, Route(ages.plan, [], [])).ages.append(ages)
+        return tuple(found.values())
+
+    def join(self, other: Holdings) -> None:
+        """Takes over what another holds."""
+        self.windows.update(other.windows)
+        self.ages.update(other.ages)
+        self.lost = (self.lost - other.windows.keys()) | other.lost
+        self.routes.clear()
 
     def keep(self, plans: Mapping[str, SeriesPlan]) -> None:
         """Drops what `plans` don't need, and shortens what they need less of."""
@@ -80,10 +133,12 @@ class Holdings:
                 ages.moments.discard()
                 del self.ages[digest]
         self.lost &= plans.keys()
+        self.routes.clear()
 
     def give_up(self, digest: str) -> None:
         del self.windows[digest]
         self.lost.add(digest)
+        self.routes.clear()
 
 
 @dataclass
@@ -110,35 +165,35 @@ class Account:
         """How many elements all series hold."""
         return sum(series.entries for each in self._all() for series in each.windows.values())
 
-    def check(self, reads: Sequence[Read]) -> None:
-        """Raises `NotWholeError` when one of the reads' series can't be read."""
-        for window, _ in reads:
-            digest = window.series
-            if window.over is None:
-                whole = digest in self._whole.ages
-            else:
-                whole = self._held(window) is not None or digest in self._whole.lost
-            if not whole:
-                raise NotWholeError(digest)
-
     def ages_at(self, reads: Sequence[Read], at: int) -> list[Value | None]:
-        """A value for each read, as of event time `at` (µs): so far those of ages alone."""
-        ages = self._whole.ages
-        return [
-            None
-            if key is None or window.over is not None
-            else ages[window.series].read(window, key, at)
-            for window, key in reads
-        ]
+        """A value for each read, as of event time `at` (µs): so far those of ages alone.
+
+        Raises `NotWholeError` when one of the reads' series can't be read.
+        """
+        windows, ages, lost = self._whole.windows, self._whole.ages, self._whole.lost
+        values: list[Value | None] = [None] * len(reads)
+        for index, (window, key) in enumerate(reads):
+            digest = window.series
+            if window.over is not None:
+                series = windows.get(digest)
+                if (series is None or series.over < window.over) and digest not in lost:
+                    raise NotWholeError(digest)
+            elif digest not in ages:
+                raise NotWholeError(digest)
+            elif key is not None:
+                values[index] = ages[digest].read(window, key, at)
+        return values
 
     def windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
         """Completes `values` with those of windows."""
         if at < self.newest - LATE:
             return
+        windows = self._whole.windows
         for index, (window, key) in enumerate(reads):
             if key is not None and window.over is not None:
-                series = self._held(window)
-                values[index] = None if series is None else series.read(window, key, at)
+                series = windows.get(window.series)
+                if series is not None and series.over >= window.over:
+                    values[index] = series.read(window, key, at)
 
     def lost_at(self, reads: Sequence[Read], at: int) -> tuple[int, ...]:
         """The indexes of the reads that cannot be exact."""
@@ -180,16 +235,9 @@ class Account:
     def take_in(self, fill: Fill, records: Iterable[Record]) -> None:
         """Counts stored records in the series of a fill."""
         filling = self._filling(fill)
-        windows, ages = filling.holdings.windows.values(), filling.holdings.ages.values()
         for record in records:
-            newest = filling.newest = max(filling.newest, record.arrived)
-            event, time, old, new = record.event, record.time, record.before, record.state
-            for series in windows:
-                if series.plan.event == event:
-                    series.change(time, old, new, newest)
-            for each in ages:
-                if each.plan.event == event:
-                    each.change(time, old, new)
+            filling.newest = max(filling.newest, record.arrived)
+            filling.holdings.take_in(record, filling.newest)
 
     def seal(self, fill: Fill) -> bool:
         """Merges some of what was put aside; true once nothing is left and the series are whole."""
@@ -199,10 +247,7 @@ class Account:
             filling.holdings.change(filling.aside.popleft(), self.newest)
         if filling.aside:
             return False
-        filled = filling.holdings
-        self._whole.windows.update(filled.windows)
-        self._whole.ages.update(filled.ages)
-        self._whole.lost = (self._whole.lost - filled.windows.keys()) | filled.lost
+        self._whole.join(filling.holdings)
         del self._fillings[fill.number]
         return True
 
@@ -252,12 +297,3 @@ class Account:
         if filling is None:
             raise AbandonedError(fill.number)
         return filling
-
-
-def _concerns(change: Change, series: Series | Ages) -> bool:
-    plan = series.plan
-    return (
-        plan.event == change.event
-        and (plan.decided or not change.decided)
-        and change.place > series.up_to
-    )

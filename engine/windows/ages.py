@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tollkeeper.engine.windows.contract import Key, SeriesPlan, State, Window
-from tollkeeper.engine.windows.elements import elements, group_of
+from tollkeeper.engine.windows.contract import Key, SeriesPlan, Window
+from tollkeeper.engine.windows.elements import Grouped, group_of, values_in
 from tollkeeper.engine.windows.moments import Moments
 
 
@@ -15,12 +15,10 @@ class Ages:
         self.moments = moments
         self.up_to = up_to
 
-    def change(self, time: int, old: State | None, new: State | None) -> None:
+    def change(self, time: int, old: Grouped | None, new: Grouped | None) -> None:
         """Takes out the record of event time `time` as known before, takes in the new."""
-        old_group, old_values = elements(self.plan, old)
-        new_group, new_values = elements(self.plan, new)
-        was_seen = old_group if old_values else None
-        is_seen = new_group if new_values else None
+        was_seen = None if old is None or not values_in(self.plan, old.state) else old.group
+        is_seen = None if new is None or not values_in(self.plan, new.state) else new.group
         if was_seen == is_seen:
             return
         if was_seen is not None:

@@ -107,7 +107,8 @@ class Window:
 class SeriesPlan:
     """A series that live programs need.
 
-    `event` is the type whose events it holds, None for payments. `over` is its longest window in
+    `event` is the type whose events it holds, None for payments. Series with the same `by` find the
+    same key in every record of it. `over` is its longest window in
     µs, None when only `age` and `interval` are read. `ages` says whether these are. `decided`
     says whether its expressions read the decision, `valued` whether its elements have values.
     `missing` says whether elements whose value is missing are kept, as `any` and `all` need.
@@ -115,6 +116,7 @@ class SeriesPlan:
 
     digest: str
     event: str | None
+    by: str
     over: int | None
     ages: bool
     decided: bool

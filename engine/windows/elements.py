@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.windows.contract import Key, SeriesPlan, State
 from tollkeeper.grammar.program import Value
@@ -17,14 +17,22 @@ def group_of(key: Key) -> Group:
     return key[0] if len(key) == 1 else key
 
 
-def elements(plan: SeriesPlan, state: State | None) -> tuple[Group | None, Sequence[Any]]:
-    """The group and the values that count; no group when a key is missing or there is no record."""
-    if state is None:
-        return None, ()
+class Grouped(NamedTuple):
+    """A record, and its group in the series that share a key."""
+
+    group: Group
+    state: State
+
+
+def grouped(plan: SeriesPlan, state: State) -> Grouped | None:
+    """The record in its group; None when a part of the key is missing."""
     key = plan.compiled.key(state.payment, state.decision, state.data)
-    if key is None:
-        return None, ()
+    return None if key is None else Grouped(key[0] if len(key) == 1 else key, state)
+
+
+def values_in(plan: SeriesPlan, state: State) -> Sequence[Any]:
+    """The values of a record that count."""
     values = plan.compiled.values(state.payment, state.decision, state.data)
     if None in values and not plan.missing:
-        values = [value for value in values if value is not None]
-    return group_of(key), values
+        return [value for value in values if value is not None]
+    return values

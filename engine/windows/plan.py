@@ -39,6 +39,7 @@ def plan(
             SeriesPlan(
                 digest=name,
                 event=series.event,
+                by=_by(series, lets, digest),
                 over=history.over,
                 ages=history.over is None,
                 decided=_reads_decision(series, lets),
@@ -74,6 +75,12 @@ def _as_held(history: History) -> tuple[Series, bool]:
     if history.function not in ("any", "all"):
         return series, False
     return replace(series, where=None, value=series.where), True
+
+
+def _by(series: Series, lets: Sequence[Let], digest: Digest) -> str:
+    """The identity of the series' key, within an event's type that of the whole series: which data
+    fits a series depends on all that it reads."""
+    return digest(series if series.event else replace(series, where=None, value=None), lets)
 
 
 def _reads_decision(series: Series, lets: Sequence[Let]) -> bool:

@@ -130,8 +130,9 @@ class Run:
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
         assert window.over is not None
-        low = bisect_right(self.times, at - window.over)
-        high = bisect_right(self.times, at, low)
+        times = self.times
+        low = bisect_right(times, at - window.over)
+        high = len(times) if times and times[-1] <= at else bisect_right(times, at, low)
         if window.function == "count" or self.values is None:
             return high - low
         if high - low <= FEW:

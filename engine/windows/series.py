@@ -6,8 +6,8 @@ from collections import deque
 from typing import Any, TypeAlias
 
 from tollkeeper.engine.windows.aggregates import RECOUNTS
-from tollkeeper.engine.windows.contract import BEFORE_ALL, LATE, Key, SeriesPlan, State, Window
-from tollkeeper.engine.windows.elements import Group, elements, group_of
+from tollkeeper.engine.windows.contract import BEFORE_ALL, LATE, Key, SeriesPlan, Window
+from tollkeeper.engine.windows.elements import Group, Grouped, values_in
 from tollkeeper.engine.windows.run import Run
 from tollkeeper.grammar.program import Value
 
@@ -47,7 +47,7 @@ class Series:
         """How many groups are held."""
         return len(self._groups)
 
-    def change(self, time: int, old: State | None, new: State | None, newest: int) -> None:
+    def change(self, time: int, old: Grouped | None, new: Grouped | None, newest: int) -> None:
         """Takes out what a record of event time `time` brought as known before, takes in the new.
 
         Nothing is read at an earlier time than `newest - LATE` (µs) from now on.
@@ -59,21 +59,21 @@ class Series:
             self._sweep()
         if time <= self.horizon:
             return
-        old_group, old_values = elements(self.plan, old)
-        new_group, new_values = elements(self.plan, new)
-        if old_group == new_group and old_values == new_values:
-            return
-        if old_group is not None:
-            for value in old_values:
-                self._remove(old_group, time, value)
-        if new_group is not None:
-            for value in new_values:
-                self._insert(new_group, time, value)
+        brought = () if new is None else values_in(self.plan, new.state)
+        if old is not None:
+            taken = values_in(self.plan, old.state)
+            if new is not None and old.group == new.group and taken == brought:
+                return
+            for value in taken:
+                self._remove(old.group, time, value)
+        if new is not None:
+            for value in brought:
+                self._insert(new.group, time, value)
 
     def read(self, window: Window, key: Key, at: int) -> Value | None:
         """The window's aggregate over a group as of event time `at` (µs)."""
         assert window.over is not None
-        held = self._groups.get(group_of(key))
+        held = self._groups.get(key[0] if len(key) == 1 else key)
         if isinstance(held, Run):
             if held is not EMPTY:
                 return held.read(window, at)

@@ -130,7 +130,20 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
         work.report(say.given_literal(given.value.span))
         return None
     constant = literals.meeting(work, given.value, target)
-    return None if constant is None else p.GivenValue(target, constant)
+    if constant is None or not _has_its_decimals(work, given, constant, target.type):
+        return None
+    return p.GivenValue(target, constant)
+
+
+def _has_its_decimals(work: Work, given: s.Assignment, constant: p.Constant, kind: t.Type) -> bool:
+    """Whether the target can hold the number exactly."""
+    if not isinstance(kind, t.Number) or kind.scale is None:
+        return True
+    exponent = literals.decimal(constant).normalize().as_tuple().exponent
+    if isinstance(exponent, int) and -exponent > kind.scale:
+        work.report(say.given_decimals(given.value.span, work.text(given.target.span), kind.scale))
+        return False
+    return True
 
 
 def _entry(work: Work, given: s.Assignment, target: p.MetadataFact) -> p.GivenValue | None:

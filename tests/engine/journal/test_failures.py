@@ -71,6 +71,7 @@ async def test_what_is_appended_before_a_failure_is_undone_fails_too(journal, ma
     """The seam: the batch has failed in the thread, and the loop doesn't know it yet."""
     await make_full(journal)
     first = journal.append(make(1, body=bytes(5000)))
+    await asyncio.sleep(0)
     while journal._writer._oldest_valid == 0:
         time.sleep(0.001)
     decided_from_the_first = [journal.append(make(2)), journal.append(make(3))]

@@ -66,6 +66,7 @@ class Kind:
     event: str | None = None
     decided: bool = False
     missing: bool = False
+    by: str = "ip"
 
 
 KINDS = {
@@ -77,7 +78,11 @@ KINDS = {
     ),
     "cards": Kind(keyed("ip"), lambda p, d, v: (p.card,), ("distinct", "count"), String()),
     "amounts": Kind(
-        keyed("ip", "card"), lambda p, d, v: (p.amount,), ("sum", "avg", "min", "max"), Number(2)
+        keyed("ip", "card"),
+        lambda p, d, v: (p.amount,),
+        ("sum", "avg", "min", "max"),
+        Number(2),
+        by="ip, card",
     ),
     "ratios": Kind(
         keyed("ip"), lambda p, d, v: (p.ratio,), ("sum", "avg", "min", "distinct"), Number(None)
@@ -89,7 +94,11 @@ KINDS = {
         keyed("ip"), lambda p, d, v: p.attempts, ("count", "sum", "distinct"), Number(0)
     ),
     "signins": Kind(
-        lambda p, d, v: (v["user"],), lambda p, d, v: (True,), ("count", "age"), event="signin"
+        lambda p, d, v: (v["user"],),
+        lambda p, d, v: (True,),
+        ("count", "age"),
+        event="signin",
+        by="user",
     ),
 }
 
@@ -99,6 +108,7 @@ def plan(name: str, over: int | None = DAY, *, ages: bool = False) -> SeriesPlan
     return SeriesPlan(
         digest=name,
         event=kind.event,
+        by=kind.by,
         over=over,
         ages=ages,
         decided=kind.decided,

@@ -1,0 +1,44 @@
+"""The account's settings over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import get, put
+from litestar.handlers import BaseRouteHandler
+from msgspec import Struct
+
+from tollkeeper.api.authentication import require
+from tollkeeper.api.bodies import AnyRequest, read_json
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.registry.settings import show_settings
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.settings import set_settings
+
+
+class Asked(Struct, frozen=True):
+    """The settings to change: one left out keeps its value, null is its default."""
+
+    account: dict[str, Any]
+
+
+def account_routes(engine: Engine) -> list[BaseRouteHandler]:
+    """The routes of `/account`."""
+
+    @get("/v1/account", operation_id="read_account")
+    async def read(request: AnyRequest) -> dict[str, Any]:
+        key = require(engine.state, request.scope, "admin")
+        return {"account": shown(engine.state.accounts[key.account])}
+
+    @put("/v1/account", operation_id="change_account")
+    async def change(request: AnyRequest) -> dict[str, Any]:
+        key = require(engine.state, request.scope, "admin")
+        asked = await read_json(request, Asked)
+        await set_settings(engine, key.account, key.id, asked.account)
+        return {"account": shown(engine.state.accounts[key.account])}
+
+    return [read, change]
+
+
+def shown(account: Account) -> dict[str, Any]:
+    return {"name": account.name, **show_settings(account.settings)}

@@ -1,0 +1,66 @@
+"""What the payment operations answer (interface.md, "Creation result"; API.md, "Analysis")."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tollkeeper.engine.decision import Action, AppliedRule, Decision
+
+
+class BotBehaviour(Struct, frozen=True, gc=False):
+    """`score` is between 0 and 1, of two decimals."""
+
+    action: Action
+    score: float
+
+
+class MetCondition(Struct, frozen=True, gc=False):
+    id: str
+    name: str | None
+
+
+class RuleResult(Struct, frozen=True, gc=False):
+    """`condition` is null when none was met."""
+
+    name: str
+    version: int
+    condition: MetCondition | None
+
+
+class Analyses(Struct, frozen=True, gc=False):
+    """`bot_behaviour` is there only when it was asked for; `rule` is null when none was applied."""
+
+    rule: RuleResult | None
+    bot_behaviour: BotBehaviour | UnsetType = UNSET
+
+
+class PaymentResult(Struct, frozen=True, gc=False):
+    id: str
+    status: str
+    analyses: Analyses
+
+
+class Created(Struct, frozen=True, gc=False):
+    payment: PaymentResult
+
+
+class UpdateResult(Struct, frozen=True, gc=False):
+    id: str
+    status: str
+
+
+class Updated(Struct, frozen=True, gc=False):
+    payment: UpdateResult
+
+
+def analyses(decision: Decision) -> Analyses:
+    """The analyses of a decision, as every answer shows them."""
+    rule = None if decision.rule is None else _rule(decision.rule)
+    if decision.action is None or decision.score is None:
+        return Analyses(rule)
+    return Analyses(rule, BotBehaviour(decision.action, decision.score / 100))
+
+
+def _rule(applied: AppliedRule) -> RuleResult:
+    met = None if applied.condition is None else MetCondition(applied.condition, applied.title)
+    return RuleResult(applied.name, applied.version, met)

@@ -1,0 +1,101 @@
+"""One connection: what isn't HTTP is answered in the one error body, and nobody holds it for long."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+from litestar.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from tollkeeper.api.errors import Problem, answer, error_body, unavailable
+from tollkeeper.engine.violations import Violation
+
+MAX_HEAD = 64 * 1024
+"""How many bytes a request's head may have, give or take what arrives at once."""
+
+
+async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """The application of a connection beyond the limit."""
+    problem = unavailable("too many connections are open")
+    await answer(
+        send,
+        Problem(problem.status, problem.violations, [*problem.headers, (b"connection", b"close")]),
+    )
+
+
+class Connection(HttpToolsProtocol):
+    """Beyond `limit_concurrency` connections a request is refused; a head has `timeout_keep_alive`
+    seconds to arrive, from the connection's start or from the head's own."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._most = self.limit_concurrency
+        # uvicorn would refuse in a body of its own, and without `Retry-After`.
+        self.limit_concurrency = None
+        self._in_head = True
+        self._head_bytes = 0
+        self._head_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._most is not None and len(self.connections) > self._most:
+            self.app = crowded
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._have_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD:
+                self._refuse(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    Violation("headers", "too_large", f"a head has at most {MAX_HEAD} bytes"),
+                )
+            elif self._head_due is None:
+                self._await_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self._have_head()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
+        self._refuse(
+            HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")
+        )
+
+    def _await_head(self) -> None:
+        self._head_due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+
+    def _have_head(self) -> None:
+        self._in_head = False
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
+    def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
+        body = error_body([violation])
+        head = (
+            f"HTTP/1.1 {status:d} {status.phrase}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

@@ -1,0 +1,116 @@
+"""The one error body: `{"errors": [{"field", "type", "message"}]}` for every status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+from litestar.types import Send
+
+from tollkeeper.engine.violations import Violation
+
+JSON = b"application/json"
+
+
+class Problem(Exception):  # noqa: N818 - an answer, not a fault of ours
+    """A request that ends with `status` and the violations as its body."""
+
+    def __init__(
+        self,
+        status: int,
+        violations: Sequence[Violation],
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        super().__init__(status, violations)
+        self.status = status
+        self.violations = violations
+        self.headers = headers
+
+
+def error_body(violations: Sequence[Violation]) -> bytes:
+    return msgspec.json.encode({"errors": violations})
+
+
+def invalid(violations: Sequence[Violation]) -> Problem:
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, violations)
+
+
+def unauthorized() -> Problem:
+    return Problem(
+        HTTPStatus.UNAUTHORIZED,
+        [Violation("authorization", "invalid_credentials", "invalid access credentials")],
+        [(b"www-authenticate", b"Bearer")],
+    )
+
+
+def forbidden(scope: str) -> Problem:
+    message = f"this key has no `{scope}` scope"
+    return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
+
+
+def not_found(field: str, message: str) -> Problem:
+    return Problem(HTTPStatus.NOT_FOUND, [Violation(field, "not_found", message)])
+
+
+def method_not_allowed(allowed: str) -> Problem:
+    message = f"use {allowed} here"
+    return Problem(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        [Violation("method", "method_not_allowed", message)],
+        [(b"allow", allowed.encode())],
+    )
+
+
+def conflict(field: str, message: str) -> Problem:
+    return Problem(HTTPStatus.CONFLICT, [Violation(field, "conflict", message)])
+
+
+def too_large(limit: int) -> Problem:
+    message = f"a body has at most {limit} bytes"
+    return Problem(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        [Violation("body", "too_large", message)],
+        [(b"connection", b"close")],
+    )
+
+
+def slow_body(seconds: float) -> Problem:
+    message = f"the body did not arrive within {seconds:g} seconds"
+    return Problem(
+        HTTPStatus.REQUEST_TIMEOUT,
+        [Violation("body", "timeout", message)],
+        [(b"connection", b"close")],
+    )
+
+
+def unavailable(message: str, retry_after: int = 1) -> Problem:
+    return Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        [Violation("body", "unavailable", message)],
+        [(b"retry-after", str(retry_after).encode())],
+    )
+
+
+def internal_error() -> Problem:
+    return Problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        [Violation("body", "internal_error", "something went wrong here; it has been logged")],
+    )
+
+
+async def answer(send: Send, problem: Problem) -> None:
+    """Send the problem's status and body."""
+    body = error_body(problem.violations)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": problem.status,
+            "headers": [
+                (b"content-type", JSON),
+                (b"content-length", str(len(body)).encode()),
+                *problem.headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,36 @@
+"""HTML from elements; text that is not `Html` is escaped, so nothing can slip through."""
+
+from __future__ import annotations
+
+from html import escape
+
+from markdown_it import MarkdownIt
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: str, **attributes: str) -> Html:
+    """An element; an attribute that is a word of Python's ends in `_`."""
+    said = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+    )
+    return Html(f"<{tag}{said}>{joined(*children)}</{tag}>")
+
+
+def joined(*children: str) -> Html:
+    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
+
+
+def markdown(text: str) -> Html:
+    return Html(_MARKDOWN.render(text))
+
+
+def inline_markdown(text: str) -> Html:
+    return Html(_MARKDOWN.renderInline(text))

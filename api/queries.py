@@ -1,0 +1,61 @@
+"""Read a request's query parameters, each error at its parameter."""
+
+from __future__ import annotations
+
+from tollkeeper.api.errors import invalid
+from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.violations import Violation, ViolationType
+
+PAGE = 100
+MAX_PAGE = 500
+_DIGITS = 18
+
+
+def read_place(name: str, text: str | None) -> int | None:
+    """A cursor that an earlier page gave. Raises `Problem` 422."""
+    return None if text is None else _whole(name, text, "this is not the cursor of a page")
+
+
+def show_place(cursor: int | None) -> str | None:
+    """A cursor in the form that `read_place` takes, None after the last page."""
+    return None if cursor is None else str(cursor)
+
+
+def read_limit(text: str | None) -> int:
+    """How many items a page may hold. Raises `Problem` 422."""
+    if text is None:
+        return PAGE
+    message = f"a page holds 1 to {MAX_PAGE} items"
+    limit = _whole("limit", text, message)
+    if not 1 <= limit <= MAX_PAGE:
+        raise _wrong("limit", "out_of_range", message)
+    return limit
+
+
+def read_since(text: str | None) -> int:
+    """A time of RFC 3339 in µs, 0 when not said. Raises `Problem` 422."""
+    if text is None:
+        return 0
+    try:
+        # In a query, a plus sign that was not escaped has become a space.
+        return read_instant(text.replace(" ", "+"))
+    except ValueError as error:
+        raise _wrong("since", "invalid_format", str(error)) from None
+
+
+def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | None:
+    """One of `choices`. Raises `Problem` 422."""
+    if text is not None and text not in choices:
+        known = ", ".join(f"`{choice}`" for choice in choices)
+        raise _wrong(name, "invalid_value", f"this is one of {known}")
+    return text
+
+
+def _whole(name: str, text: str, message: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise _wrong(name, "invalid_value", message)
+    return int(text)
+
+
+def _wrong(name: str, type_: ViolationType, message: str) -> Exception:
+    return invalid([Violation(name, type_, message)])

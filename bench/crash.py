@@ -1,0 +1,197 @@
+"""Is anything that was acknowledged ever lost? Kills the service under full load, and counts.
+
+    python -m tollkeeper.bench.crash [--kills 10] [--full: 50]
+
+Clients report payments, updates and events, and publish rule versions, as fast as they can; at
+random moments the process gets SIGKILL and is started again. Afterwards the journal is read: each
+acknowledged thing must be in it, each decision's window must be what a recount of the journal up to
+its place gives, and each version must be a text that was sent, whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any
+
+import httpx
+
+from tollkeeper.bench.servers import ACCOUNT, Server, new_key, serving
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.loading import loaded_rule
+from tollkeeper.engine.reading import Picture, read_folder
+from tollkeeper.engine.update import decode_decision, decode_recorded
+
+CLIENTS = 12
+USERS = 40
+LIFE_S = (0.3, 1.5)
+EVENT = """event sign_in
+  field user: string required
+  metric recent = count(events by user over 1h)
+"""
+
+
+def rule(number: int) -> str:
+    """A text of its own for each version; all read one window, and long ones take time to write."""
+    conditions = "\n".join(
+        f"  condition c{n} when uses > {number + n} then deny" for n in range(40)
+    )
+    return (
+        "rule crash\n  let uses = count(payments by user.id over 24h)\n"
+        f"  condition any when uses > 0 then allow\n{conditions}\n"
+    )
+
+
+@dataclass
+class Acknowledged:
+    """What clients were told is kept: ids, and the numbers of rule texts by version."""
+
+    payments: set[str] = field(default_factory=set)
+    updates: set[str] = field(default_factory=set)
+    events: set[str] = field(default_factory=set)
+    versions: dict[int, int] = field(default_factory=dict)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--full", action="store_const", dest="kills", const=50)
+    options = parser.parse_args()
+    told = Acknowledged()
+    with TemporaryDirectory(prefix="toll-bench-") as name:
+        folder = Path(name, "data")
+        key = new_key(folder, "payments", "rules")
+        for life in range(options.kills):
+            with serving(folder, key) as server:
+                live(server, life, told)
+        with serving(folder, key):
+            pass
+        print(table(told, options.kills, read_folder(folder, lambda picture: found(picture, told))))
+
+
+def live(server: Server, life: int, told: Acknowledged) -> None:
+    """One life of the service, from its start to its kill."""
+    clients = [Thread(target=report, args=(server, f"{life}-{n}", told)) for n in range(CLIENTS)]
+    clients.append(Thread(target=publish, args=(server, life, told)))
+    for client in clients:
+        client.start()
+    time.sleep(random.uniform(*LIFE_S))
+    server.process.kill()
+    for client in clients:
+        client.join()
+
+
+def report(server: Server, name: str, told: Acknowledged) -> None:
+    """Payments, their updates and events, one after the other until the service dies."""
+    with client_of(server) as client:
+        number = 0
+        try:
+            while True:
+                number += 1
+                id_, user = f"{name}-{number}", f"u{random.randrange(USERS)}"
+                if client.post("/v1/payments", json=payment(id_, user)).status_code == 201:
+                    told.payments.add(id_)
+                update = {"payment": {"status": "failed"}}
+                if client.patch(f"/v1/payments/{id_}", json=update).status_code == 200:
+                    told.updates.add(id_)
+                event = {"event": {"type": "sign_in", "id": id_, "data": {"user": user}}}
+                if client.post("/v1/events", json=event).status_code == 201:
+                    told.events.add(id_)
+        except httpx.TransportError:
+            return
+
+
+def publish(server: Server, life: int, told: Acknowledged) -> None:
+    """New versions of the rule, one after the other until the service dies."""
+    with client_of(server) as client:
+        number = 1000 * life
+        try:
+            client.post("/v1/event-types/sign_in/versions?publish=true", content=EVENT)
+            while True:
+                number += 1
+                answer = client.post("/v1/rules/crash/versions?publish=true", content=rule(number))
+                if answer.status_code == 201:
+                    told.versions[answer.json()["rule"]["version"]] = number
+        except httpx.TransportError:
+            return
+
+
+def client_of(server: Server) -> httpx.Client:
+    headers = {"authorization": f"Bearer {server.key}"}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=30)
+
+
+def payment(id_: str, user: str) -> dict[str, Any]:
+    return {
+        "payment": {
+            "id": id_,
+            "type": "purchase",
+            "currency": "BRL",
+            "method": {"type": "pix"},
+            "merchant": {"id": "m"},
+            "user": {"id": user},
+            "analyze": {"bot_behaviour": True, "rule": {"name": "crash"}},
+        }
+    }
+
+
+async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
+    """What is wrong in the journal, by its name in the table."""
+    entries = [entry for batch in picture.journal.replay() for entry in batch]
+    ids = {kind: {entry.id for entry in entries if entry.kind == kind} for kind in Kind}
+    account = picture.state.accounts[picture.state.numbers[ACCOUNT]]
+    lineage = account.files.get(("rule", "crash"))
+    versions = {} if lineage is None else {each.number: each for each in lineage.versions}
+    for version in versions.values():
+        loaded_rule(version)
+    return {
+        "payments missing": len(told.payments - ids[Kind.PAYMENT]),
+        "updates missing": len(told.updates - ids[Kind.UPDATE]),
+        "events missing": len(told.events - ids[Kind.EVENT]),
+        "versions missing": sum(
+            number not in versions or versions[number].text != rule(text)
+            for number, text in told.versions.items()
+        ),
+        "versions half-written": sum(
+            not each.text.endswith("then deny\n") for each in versions.values()
+        ),
+        "decisions": sum(entry.kind == Kind.PAYMENT for entry in entries),
+        "windows that differ from a recount": differing(entries),
+    }
+
+
+def differing(entries: list[Entry]) -> int:
+    """How many decisions read another number of the user's payments than the journal has there."""
+    seen: Counter[str | None] = Counter()
+    wrong = 0
+    for entry in entries:
+        if entry.kind != Kind.PAYMENT:
+            continue
+        user = decode_recorded(entry.body).payment.user
+        name = None if user is None else user.id
+        seen[name] += 1
+        decision = decode_decision(entry.outcome or b"{}")
+        if decision.rule is not None and decision.rule.name == "crash":
+            wrong += decision.reads[-1] != seen[name]
+    return wrong
+
+
+def table(told: Acknowledged, kills: int, wrong: dict[str, int]) -> str:
+    counts = [len(each) for each in (told.payments, told.updates, told.events, told.versions)]
+    lines = [
+        f"| after {kills} kills under full load | |",
+        "|---|---|",
+        f"| payments, updates, events, versions acknowledged | {', '.join(map(str, counts))} |",
+        *(f"| {name} | {number} |" for name, number in wrong.items()),
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Servers in processes of their own, for the benchmarks that go over HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+ACCOUNT = "shop"
+TOLL = Path(sys.executable).with_name("toll")
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE_S = 60
+
+
+@dataclass(frozen=True)
+class Server:
+    """`key` is an API key's, empty where none is asked for."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    key: str = ""
+
+
+def toll(folder: Path, *arguments: str) -> str:
+    """What a command on the folder says; raises when it fails."""
+    command = [TOLL, *arguments, "--data", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def new_key(folder: Path, *scopes: str) -> str:
+    """A key of a new account."""
+    toll(folder, "accounts", "create", ACCOUNT)
+    asked = [part for scope in scopes for part in ("--scope", scope)]
+    return toll(folder, "keys", "create", "--account", ACCOUNT, *asked).strip()
+
+
+@contextmanager
+def serving(folder: Path, key: str) -> Iterator[Server]:
+    """`toll serve` on the folder, ready for traffic."""
+    port = free_port()
+    command = [TOLL, "serve", "--data", folder, "--port", str(port)]
+    with started(command, port, "/health/ready", key) as server:
+        yield server
+
+
+@contextmanager
+def started(command: Sequence[str | Path], port: int, path: str, key: str = "") -> Iterator[Server]:
+    """The command's server, once it answers at `path`, until the block ends."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(url + path, process)
+        yield Server(url, process, key)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended before it answered"
+        try:
+            if httpx.get(url).status_code < 500:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise TimeoutError(url)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of the processors, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS

@@ -1,0 +1,266 @@
+"""What changed between two versions, in the words of the language rather than lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from difflib import SequenceMatcher
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.state import Version
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.walk import PARTS, children
+
+Change: TypeAlias = Literal["added", "removed", "moved", "changed"]
+
+
+class Difference(Struct, frozen=True):
+    """`what` names the thing (``condition `card_testing` ``), `aspect` what of it is different.
+
+    `before` and `after` are as they were written, None for what is not there.
+    """
+
+    change: Change
+    what: str
+    aspect: str | None = None
+    before: str | None = None
+    after: str | None = None
+
+
+class Named(Struct, frozen=True):
+    """Something with a name in a program: `aspects` are texts or expressions, by their names."""
+
+    noun: str
+    name: str
+    aspects: Mapping[str, Any]
+
+
+class Side(Struct, frozen=True):
+    """One of the two versions: its program, and the texts that the spans of its parts mean."""
+
+    program: p.Program
+    texts: Mapping[str | None, str]
+
+    def written(self, node: p.Node, source: str | None = None) -> str:
+        text = self.texts.get(source, "")[node.span.start : node.span.end]
+        return " ".join(text.split())
+
+
+def diff(old: Version, new: Version) -> tuple[Difference, ...]:
+    """What is different in meaning: empty for two texts that say the same."""
+    before, after = (_side(version) for version in (old, new))
+    found = [*_aspects(_whole(before), _whole(after), before, after)]
+    for things in (_declared, _lets, _decisive):
+        found += _differences(
+            list(things(before.program)), list(things(after.program)), before, after
+        )
+    return tuple(found)
+
+
+def _side(version: Version) -> Side:
+    texts: dict[str | None, str] = {None: version.text}
+    return Side(decode_program(version.program), texts | dict(version.uses.items()))
+
+
+# What a program holds
+
+
+def _whole(side: Side) -> Named:
+    program = side.program
+    aspects: dict[str, Any] = {"title": program.title}
+    if isinstance(program, p.Rule):
+        aspects["otherwise"] = program.otherwise or "default"
+    if isinstance(program, p.Scorecard):
+        aspects["baseline"] = str(program.baseline)
+    return Named("", program.name, aspects)
+
+
+def _declared(program: p.Program) -> Iterator[Named]:
+    for use in program.lists:
+        yield Named("list", use.name, {"type": use.type})
+    for table in program.tables:
+        columns = {name: _type(type_) for name, type_ in table.columns.items()}
+        yield Named("table", table.name, {"lookup": table.by, "columns": str(columns)})
+
+
+def _lets(program: p.Program) -> Iterator[Named]:
+    for let in program.lets:
+        yield Named("let", let.name, {"value": (let.value, let.source)})
+
+
+def _decisive(program: p.Program) -> Iterator[Named]:
+    """What decides, in the order in which it counts."""
+    match program:
+        case p.Rule():
+            for condition in program.conditions:
+                yield Named(
+                    "condition",
+                    condition.name,
+                    {
+                        "title": condition.title,
+                        "when": (condition.when, None),
+                        "action": condition.action,
+                    },
+                )
+        case p.Scorecard():
+            for signal in program.signals:
+                yield Named(
+                    "signal",
+                    signal.name,
+                    {
+                        "title": signal.title,
+                        "adds": (signal.adds, None),
+                        "when": (signal.when, None),
+                    },
+                )
+        case p.EventType():
+            for field in program.fields:
+                required = "required" if field.required else "optional"
+                yield Named("field", field.name, {"type": _type(field.type), "presence": required})
+            for metric in program.metrics:
+                yield Named(
+                    "metric", metric.name, {"title": metric.title, "value": (metric.history, None)}
+                )
+            for monitor in program.monitors:
+                every = None if monitor.every is None else str(monitor.every)
+                yield Named(
+                    "monitor",
+                    monitor.name,
+                    {"title": monitor.title, "when": (monitor.when, None), "every": every},
+                )
+
+
+def _type(type_: t.Type) -> str:
+    if isinstance(type_, t.String) and type_.choices is not None:
+        return " | ".join(type_.choices)
+    return type(type_).__name__.lower()
+
+
+# What is different
+
+
+def _differences(
+    old: Sequence[Named], new: Sequence[Named], before: Side, after: Side
+) -> Iterator[Difference]:
+    old_by, new_by = ({(each.noun, each.name): each for each in side} for side in (old, new))
+    for key, thing in old_by.items():
+        if key not in new_by:
+            yield Difference("removed", _what(thing), before=_gist(thing, before))
+    for key, thing in new_by.items():
+        if key not in old_by:
+            yield Difference("added", _what(thing), after=_gist(thing, after))
+    for what in _moved(
+        [key for key in old_by if key in new_by], [k for k in new_by if k in old_by]
+    ):
+        place = f"place {[*new_by].index(what) + 1}"
+        yield Difference(
+            "moved", _what(new_by[what]), None, f"place {[*old_by].index(what) + 1}", place
+        )
+    for key, thing in new_by.items():
+        if key in old_by:
+            yield from _aspects(old_by[key], thing, before, after)
+
+
+def _what(thing: Named) -> str:
+    return f"{thing.noun} `{thing.name}`" if thing.noun else f"`{thing.name}`"
+
+
+def _gist(thing: Named, side: Side) -> str | None:
+    """What a thing says, in one line."""
+    said = []
+    for name, aspect in thing.aspects.items():
+        if name == "title" or aspect is None or aspect == (None, None):
+            continue
+        text = aspect if isinstance(aspect, str) else side.written(*aspect)
+        said.append(f"{name} {text}")
+    return "; ".join(said) or None
+
+
+def _moved(
+    old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """The conditions that stand elsewhere among the others: only theirs is an order that decides."""
+    if old and old[0][0] != "condition":
+        return
+    kept = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    stayed = {new[block.b + offset] for block in kept for offset in range(block.size)}
+    yield from (key for key in new if key not in stayed)
+
+
+def _aspects(old: Named, new: Named, before: Side, after: Side) -> Iterator[Difference]:
+    for name, aspect in new.aspects.items():
+        was = old.aspects.get(name)
+        if isinstance(aspect, tuple) and isinstance(was, tuple):
+            yield from _expressions(_what(new), name, was, aspect, before, after)
+        elif was != aspect:
+            yield Difference("changed", _what(new), name, was, aspect)
+
+
+def _expressions(
+    what: str, aspect: str, old: tuple[Any, Any], new: tuple[Any, Any], before: Side, after: Side
+) -> Iterator[Difference]:
+    """The smallest parts that differ; a constant among them is a threshold."""
+    (was, old_source), (now, new_source) = old, new
+    if was is None or now is None:
+        if was is not now:
+            yield Difference(
+                "changed",
+                what,
+                aspect,
+                None if was is None else before.written(was, old_source),
+                None if now is None else after.written(now, new_source),
+            )
+        return
+    names = (_let_names(before.program), _let_names(after.program))
+    for left, right in _smallest(was, now, names):
+        constants = isinstance(left, p.Constant) and isinstance(right, p.Constant)
+        yield Difference(
+            "changed",
+            what,
+            "threshold" if constants else aspect,
+            before.written(left, old_source),
+            after.written(right, new_source),
+        )
+
+
+def _let_names(program: p.Program) -> Callable[[int], str]:
+    return lambda index: program.lets[index].name
+
+
+def _smallest(
+    old: p.Expression, new: p.Expression, names: tuple[Callable[[int], str], Callable[[int], str]]
+) -> Iterator[tuple[p.Expression, p.Expression]]:
+    if type(old) is not type(new) or _own(old, names[0]) != _own(new, names[1]):
+        yield old, new
+        return
+    left, right = list(children(old)), list(children(new))
+    if len(left) != len(right):
+        yield old, new
+        return
+    for pair in zip(left, right, strict=True):
+        yield from _smallest(*pair, names)
+
+
+def _own(node: p.Expression, name_of: Callable[[int], str]) -> Any:
+    """What a node says by itself, its parts aside."""
+    match node:
+        case p.Constant(value=value, type=t.Number(scale=int(scale))):
+            return Decimal(value).scaleb(-scale)
+        case p.LetValue():
+            return name_of(node.index)
+        case p.History():
+            series = node.series
+            shape = (series.where is None, series.value is None, len(series.by), len(node.keys))
+            return node.function, node.over, series.collection, series.event, shape
+    inner = {id(part) for part in children(node)}
+    own = []
+    for name in PARTS[type(node)]:
+        value = getattr(node, name)
+        held = value if isinstance(value, tuple) else (value,)
+        if name != "type" and not any(id(part) in inner for part in held):
+            own.append(value)
+    return own

@@ -1,0 +1,25 @@
+"""Windows forget what the journal no longer holds, so that a restart changes nothing they say."""
+
+from __future__ import annotations
+
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.facts import Facts
+from tollkeeper.engine.windows.contract import Observation, Record, State
+
+
+async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:
+    """Count a payment no longer, in any window or age."""
+    await engine.windows.withdraw(await _at_new_place(engine, account, id_, state))
+
+
+async def count_as(engine: Engine, account: int, id_: str, state: State) -> None:
+    """Count a payment that was taken back as what is left of it."""
+    observed = await _at_new_place(engine, account, id_, state)
+    await engine.windows.observe(observed.record, ())
+
+
+async def _at_new_place(engine: Engine, account: int, id_: str, state: State) -> Observation:
+    # Windows that were filled pass over what is older than their filling.
+    facts: Facts = state.payment
+    record = Record(account, id_, facts.timestamp, facts.arrived, state)
+    return Observation(await engine.windows.take_place(), record, ())

@@ -1,0 +1,82 @@
+"""Open the engine on a data folder: the journal, the state folded from it, the windows rebuilt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tollkeeper.engine.change import contents_of
+from tollkeeper.engine.clients import Clients
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.events.noting import recover
+from tollkeeper.engine.events.store import open_outbox
+from tollkeeper.engine.filling import fill
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
+from tollkeeper.engine.loading import load_account
+from tollkeeper.engine.registry.changes import Recorded, decode
+from tollkeeper.engine.registry.state import State, fold_all
+from tollkeeper.engine.shadow import drain, record_shadows
+from tollkeeper.engine.windows.memory import CAP, MemoryWindows
+
+Progress = Callable[[float], None]
+
+
+def now() -> int:
+    """µs since the epoch."""
+    return time.time_ns() // 1000
+
+
+@asynccontextmanager
+async def open_engine(
+    folder: Path,
+    purpose: str,
+    clock: Callable[[], int] = now,
+    *,
+    waiting_limit: int = WAITING_LIMIT,
+    windows_cap: int = CAP,
+) -> AsyncIterator[Engine]:
+    """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the folder
+    locked. Raises `Locked`, `JournalError`."""
+    opening = open_journal(folder, purpose, waiting_limit=waiting_limit)
+    async with opening as journal, open_outbox(folder) as outbox:
+        state = fold_all(State(), recorded(await journal.changes()))
+        engine = Engine(
+            folder=folder,
+            journal=journal,
+            outbox=outbox,
+            windows=MemoryWindows(after=journal.last_place(), cap=windows_cap),
+            clients=Clients(),
+            clock=clock,
+            state=state,
+        )
+        for account in state.accounts.values():
+            engine.force[account.number] = load_account(account, contents_of(engine, account))
+        recording = asyncio.create_task(record_shadows(engine))
+        try:
+            yield engine
+            await drain(engine)
+        finally:
+            recording.cancel()
+            await asyncio.wait([recording])
+
+
+def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
+    return (decode(entry.place, entry.arrived, entry.account, entry.body) for entry in entries)
+
+
+async def rebuild(engine: Engine, progress: Progress) -> None:
+    """Fill every account's windows and monitors from the journal, then let traffic in."""
+    await recover(engine)
+    forces = list(engine.force.values())
+    for position, force in enumerate(forces):
+
+        def share(done: float, position: int = position) -> None:
+            progress((position + done) / len(forces))
+
+        await fill(engine, force.account.number, force.plans(), share)
+    progress(1.0)
+    engine.ready.set()

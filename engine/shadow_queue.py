@@ -1,0 +1,58 @@
+"""Shadows that wait to be evaluated, after the payments they look at were decided and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.registry.trials import Decider
+
+LIMIT = 256
+
+Trial: TypeAlias = tuple[int, Decider, str, int]
+"""An account's number, and the kind, name and version of what is on trial."""
+
+
+class Waiting(NamedTuple):
+    """One payment for one shadow: what was decided, and what the shadow would have.
+
+    `time` is the payment's own, in µs. `evaluate` reads nothing but what is frozen in it.
+    """
+
+    trial: Trial
+    payment: str
+    time: int
+    decided: Decision
+    evaluate: Callable[[], Decision]
+
+
+@dataclass(slots=True)
+class ShadowQueue:
+    """At most `LIMIT` wait; those beyond are skipped, and counted by what is on trial.
+
+    `unfinished` are those that wait and those in hand.
+    """
+
+    waiting: deque[Waiting] = field(default_factory=deque)
+    skipped: Counter[Trial] = field(default_factory=Counter)
+    filled: asyncio.Event = field(default_factory=asyncio.Event)
+    unfinished: int = 0
+
+    def add(self, item: Waiting) -> None:
+        if len(self.waiting) >= LIMIT:
+            self.skipped[item.trial] += 1
+            return
+        self.waiting.append(item)
+        self.unfinished += 1
+        self.filled.set()
+
+    def take(self, count: int) -> list[Waiting]:
+        """The oldest ones, at most `count`."""
+        taken = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+        if not self.waiting:
+            self.filled.clear()
+        return taken

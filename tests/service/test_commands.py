@@ -1,0 +1,66 @@
+"""Commands on a folder that a service holds, and on one that nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.service.process import new_key, serving, toll
+
+RULE = """rule checkout
+  let uses = count(payments by user.id over 1h)
+  condition busy when uses > 2 then deny
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "checkout"}}
+
+
+def test_a_key_made_while_the_service_runs_works_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    new_key(folder, "payments")
+    with serving(folder) as service:
+        key = new_key(folder, "payments")
+        answer = httpx.post(
+            f"{service.url}/v1/payments",
+            json=payment(),
+            headers={"authorization": f"Bearer {key}"},
+        )
+        assert answer.status_code == 201
+
+
+def test_a_rule_published_while_the_service_runs_is_filled_from_history(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    file = tmp_path / "checkout.rule"
+    file.write_text(RULE)
+    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
+    with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
+        for _ in range(2):
+            client.post("/v1/payments", json=payment())
+        published = toll(folder, "publish", str(file), "--account", "shop")
+        assert published.returncode == 0, published.stderr
+        third = client.post("/v1/payments", json=payment(analyze=ASKED)).json()["payment"]
+        assert third["analyses"]["rule"]["condition"]["id"] == "busy"
+    with serving(folder) as service:
+        after_restart = httpx.post(
+            f"{service.url}/v1/payments", json=payment(analyze=ASKED), headers=headers
+        )
+        assert after_restart.json()["payment"]["analyses"]["rule"]["condition"]["id"] == "busy"
+
+
+def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with serving(folder):
+        second = toll(folder, "serve", "--port", "1")
+    assert second.returncode == 1
+    assert "in use by `toll serve`" in second.stderr
+
+
+def test_a_file_with_errors_is_not_published(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    new_key(folder, "rules")
+    file = tmp_path / "broken.rule"
+    file.write_text("rule broken\n  condition a when amont > 1 then deny\n")
+    refused = toll(folder, "publish", str(file), "--account", "shop")
+    assert refused.returncode == 1
+    assert "did you mean `amount`?" in refused.stderr

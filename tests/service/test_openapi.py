@@ -1,0 +1,54 @@
+"""Requests that the document suggests, right and wrong, at a real service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tollkeeper.api.openapi.document import document
+from tollkeeper.tests.service.process import new_key, serving
+
+EXAMPLES = 4
+AGREEMENT = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+described: Any = schemathesis.openapi.from_dict(
+    msgspec.json.decode(msgspec.json.encode(document()))
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Where a service answers, and a key that it takes."""
+    folder = tmp_path_factory.mktemp("described") / "data"
+    key = new_key(folder, "payments", "rules", "admin")
+    with serving(folder) as running:
+        yield running.url, key
+
+
+@described.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+def test_every_answer_agrees_with_the_document(case: Any, service: tuple[str, str]) -> None:
+    url, key = service
+    headers = {"Authorization": f"Bearer {key}"}
+    case.call_and_validate(base_url=url, headers=headers, checks=AGREEMENT)

@@ -67,6 +67,7 @@ from tollkeeper.engine.errands import (
     Store,
     run_errand,
 )
+from tollkeeper.engine.events.reach import Reach
 from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.explaining import explain as explain_payment
 from tollkeeper.engine.files import known_files, rule_files, used_definitions
@@ -141,16 +142,33 @@ def main() -> None:
 # The service
 
 
+def setting(name: str, help_: str, **more: Any) -> Callable[[Callable[..., Any]], Any]:
+    """An option of `toll serve`, its `TOLL_…` variable and its default, from `Settings`."""
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        default=getattr(Settings(), name),
+        envvar=f"TOLL_{name.upper()}",
+        show_default=True,
+        show_envvar=True,
+        help=help_,
+        **more,
+    )
+
+
 @main.command()
-@click.option(
-    "--host", default="127.0.0.1", envvar="TOLL_HOST", show_default=True, show_envvar=True
-)
-@click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
 @data_option
-def serve(host: str, port: int, data: Path) -> None:
+@setting("host", "Address to listen on.")
+@setting("port", "Port to listen on.")
+@setting("waiting", "Requests that may wait for the disk at once; more get a 503.")
+@setting("connections", "Connections that may be open at once; more get a 503.")
+@setting("idle_seconds", "A connection without a whole request for so long is closed.")
+@setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
+@setting("windows_cap", "Elements that an account's windows may hold.")
+@setting("reach", "Where webhooks may go.", type=click.Choice(get_args(Reach)))
+def serve(data: Path, **settings: Any) -> None:
     """Start the service."""
     with refusals(), progress_bar("filling windows") as progress:
-        serve_folder(Settings(folder=data, host=host, port=port), progress)
+        serve_folder(Settings(folder=data, **settings), progress)
 
 
 @main.command()

@@ -56,6 +56,8 @@ async def beside(engine: Engine, progress: Progress) -> AsyncIterator[None]:
     """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging."""
 
     async def work() -> None:
+        # The first header set compiles the patterns: better now than with a payment waiting.
+        engine.clients({"user-agent": "tollkeeper"})
         await rebuild(engine, progress)
         settle_memory()
         get_logger().info("ready", accounts=len(engine.state.accounts))

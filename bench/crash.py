@@ -1,4 +1,4 @@
-"""Is anything that was acknowledged ever lost? Kills the service under full load, and counts.
+"""Is anything that was acknowledged ever lost? Kills the service under load, and counts.
 
     python -m tollkeeper.bench.crash [--kills 10] [--full: 50]
 
@@ -185,7 +185,7 @@ def differing(entries: list[Entry]) -> int:
 def table(told: Acknowledged, kills: int, wrong: dict[str, int]) -> str:
     counts = [len(each) for each in (told.payments, told.updates, told.events, told.versions)]
     lines = [
-        f"| after {kills} kills under full load | |",
+        f"| after {kills} kills under load | |",
         "|---|---|",
         f"| payments, updates, events, versions acknowledged | {', '.join(map(str, counts))} |",
         *(f"| {name} | {number} |" for name, number in wrong.items()),

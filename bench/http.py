@@ -106,12 +106,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    with TemporaryDirectory(prefix="toll-bench-") as name, ExitStack() as running:
-        folder = Path(name)
-        driven = [Driven(each, running.enter_context(peer(each, folder))) for each in PEERS]
-        for each in ("lean", "shipped"):
-            key = furnish(folder / each, each)
-            driven.append(Driven(each, running.enter_context(serving(folder / each, key))))
+    with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
+        folder = Path(place)
+        driven = [Driven(name, running.enter_context(peer(name, folder))) for name in PEERS]
+        for name in ("lean", "shipped"):
+            key = furnish(folder / name, name)
+            driven.append(Driven(name, running.enter_context(serving(folder / name, key))))
         warm = [load(each.server, 1) for each in driven]
         for _ in range(options.rounds):
             for each in driven:

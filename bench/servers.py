@@ -31,8 +31,9 @@ class Server:
 
 def toll(folder: Path, *arguments: str) -> str:
     """What a command on the folder says; raises when it fails."""
-    command = [TOLL, *arguments, "--data", folder]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [str(TOLL), *arguments, "--data", str(folder)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    return told.stdout
 
 
 def new_key(folder: Path, *scopes: str) -> str:
@@ -46,7 +47,7 @@ def new_key(folder: Path, *scopes: str) -> str:
 def serving(folder: Path, key: str) -> Iterator[Server]:
     """`toll serve` on the folder, ready for traffic."""
     port = free_port()
-    command = [TOLL, "serve", "--data", folder, "--port", str(port)]
+    command = [str(TOLL), "serve", "--data", str(folder), "--port", str(port)]
     with started(command, port, "/health/ready", key) as server:
         yield server
 

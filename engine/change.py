@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.force import InForce
-from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind, ListChange, Put, Remove, Swap
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
 from tollkeeper.engine.loading import load_account
@@ -44,11 +43,14 @@ async def make_change(
         time=at,
         body=encode(by, change),
     )
+    kept = None
     try:
-        await engine.journal.append(entry, contents=() if content is None else (content,))
-    except JournalError:
-        engine.state, engine.force = state, force
-        raise
+        kept = engine.journal.append(entry, contents=() if content is None else (content,))
+        await kept
+    finally:
+        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+        if kept is None or kept.exception() is not None:
+            engine.state, engine.force = state, force
 
 
 def _reloaded(

@@ -70,7 +70,8 @@ class Journal(Protocol):
     ) -> asyncio.Future[None]:
         """Writes the entry with all that goes with it, or nothing; done once it is on disk.
 
-        The entry is queued by the call itself, not by the await. Places must grow; gaps are
+        The entry is queued by the call itself, not by the await, and handed to be written when the
+        event loop turns. Places must grow; gaps are
         allowed. The call raises `Overloaded`, `Unavailable` (closed) or ValueError (a place not
         beyond the last). The future raises `Taken`, or `Unavailable`; then all that was queued
         behind it, or is before the event loop has turned once more, is refused too, since it may

@@ -21,7 +21,7 @@ from tollkeeper.engine.windows.contract import (
 from tollkeeper.engine.windows.moments import MemoryMoments, Moments
 from tollkeeper.grammar.program import Value
 
-CAP = 10_000_000
+CAP = 25_000_000
 """How many elements an account's windows may hold."""
 
 log = get_logger()

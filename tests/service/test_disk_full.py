@@ -81,16 +81,3 @@ def test_a_full_disk_refuses_until_there_is_space(disk: Path) -> None:
     with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
         till.client = client
         assert till.missing() == []
-
-
-def test_a_file_system_that_turned_read_only_refuses_until_it_can_be_written(disk: Path) -> None:
-    folder = disk / "data"
-    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
-        till = Till(client)
-        assert till.pay().status_code == 201
-        fill(disk / "ballast")
-        till.pay_until_refused()
-        (disk / "ballast").unlink()
-        assert till.pay().status_code == 201
-        assert till.missing() == []

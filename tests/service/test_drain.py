@@ -48,14 +48,3 @@ def test_a_request_that_never_ends_is_given_up(tmp_path: Path) -> None:
         assert httpx.get(f"{service.url}/health/live").status_code == 200
         service.process.terminate()
         assert service.process.wait(30) == 0
-
-
-def test_a_log_that_nobody_reads_holds_nothing_up(tmp_path: Path) -> None:
-    """The pipe is full after some hundred lines, and its reader has stopped."""
-    folder = tmp_path / "data"
-    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving(folder, log="unread") as service, httpx.Client(base_url=service.url) as client:
-        for _ in range(1500):
-            assert client.get("/health/live", headers=headers).status_code == 200
-        service.process.terminate()
-        assert service.process.wait(30) == 0

@@ -179,6 +179,7 @@ async def test_a_payment_being_written_is_already_known_and_never_counted_twice(
         assert not await journal.exists(1, Kind.EVENT, "y")
         assert not await journal.exists(2, Kind.PAYMENT, "y")
         assert [entry.place for entry in await journal.states(1, "x")] == [1, 2]
+        await asyncio.sleep(0)
         go.set()
         while journal.last_place() < 3:
             time.sleep(0.001)

@@ -1,0 +1,35 @@
+"""Log lines never hold a request up, whatever becomes of their reader."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from structlog import get_logger
+
+from tollkeeper.api.logs import WAITING, logging_to
+
+
+def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream, logging_to(stream):
+        for number in range(100):
+            get_logger().info("request", number=number)
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line["number"] for line in lines] == list(range(100))
+
+
+def test_a_reader_that_stops_holds_nobody_up_and_is_told_what_it_missed() -> None:
+    """A pipe takes some hundred lines; then its writer would wait for the reader."""
+    reader, writer = os.pipe()
+    with (
+        os.fdopen(writer, "w") as stream,
+        os.fdopen(reader, "rb", 0) as pipe,
+        logging_to(stream),
+    ):
+        for number in range(2 * WAITING):
+            get_logger().info("request", number=number, filler="x" * 100)
+        heard = b""
+        while b"lines_dropped" not in heard:
+            heard += pipe.read(65536)
+    assert heard.count(b"\n") >= WAITING

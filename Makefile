@@ -8,13 +8,14 @@ BIN    := $(VENV)/bin
 install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml requirements.lock
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	rm -rf build *.egg-info
-	mkdir -p $(VENV)/typing && ln -sfn ../.. $(VENV)/typing/tollkeeper
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo 'Installing into $(VENV): a minute or two, once'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@rm -rf build *.egg-info
+	@mkdir -p $(VENV)/typing && ln -sfn ../.. $(VENV)/typing/tollkeeper
+	@touch $@
 
 demo: install
 	$(BIN)/toll demo

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
-from lark import Token, Transformer
+from lark import Transformer
 
 from tollkeeper.grammar import syntax, syntax_errors
 from tollkeeper.grammar.diagnostics import Diagnostic
@@ -47,7 +47,7 @@ class RefusedError(Exception):
         self.diagnostic = diagnostic
 
 
-class Builder(Transformer[Token, syntax.File]):
+class Builder(Transformer[Piece, syntax.File]):
     """Counts ids and measures the height of each expression while the file is parsed."""
 
     def __init__(self) -> None:
@@ -60,10 +60,13 @@ class Builder(Transformer[Token, syntax.File]):
         self._heights: dict[int, int] = {}
 
     def _node(self, kind: Callable[..., NodeT], children: list[Child], *fields: object) -> NodeT:
-        span = Span(_start(children[0]), _end(children[-1]))
+        span = Span(children[0].span[0], children[-1].span[1])
         self._next_id += 1
         if kind in _EXPRESSIONS:
-            height = 1 + max([self._heights.get(_id(child), 0) for child in children])
+            height = 1
+            for child in children:
+                if type(child) is not Piece:
+                    height = max(height, 1 + self._heights.get(child.id, 0))
             if height > MAX_NESTING:
                 raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
             self._heights[self._next_id] = height
@@ -74,12 +77,12 @@ class Builder(Transformer[Token, syntax.File]):
     def rule(self, children: list[Child]) -> syntax.File:
         word, name, *rest = children
         title = rest.pop(0) if rest and isinstance(rest[0], syntax.Text) else None
-        return self._node(syntax.File, children, word.value, name, title, tuple(rest), ())
+        return self._node(syntax.File, children, word.text, name, title, tuple(rest), ())
 
     scorecard = event = definitions = rule
 
     def name(self, children: list[Child]) -> syntax.Identifier:
-        return self._node(syntax.Identifier, children, children[0].value)
+        return self._node(syntax.Identifier, children, children[0].text)
 
     action = default = name
 
@@ -130,8 +133,8 @@ class Builder(Transformer[Token, syntax.File]):
 
     def signal(self, children: list[Child]) -> syntax.Signal:
         name, *parts = _only(syntax.Node, children)
-        words = [child for child in children if isinstance(child, Token)]
-        when = parts.pop() if words[-1].type == "WHEN" else None
+        words = [child for child in children if isinstance(child, Piece)]
+        when = parts.pop() if words[-1].kind == "WHEN" else None
         adds = parts.pop()
         return self._node(syntax.Signal, children, name, _optional(parts), adds, when)
 
@@ -165,9 +168,9 @@ class Builder(Transformer[Token, syntax.File]):
 
     def given_file(self, children: list[Child]) -> syntax.GivenFile:
         _, kind, path = children
-        if kind.value not in ("payment", "history", "event"):
-            raise RefusedError(syntax_errors.unknown_given_file(piece(kind).span, kind.value))
-        return self._node(syntax.GivenFile, children, kind.value, path)
+        if kind.text not in ("payment", "history", "event"):
+            raise RefusedError(syntax_errors.unknown_given_file(kind.span, kind.text))
+        return self._node(syntax.GivenFile, children, kind.text, path)
 
     def assignment(self, children: list[Child]) -> syntax.Assignment:
         target, _, value = children
@@ -179,7 +182,7 @@ class Builder(Transformer[Token, syntax.File]):
 
     def expect_alert(self, children: list[Child]) -> syntax.ExpectAlert:
         monitor = _optional(list(_only(syntax.Identifier, children)))
-        negated = children[1].type == "NO"
+        negated = children[1].kind == "NO"
         return self._node(syntax.ExpectAlert, children, monitor, negated)
 
     def expect_value(self, children: list[Child]) -> syntax.ExpectValue:
@@ -198,7 +201,7 @@ class Builder(Transformer[Token, syntax.File]):
 
     def compare(self, children: list[Child]) -> syntax.Compare:
         left, operator, right = children
-        return self._node(syntax.Compare, children, operator.value, left, right)
+        return self._node(syntax.Compare, children, operator.text, left, right)
 
     def between(self, children: list[Child]) -> syntax.Between:
         value, _, low, _, high = children
@@ -210,40 +213,42 @@ class Builder(Transformer[Token, syntax.File]):
 
     def text_test(self, children: list[Child]) -> syntax.TextTest:
         left, *words, right = children
-        return self._node(syntax.TextTest, children, " ".join(words), left, right)
+        return self._node(
+            syntax.TextTest, children, " ".join(word.text for word in words), left, right
+        )
 
     def matches(self, children: list[Child]) -> syntax.Matches:
         value, _, literal = children
-        body, _, flag = literal.value[1:].rpartition("/")
+        body, _, flag = literal.text[1:].rpartition("/")
         pattern = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], body)
         regex = self._node(syntax.Regex, [literal], pattern, flag == "i")
         return self._node(syntax.Matches, children, value, regex)
 
     def presence(self, children: list[Child]) -> syntax.Presence:
         operand, _, state = children
-        return self._node(syntax.Presence, children, operand, state.value)
+        return self._node(syntax.Presence, children, operand, state.text)
 
     # Values
 
     def arithmetic(self, children: list[Child]) -> syntax.Arithmetic:
         left, operator, right = children
-        return self._node(syntax.Arithmetic, children, operator.value, left, right)
+        return self._node(syntax.Arithmetic, children, operator.text, left, right)
 
     def negative(self, children: list[Child]) -> syntax.Negate:
         return self._node(syntax.Negate, children, children[1])
 
     def number(self, children: list[Child]) -> syntax.Number:
-        return self._node(syntax.Number, children, children[0].value)
+        return self._node(syntax.Number, children, children[0].text)
 
     def boolean(self, children: list[Child]) -> syntax.Boolean:
-        return self._node(syntax.Boolean, children, children[0].type == "TRUE")
+        return self._node(syntax.Boolean, children, children[0].kind == "TRUE")
 
     def duration(self, children: list[Child]) -> syntax.Duration:
         token = children[0]
-        digits = token.value.rstrip("smhd")
+        digits = token.text.rstrip("smhd")
         if len(digits) > MAX_DURATION_DIGITS:
-            raise RefusedError(syntax_errors.duration_too_long(piece(token).span))
-        return self._node(syntax.Duration, children, int(digits), token.value[len(digits) :])
+            raise RefusedError(syntax_errors.duration_too_long(token.span))
+        return self._node(syntax.Duration, children, int(digits), token.text[len(digits) :])
 
     def text(self, children: list[Child]) -> syntax.Text:
         return self._node(syntax.Text, children, _unescaped(children[0]))
@@ -255,21 +260,21 @@ class Builder(Transformer[Token, syntax.File]):
 
     def bracketed(self, children: list[Child]) -> syntax.Expression:
         opening, expression, closing = children
-        span = Span(opening.start_pos, closing.end_pos)
+        span = Span(opening.span.start, closing.span.end)
         bracketed: syntax.Expression = replace(expression, span=span)
         return bracketed
 
     # Paths and calls
 
     def variable(self, children: list[Child]) -> syntax.Name:
-        return self._node(syntax.Name, children, children[0].value)
+        return self._node(syntax.Name, children, children[0].text)
 
     def list_name(self, children: list[Child]) -> syntax.ListName:
-        return self._node(syntax.ListName, children, children[0].value[1:])
+        return self._node(syntax.ListName, children, children[0].text[1:])
 
     def attribute(self, children: list[Child]) -> syntax.Attribute:
         base, _, member = children
-        name = self._node(syntax.Identifier, [member], member.value)
+        name = self._node(syntax.Identifier, [member], member.text)
         return self._node(syntax.Attribute, children, base, name)
 
     def subscript(self, children: list[Child]) -> syntax.Subscript:
@@ -300,10 +305,9 @@ class Builder(Transformer[Token, syntax.File]):
 class _Clause(list[Child]):
     """`by …`, `over …`, `where …` or `every …`, on its way into the node that it belongs to."""
 
-
-def piece(token: Token) -> Piece:
-    """A token of the lexer, which always says where it stands."""
-    return Piece(token.type, str(token.value), Span(token.start_pos or 0, token.end_pos or 0))
+    @property
+    def span(self) -> Span:
+        return Span(self[0].span.start, self[-1].span.end)
 
 
 def _only(kind: type[NodeT], children: Iterable[Child]) -> Iterable[NodeT]:
@@ -315,7 +319,7 @@ def _clause(children: list[Child], keyword: str) -> list[syntax.Node]:
     return [
         node
         for child in children
-        if isinstance(child, _Clause) and child[0].type == keyword
+        if isinstance(child, _Clause) and child[0].kind == keyword
         for node in _only(syntax.Node, child)
     ]
 
@@ -324,23 +328,7 @@ def _optional(children: list[Child]) -> Child | None:
     return children[0] if children else None
 
 
-def _id(child: Child) -> int:
-    return child.id if isinstance(child, syntax.Node) else 0
-
-
-def _start(child: Child) -> int:
-    if isinstance(child, _Clause):
-        return _start(child[0])
-    return child.span.start if isinstance(child, syntax.Node) else child.start_pos
-
-
-def _end(child: Child) -> int:
-    if isinstance(child, _Clause):
-        return _end(child[-1])
-    return child.span.end if isinstance(child, syntax.Node) else child.end_pos
-
-
-def _unescaped(token: Token) -> str:
+def _unescaped(token: Piece) -> str:
     def character(escape: re.Match[str]) -> str:
         code, plain = escape.groups()
         point = int(code, 16) if code else 0
@@ -348,7 +336,7 @@ def _unescaped(token: Token) -> str:
             return chr(point)
         if plain in _PLAIN_ESCAPES:
             return _PLAIN_ESCAPES[plain]
-        start = piece(token).span.start + 1 + escape.start()
+        start = token.span.start + 1 + escape.start()
         raise RefusedError(syntax_errors.bad_escape(Span(start, start + len(escape[0])), escape[0]))
 
-    return _ESCAPE.sub(character, token.value[1:-1])
+    return _ESCAPE.sub(character, token.text[1:-1])

@@ -380,6 +380,15 @@ def bad_regex(span: Span, problem: str) -> Diagnostic:
     return _error("bad-regex", span, f"the regular expression can't be read: {_quoted(problem)}")
 
 
+def regexes_too_large(span: Span) -> Diagnostic:
+    return _error(
+        "regexes-too-large",
+        span,
+        "the regular expressions of this file are too large together",
+        "repeat less, as in `{50}`, or fewer characters, as in `\\pL`",
+    )
+
+
 def out_of_range(span: Span, meets: str, low: Decimal | None, high: Decimal | None) -> Diagnostic:
     if low is not None and high is not None:
         bounds = f"is from {low:f} to {high:f}"

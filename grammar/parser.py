@@ -8,25 +8,23 @@ work is linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from threading import Lock
 from typing import Final
 
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
-from lark.parsers.lalr_analysis import Shift
-from lark.parsers.lalr_interactive_parser import InteractiveParser
-
 from tollkeeper.grammar import syntax, syntax_errors
+from tollkeeper.grammar.automaton import Automaton, Scanners, Stack, UnacceptableError, load
 from tollkeeper.grammar.blame import FOREIGN_WORDS, ITEMS, Place, blame
-from tollkeeper.grammar.builder import MAX_NESTING, Builder, Piece, RefusedError, piece
+from tollkeeper.grammar.builder import MAX_NESTING, Builder, Piece, RefusedError
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
 
 MAX_FILE_BYTES: Final = 256 * 1024
 MAX_CONDITIONS: Final = 500
 MAX_LETS: Final = 500
+MAX_NAME: Final = 64
 MAX_ERRORS: Final = 200
 
 _BOM: Final = "\ufeff"
@@ -79,7 +77,7 @@ def parse(text: str) -> Parsed:
     language = _language()
     with language.lock:
         language.builder.restart()
-        return _Reading(text, language.lark.parse_interactive(text), language).parsed()
+        return _Reading(text, language).parsed()
 
 
 def _refused(diagnostic: Diagnostic) -> Parsed:
@@ -90,7 +88,8 @@ def _refused(diagnostic: Diagnostic) -> Parsed:
 class _Language:
     """The loaded grammar, its builder, and the lock that lets one text at a time use it."""
 
-    lark: Lark
+    automaton: Automaton
+    scanners: Scanners
     builder: Builder
     reserved: frozenset[str]
     lock: Lock
@@ -99,17 +98,8 @@ class _Language:
 @cache
 def _language() -> _Language:
     builder = Builder()
-    lark = Lark(
-        files(__package__).joinpath("rule.lark").read_text("utf-8"),
-        parser="lalr",
-        lexer="contextual",
-        start="file",
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-        transformer=builder,
-    )
-    words = frozenset(str(t.pattern.value) for t in lark.terminals if t.pattern.type == "str")
-    return _Language(lark, builder, frozenset(w for w in words if w.isalpha()), Lock())
+    automaton = load(builder)
+    return _Language(automaton, Scanners(automaton), builder, frozenset(automaton.words), Lock())
 
 
 def reserved_words() -> frozenset[str]:
@@ -117,23 +107,14 @@ def reserved_words() -> frozenset[str]:
     return _language().reserved
 
 
-class _UnexpectedError(Exception):
-    """Text that the lexer takes apart but that can't be meant so."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
-
-
 class _Reading:
     """One pass over one text."""
 
-    def __init__(self, text: str, parser: InteractiveParser, language: _Language) -> None:
+    def __init__(self, text: str, language: _Language) -> None:
         self.text = text
-        self.parser = parser
         self.language = language
-        self.state = parser.parser_state
-        self.states = parser.parser_state.parse_conf.parse_table.states
+        self.stack = Stack(language.automaton)
+        self.position = len(_BOM) if text.startswith(_BOM) else 0
         self.diagnostics: list[Diagnostic] = []
         self.pieces: list[Piece] = []
         self.brackets: list[Piece] = []
@@ -158,47 +139,49 @@ class _Reading:
         return Parsed(file, tuple(in_order), tuple(self.pieces), frozenset(self.lost))
 
     def _file(self) -> syntax.File | None:
-        self._go_to(len(_BOM) if self.text.startswith(_BOM) else 0)
         while True:
             try:
-                for token in self.parser.lexer_thread.lex(self.state):  # type: ignore[no-untyped-call]
-                    read = piece(token)
-                    self._check(read)
-                    self.state.feed_token(token)
-                    self._note(read)
-                file = self._finished()
+                self._read()
+                return self._finished()
             except RefusedError as refused:
                 diagnostic = refused.diagnostic
-            except _UnexpectedError as unexpected:
-                diagnostic = blame(self._place(unexpected.position))
-            except UnexpectedToken as error:
-                at_end = error.token.type == "$END"
-                position = len(self.text) if at_end else piece(error.token).span.start
-                diagnostic = blame(self._place(position))
-            except UnexpectedCharacters as error:
-                diagnostic = blame(self._place(error.pos_in_stream or 0))
-            else:
-                return file
+            except UnacceptableError:
+                diagnostic = blame(self._place(self.position))
             self._report(diagnostic)
             if not self._resume():
                 return self._rest()
 
-    def _go_to(self, position: int) -> None:
-        state = self.parser.lexer_thread.state
-        if state is not None:
-            state.line_ctr.char_pos = position
+    def _read(self) -> None:
+        """Reads up to the end, or the first error: `position` is where that is."""
+        text, scanners, states = self.text, self.language.scanners, self.stack.states
+        between, words = self.language.automaton.between, self.language.automaton.words
+        while True:
+            self.position = start = between.match(text, self.position).end()  # type: ignore[union-attr]  # it matches nothing as well
+            found = scanners[states[-1]].match(text, start)
+            if found is None:
+                break
+            kind, word, end = found.lastgroup, found[0], found.end()
+            if kind == "NAME" and word in words:
+                kind = words[word]
+            read = Piece(kind or "", word, Span(start, end))
+            self._check(read)
+            self.stack.feed(read)
+            self._note(read)
+            self.position = end
+        if self.position < len(text):
+            raise UnacceptableError
 
     def _check(self, read: Piece) -> None:
         if read.kind == "NAME" and (
             read.text.lower() in self.language.reserved or read.text in FOREIGN_WORDS
         ):
-            raise _UnexpectedError(read.span.start)
+            raise UnacceptableError
         self.prefixes = self.prefixes + 1 if read.kind in _PREFIX else 0
         opens_too_many = read.kind in _OPENING and len(self.brackets) == MAX_NESTING
         if opens_too_many or self.prefixes > MAX_NESTING:
             raise RefusedError(syntax_errors.nested_too_deep(read.span, MAX_NESTING))
         if _TOUCHED.match(self.text, read.span.end - 1):
-            raise _UnexpectedError(read.span.start)
+            raise UnacceptableError
 
     def _note(self, read: Piece) -> None:
         if read.kind in _OPENING:
@@ -212,12 +195,11 @@ class _Reading:
         self.pieces.append(read)
 
     def _place(self, position: int) -> Place:
-        accepted = self.parser.accepts()  # type: ignore[no-untyped-call]
         return Place(
             text=self.text,
             position=position,
             previous=self.pieces[-1] if self.pieces else None,
-            accepted=frozenset(accepted),
+            accepted=frozenset(self.stack.accepted()),
             bracket=self.brackets[-1] if self.brackets else None,
             kind=self.pieces[0].text if self.pieces else None,
             item=self.item.text if self.item else None,
@@ -239,9 +221,10 @@ class _Reading:
             if len(self.diagnostics) >= MAX_ERRORS:
                 self._report(syntax_errors.too_many_errors(Span(*line.span(1)), MAX_ERRORS))
                 return False
-            if self._begin(Token(line[1].upper(), line[1], line.start(1), end_pos=line.end(1))):
-                self._note(Piece(line[1].upper(), line[1], Span(*line.span(1))))
-                self._go_to(line.end(1))
+            keyword = Piece(line[1].upper(), line[1], Span(*line.span(1)))
+            if self._begin(keyword):
+                self._note(keyword)
+                self.position = line.end(1)
                 return True
             self._report(blame(self._place(line.start(1))))
         return False
@@ -251,43 +234,43 @@ class _Reading:
         self.header_lost = True
         kind = self.pieces[0] if self.pieces else Piece("RULE", "rule", Span(0, 0))
         self.pieces[:] = [kind, Piece("NAME", "", Span(kind.span.end, kind.span.end))]
-        del self.state.state_stack[1:]
-        self.state.value_stack.clear()
+        self.stack.cut(1)
         for part in self.pieces:
-            self.state.feed_token(Token(part.kind, part.text, part.span.start, end_pos=self.end))
+            self.stack.feed(part)
 
-    def _begin(self, keyword: Token) -> bool:
+    def _begin(self, keyword: Piece) -> bool:
         """Begin an item: after a finished one, or in the place of one that can't be finished."""
         try:
-            self.state.feed_token(keyword)
-        except (UnexpectedToken, RefusedError):
+            self.stack.feed(keyword)
+        except (UnacceptableError, RefusedError):
             self._drop_unfinished()
-            action, _ = self.states[self.state.position].get(keyword.type, (None, None))
-            if action is not Shift:
+            if not self._takes(self.stack.states[-1], keyword.kind):
                 return False
-            self.state.feed_token(keyword)
+            self.stack.feed(keyword)
         return True
 
+    def _takes(self, state: int, kind: str) -> bool:
+        """Whether a token can stand in this state with nothing to be done before."""
+        return isinstance(self.language.automaton.actions[state].get(kind), int)
+
     def _finished(self) -> syntax.File | None:
-        file: syntax.File = self.parser.feed_eof()  # type: ignore[no-untyped-call]
+        file: syntax.File = self.stack.finished()
         return None if self.header_lost else file
 
     def _rest(self) -> syntax.File | None:
         """The file without the item that was being read when there was nothing to go on with."""
         try:
             return self._finished()
-        except (UnexpectedToken, RefusedError):
+        except (UnacceptableError, RefusedError):
             self._drop_unfinished()
             return self._finished()
 
     def _drop_unfinished(self) -> None:
         """Take the stack back to where an item can begin, if anything was begun since."""
-        stack = self.state.state_stack
-        for height in range(len(stack), 0, -1):
-            state = self.states[stack[height - 1]]
-            if any(state.get(item, (None,))[0] is Shift for item in ("LET", "TEST")):
-                del stack[height:]
-                del self.state.value_stack[height - 1 :]
+        states = self.stack.states
+        for height in range(len(states), 0, -1):
+            if any(self._takes(states[height - 1], item) for item in ("LET", "TEST")):
+                self.stack.cut(height)
                 return
 
     def _comments(self) -> tuple[syntax.Comment, ...]:
@@ -312,4 +295,19 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
             syntax_errors.too_many_lets(item.name.span, MAX_LETS)
             for item in lets[MAX_LETS : MAX_LETS + 1]
         ),
+        *(
+            syntax_errors.name_too_long(name.span, MAX_NAME)
+            for name in _declared(file)
+            if len(name.text) > MAX_NAME
+        ),
     ]
+
+
+def _declared(file: syntax.File) -> Iterator[syntax.Identifier]:
+    """The names that a file gives: its own, those of its items and of their columns."""
+    yield file.name
+    for item in file.items:
+        if not isinstance(item, (syntax.Use, syntax.Otherwise, syntax.Baseline, syntax.Test)):
+            yield item.name
+        if isinstance(item, syntax.TableDeclaration):
+            yield from (column.name for column in item.columns)

@@ -8,15 +8,17 @@ from typing import Any
 import re2  # type: ignore[import-untyped]
 
 MAX_MEMORY = 1 << 20
+MAX_SIZE = 250_000
+"""The instructions of all the patterns of a file: a few megabytes, and a fraction of a second."""
 
 
 class RegexError(ValueError):
     """What is wrong with a pattern, in one line."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def compile_regex(pattern: str, ignore_case: bool) -> Any:
-    """The compiled pattern; `.search(text)` is its test.
+    """The compiled pattern; `.search(text)` is its test, `.programsize` its instructions.
 
     Raises RegexError for a pattern that RE2 doesn't take.
     """

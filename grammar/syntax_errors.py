@@ -98,6 +98,10 @@ def too_many_lets(span: Span, most: int) -> Diagnostic:
     return _error("too-many-lets", span, f"a file holds at most {most} `let`s")
 
 
+def name_too_long(span: Span, most: int) -> Diagnostic:
+    return _error("name-too-long", span, f"a name has at most {most} characters", "shorten it")
+
+
 def too_many_errors(span: Span, most: int) -> Diagnostic:
     return _error(
         "too-many-errors", span, f"the reading stops here, after {most} errors", "mend those first"
@@ -357,8 +361,8 @@ def computed_item(span: Span, found: str) -> Diagnostic:
     return _error(
         "computed-item",
         span,
-        f"a list holds single values, so `{found}` can't stand in it",
-        "give the value a name with `let` and put that into the list",
+        f"a list holds values as written, so `{found}` can't stand in it",
+        "compare with `==` and `or`",
     )
 
 

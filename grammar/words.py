@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 from tollkeeper.grammar import types as t
 
@@ -26,9 +27,20 @@ def kind_of(of: t.Type) -> str:
     return _KINDS[type(of)]
 
 
+_MOST_CANDIDATES = 500
+_LONGEST = 64
+
+
 def meant(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` was most likely meant to be, without regard to case."""
-    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    """The candidate that `word` was most likely meant to be, without regard to case.
+
+    Comparing two words takes time with the square of their length: long ones are left alone, and
+    of very many candidates all but the first.
+    """
+    if len(word) > _LONGEST:
+        return None
+    short = (each for each in islice(candidates, _MOST_CANDIDATES) if len(each) <= _LONGEST)
+    by_folded = {candidate.casefold(): candidate for candidate in short}
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 

@@ -70,10 +70,14 @@ def statements(unit: Unit, node: p.Expression) -> None:
 
 
 def write_routines(module: Module) -> None:
-    """Writes the functions of kept parts and folds that are called so far."""
+    """Writes the functions of kept parts and folds that are called so far.
+
+    After each statement, so that a function reads only those `early` values without asking that
+    were there when it was first called.
+    """
     while module.waiting:
         digest, node = module.waiting.pop()
-        unit = Unit(module, count_reads(_within(node), module), own=digest)
+        unit = Unit(module, count_reads(_within(node), module, module.kept), own=digest)
         result = _loop(unit, node) if isinstance(node, p.Fold) else value(unit, node)
         if digest in module.kept:
             kept = unit.assign("kept", result)
@@ -119,12 +123,13 @@ def _keep(unit: Unit, digest: str, node: p.Expression) -> None:
     if digest in unit.bound:
         return
     if digest in unit.module.routines:
-        found = value(unit, node)
-        unit.bound[digest] = unit.assign("kept", found)
+        unit.bound[digest] = unit.assign("kept", value(unit, node))
+        write_routines(unit.module)
         return
     unit.bound[digest] = unit.assign("kept", _worked_out(unit, node))
     statement = unit.body[-1]
     assert isinstance(statement, ast.Assign)
+    write_routines(unit.module)
     unit.module.early[digest] = statement
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -202,10 +202,13 @@ def reads_of(node: p.Expression, module: Module) -> list[Read]:
             return []
 
 
-def count_reads(roots: Iterable[p.Expression], module: Module) -> Counter[Read]:
+def count_reads(
+    roots: Iterable[p.Expression], module: Module, elsewhere: Container[str] = ()
+) -> Counter[Read]:
     """How often each plain read is written in a function of these expressions.
 
-    What lies in front of a read is written once for each read that goes on from it.
+    What lies in front of a read is written once for each read that goes on from it. The parts
+    whose digests are `elsewhere` have functions of their own.
     """
     counts: Counter[Read] = Counter()
     seen: set[str] = set()
@@ -223,7 +226,8 @@ def count_reads(roots: Iterable[p.Expression], module: Module) -> Counter[Read]:
                 read = read[:-1]
                 counts[read] += 1
         if not isinstance(node, p.Fold):
-            waiting.extend(operands(node))
+            here = (each for each in operands(node) if module.digests.of(each) not in elsewhere)
+            waiting.extend(here)
     return counts
 
 

@@ -8,18 +8,18 @@ from decimal import Decimal
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import shape
+from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 
-def always_the_same(inner: Iterable[p.Expression]) -> Iterator[Diagnostic]:
+def always_the_same(inner: Iterable[p.Expression], numbers: Numbers) -> Iterator[Diagnostic]:
     """The warnings of the comparisons among the parts of an expression."""
     for part in inner:
         match part:
             case p.Compare() if _is_missing(part.left) or _is_missing(part.right):
                 yield say.divided_by_zero(part.span)
             case p.Compare():
-                outcome = _outcome(part)
+                outcome = _outcome(part, numbers)
                 if outcome is not None:
                     yield say.always_true(part.span) if outcome else say.never_true(part.span)
             case p.Between() if _is_missing(part.value):
@@ -49,8 +49,8 @@ def _is_missing(node: p.Expression) -> bool:
             return False
 
 
-def _outcome(node: p.Compare) -> bool | None:
-    if shape(node.left) == shape(node.right):
+def _outcome(node: p.Compare, numbers: Numbers) -> bool | None:
+    if not isinstance(node.right, p.Constant) and numbers.of(node.left) == numbers.of(node.right):
         return node.operator in ("==", "<=", ">=")
     return _ordered(node.operator, node.left.type, node.right.type)
 

@@ -28,6 +28,10 @@ LOOKUPS = ("value", "prefix", "network")
 def use(work: Work, item: s.Use) -> None:
     """Takes in a definitions file: its lists and tables, and its lets where they can be read."""
     name = item.name.text
+    if name in work.taken:
+        work.report(say.duplicate(item.name.span, name))
+        return
+    work.taken.add(name)
     if name not in work.known.definitions:
         work.broken = True
         work.report(
@@ -55,10 +59,11 @@ def use(work: Work, item: s.Use) -> None:
 
 
 def _is_new(work: Work, node: s.Identifier, shown: str, name: str) -> bool:
-    there = {*work.names, *work.offered} if shown == name else {*work.lists, *work.tables}
-    if name in there:
+    of_lists = name in work.lists or name in work.tables
+    is_there = (name in work.names or name in work.offered) if shown == name else of_lists
+    if is_there:
         work.report(say.duplicate(node.span, shown))
-    return name not in there
+    return not is_there
 
 
 def list_declaration(work: Work, item: s.ListDeclaration) -> None:

@@ -22,6 +22,10 @@ class Intervals:
 
     spans: tuple[tuple[Bound, Bound], ...]
 
+    @property
+    def size(self) -> int:
+        return len(self.spans)
+
     def is_empty(self) -> bool:
         return not self.spans
 
@@ -75,6 +79,10 @@ class Members:
     values: frozenset[object]
     complement: bool = False
 
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
     def is_empty(self) -> bool:
         return not self.values and not self.complement
 
@@ -98,6 +106,11 @@ class Domain:
     values: Intervals | Members
     missing: bool
 
+    @property
+    def size(self) -> int:
+        """How many values and ranges there are to look at."""
+        return 1 + self.values.size
+
     def is_empty(self) -> bool:
         return not self.missing and self.values.is_empty()
 
@@ -108,6 +121,14 @@ class Domain:
     def without(self, other: Domain) -> Domain:
         left = self.values.without(other.values)  # type: ignore[arg-type]  # one subject, one kind
         return Domain(left, self.missing and not other.missing)
+
+
+def meeting(domains: list[Domain]) -> Domain:
+    """What lies in all of them; of pairs first, so that the work is no more than n log n."""
+    while len(domains) > 1:
+        alone = domains[len(domains) & ~1 :]
+        domains = [a.meet(b) for a, b in zip(domains[::2], domains[1::2], strict=False)] + alone
+    return domains[0]
 
 
 def comparing(operator: str, floor: int, ceiling: int) -> Intervals:

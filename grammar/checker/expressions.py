@@ -11,7 +11,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import aggregates, calls, entries, literals, membership, names
 from tollkeeper.grammar.checker.arithmetic import arithmetic, negate
 from tollkeeper.grammar.checker.scope import Scope, Work
-from tollkeeper.grammar.regexes import RegexError, compile_regex
+from tollkeeper.grammar.regexes import MAX_SIZE, RegexError, compile_regex
 from tollkeeper.grammar.words import kind_of
 
 _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration)
@@ -251,16 +251,32 @@ def _text_test(work: Work, scope: Scope, node: s.TextTest) -> p.Expression | Non
 def _matches(work: Work, scope: Scope, node: s.Matches) -> p.Expression | None:
     subject = _text(work, scope, node.value, "matches")
     assert isinstance(node.regex, s.Regex), "the grammar says so"
-    try:
-        compile_regex(node.regex.pattern, node.regex.ignore_case)
-    except RegexError as problem:
-        work.report(say.bad_regex(node.regex.span, str(problem)))
+    if not _compiles(work, node.regex):
         return None
     if subject is None:
         return None
     return p.Matches(
         node.id, node.span, t.Boolean(), subject, node.regex.pattern, node.regex.ignore_case
     )
+
+
+def _compiles(work: Work, regex: s.Regex) -> bool:
+    """Whether the pattern is one, and the file's have room; past that nothing more is compiled."""
+    if work.patterns_size > MAX_SIZE:
+        return False
+    pattern = regex.pattern, regex.ignore_case
+    try:
+        compiled = compile_regex(*pattern)
+    except RegexError as problem:
+        work.report(say.bad_regex(regex.span, str(problem)))
+        return False
+    if pattern not in work.patterns:
+        work.patterns.add(pattern)
+        work.patterns_size += compiled.programsize
+    if work.patterns_size > MAX_SIZE:
+        work.report(say.regexes_too_large(regex.span))
+        return False
+    return True
 
 
 def _arithmetic(work: Work, scope: Scope, node: s.Arithmetic) -> p.Expression | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.expressions import condition
-from tollkeeper.grammar.checker.scope import Known, Scope, Work
-from tollkeeper.grammar.checker.walk import parts, shape
+from tollkeeper.grammar.checker.numbering import Numbers
+from tollkeeper.grammar.checker.scope import Known, Scope, TooManyError, Work
+from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -42,20 +44,27 @@ def check(
     work = Work(text, vocabulary, known, None, lost)
     # The parser counts up: the file is made after all its parts, and the comments after it.
     work.next_id = 1 + max(node.id for node in (file, *file.comments))
+    program: p.Program | None = None
+    with suppress(TooManyError):
+        program = _program(work, file)
+    if any(found.severity == "error" for found in work.found):
+        program = None
+    work.found.extend(warnings(work, file, program))
+    return Checked(program, tuple(sorted(work.found, key=lambda each: each.span)))
+
+
+def _program(work: Work, file: s.File) -> p.Program:
     if file.kind == "event":
         work.event = file.name.text
         if file.name.text != BUILT_IN_EVENT:
             work.fields = events.own_fields(work, _of(file, s.Field))
     _items(work, file)
-    program: p.Program | None = _PROGRAMS[file.kind](work, file)
+    program = _PROGRAMS[file.kind](work, file)
     tests = given.tests(work, file)
-    if any(found.severity == "error" for found in work.found):
-        program = None
-    elif program is not None and not isinstance(program, p.Definitions):
-        # What a test expects may be the first to read a let of definitions.
-        program = replace(program, tests=tests, lets=tuple(work.lets))
-    work.found.extend(warnings(work, file, program))
-    return Checked(program, tuple(sorted(work.found, key=lambda each: each.span)))
+    if isinstance(program, p.Definitions):
+        return program
+    # What a test expects may be the first to read a let of definitions.
+    return replace(program, tests=tests, lets=tuple(work.lets))
 
 
 def _of(file: s.File, kind: type[Any]) -> list[Any]:
@@ -174,9 +183,10 @@ def _shared(work: Work, file: s.File) -> dict[str, Any]:
 
 def _histories(work: Work, read: Iterable[p.Expression]) -> tuple[p.History, ...]:
     """Each aggregate over history once, in the order of lets and then of `read`."""
-    found: dict[Any, p.History] = {}
+    found: dict[int, p.History] = {}
+    numbers = Numbers(work.lets)
     for root in (*(let.value for let in work.lets), *read):
         for part in parts(root):
             if isinstance(part, p.History):
-                found.setdefault(shape(part), part)
+                found.setdefault(numbers.of(part), part)
     return tuple(found.values())

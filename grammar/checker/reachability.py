@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.domains import Domain
-from tollkeeper.grammar.checker.truth import Cube, Subjects, cubes
+from tollkeeper.grammar.checker.numbering import Numbers
+from tollkeeper.grammar.checker.truth import Cube, Subjects, cubes, size
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
 
 MAX_PIECES = 64
 MAX_NAMED = 12
 MAX_EFFORT = 200_000
-"""The most pairs of cubes that are looked at in a rule; past it, no more covers are sought."""
+"""The most values and ranges that are looked at in a rule; past it, no more covers are sought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class _Earlier:
     """A cube of a condition above."""
 
     cube: Cube
+    size: int
     condition: p.Condition
 
 
@@ -45,29 +47,36 @@ class _Above:
             return
         subject = min(cube)
         same = self.by_subject.setdefault(subject, [])
-        same.append(_Earlier(cube, condition))
-        if len(cube) == 1 and not self.all_of_it:
-            left = self.left.get(subject, subjects.bases[subject]).without(cube[subject])
+        same.append(_Earlier(cube, size(cube), condition))
+        if len(cube) == 1 and not self.all_of_it and self.effort >= 0:
+            left = self.left.get(subject, subjects.bases[subject])
+            self.effort -= left.size + size(cube)
+            left = left.without(cube[subject])
             self.left[subject] = left
             if left.is_empty():
                 alone = [each for each in same if len(each.cube) == 1]
                 used = {each.condition.name: each.condition for each in alone}
                 whole = {subject: subjects.bases[subject]}
-                self.all_of_it = list(_fewest(whole, alone, used).values())
+                self.all_of_it = list(_fewest(self, whole, alone, used).values())
 
     def near(self, cube: Cube) -> list[_Earlier]:
         """The cubes that test subjects of `cube` alone, and that it isn't outside of."""
-        own = cube.keys()
-        found = [each for subject in cube for each in self.by_subject.get(subject, ())]
-        self.effort -= len(found)
-        if self.effort < 0:
-            return []
-        return [each for each in found if each.cube.keys() <= own and _touch(cube, each.cube)]
+        found: list[_Earlier] = []
+        for subject in cube:
+            for each in self.by_subject.get(subject, ()):
+                if self.effort < 0:
+                    return []
+                self.effort -= 1
+                if each.cube.keys() <= cube.keys():
+                    self.effort -= each.size + sum(cube[shared].size for shared in each.cube)
+                    if _touch(cube, each.cube):
+                        found.append(each)
+        return found
 
 
-def unreachable(rule: p.Rule, spans: dict[str, Span]) -> Iterator[Diagnostic]:
+def unreachable(rule: p.Rule, spans: dict[str, Span], numbers: Numbers) -> Iterator[Diagnostic]:
     """The warnings of a rule's conditions; `spans` are the places of their names."""
-    subjects = Subjects(rule.lets)
+    subjects = Subjects(rule.lets, numbers)
     above = _Above()
     for condition in rule.conditions:
         mine = cubes(subjects, condition.when, True)
@@ -83,10 +92,10 @@ def unreachable(rule: p.Rule, spans: dict[str, Span]) -> Iterator[Diagnostic]:
 
 
 def contradictions(
-    program: p.Scorecard | p.EventType, spans: dict[str, Span]
+    program: p.Scorecard | p.EventType, spans: dict[str, Span], numbers: Numbers
 ) -> Iterator[Diagnostic]:
     """The warnings of signals and monitors that can't be met."""
-    subjects = Subjects(program.lets)
+    subjects = Subjects(program.lets, numbers)
     if isinstance(program, p.Scorecard):
         parts = [("signal", each.name, each.when) for each in program.signals]
     else:
@@ -117,7 +126,7 @@ def _cover(mine: list[Cube], above: _Above) -> list[p.Condition]:
         taken = _taken_apart(above, cube, near)
         if taken is None:
             return []
-        used.update(taken)
+        used.update(_fewest(above, cube, near, taken))
     return list(used.values())
 
 
@@ -134,12 +143,12 @@ def _taken_apart(above: _Above, cube: Cube, near: list[_Earlier]) -> dict[str, p
     rest = [cube]
     used: dict[str, p.Condition] = {}
     for earlier in near:
-        above.effort -= len(rest)
+        above.effort -= earlier.size * len(rest) + sum(map(size, rest))
         left = [piece for each in rest for piece in _without(each, earlier.cube)]
         if len(left) != len(rest) or any(a is not b for a, b in zip(left, rest, strict=True)):
             used[earlier.condition.name] = earlier.condition
         if not left:
-            return _fewest(cube, near, used)
+            return used
         if len(left) > MAX_PIECES or above.effort < 0:
             return None
         rest = left
@@ -147,15 +156,12 @@ def _taken_apart(above: _Above, cube: Cube, near: list[_Earlier]) -> dict[str, p
 
 
 def _fewest(
-    cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
+    above: _Above, cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
 ) -> dict[str, p.Condition]:
     """The cover without the conditions that it can do without."""
     for name in list(used) if len(used) <= MAX_NAMED else []:
-        rest = [cube]
-        for earlier in near:
-            if earlier.condition.name in used and earlier.condition.name != name:
-                rest = [piece for each in rest for piece in _without(each, earlier.cube)]
-        if not rest:
+        others = [each for each in near if each.condition.name in used.keys() - {name}]
+        if _taken_apart(above, cube, others) is not None:
             del used[name]
     return used
 

@@ -9,8 +9,15 @@ from typing import Literal, TypeAlias
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.parser import MAX_ERRORS
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.syntax_errors import too_many_errors
 from tollkeeper.grammar.vocabulary import Vocabulary
+
+
+class TooManyError(Exception):
+    """A file has so many errors that looking for more is of no use."""
+
 
 Need: TypeAlias = Literal["score", "an aggregate", "a list", "a table", "a rate"]
 
@@ -56,9 +63,10 @@ class Work:
     """One file being checked; the checker's only state, gone with the call.
 
     `names` holds the lets in sight by name: the index into `lets`, or None for one with errors.
-    `offered` are the lets of definitions, taken in by their first use. `used` holds the names that
-    were read, those of lists and tables with their `@`.
+    `taken` names the definitions that are used, `offered` are their lets, each taken in when it
+    is first read. `used` holds the names that were read, those of lists and tables with their `@`.
     `fields` are an event type's own; None where bare names mean the payment.
+    `patterns` are the regular expressions so far, `patterns_size` their instructions.
     `broken` is set when a file taken in has errors, so that its names are not reported again.
     """
 
@@ -73,14 +81,21 @@ class Work:
     lets: list[p.Let] = field(default_factory=list)
     needs: list[frozenset[Need]] = field(default_factory=list)
     names: dict[str, int | None] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     lists: dict[str, p.ListUse | None] = field(default_factory=dict)
     tables: dict[str, p.TableUse | None] = field(default_factory=dict)
     offered: dict[str, tuple[p.Definitions, int]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     imported: dict[tuple[str, int], int] = field(default_factory=dict)
+    patterns: set[tuple[str, bool]] = field(default_factory=set)
+    patterns_size: int = 0
     next_id: int = 0
 
     def report(self, diagnostic: Diagnostic) -> None:
+        """Notes an error; raises TooManyError past the bound."""
+        if len(self.found) >= MAX_ERRORS:
+            self.found.append(too_many_errors(diagnostic.span, MAX_ERRORS))
+            raise TooManyError
         self.found.append(diagnostic)
 
     def is_excused(self, name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -20,17 +20,18 @@ from tollkeeper.grammar.checker.domains import (
     Intervals,
     Members,
     comparing,
+    meeting,
     place_of,
     union,
 )
 from tollkeeper.grammar.checker.literals import decimal
-from tollkeeper.grammar.checker.walk import PARTS
+from tollkeeper.grammar.checker.numbering import Numbers
 
 Cube: TypeAlias = dict[int, Domain]
 
 MAX_CUBES = 32
 MAX_EFFORT = 200_000
-"""The most meetings of two cubes in a file; past it, tests count as whole."""
+"""The most values and ranges that are looked at in a file; past it, tests count as whole."""
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _BOOLEANS: frozenset[object] = frozenset((True, False))
 
@@ -40,47 +41,28 @@ class Subjects:
     """The subjects of one program's conditions, numbered; a let is what it holds."""
 
     lets: Sequence[p.Let]
-    numbers: dict[Hashable, int] = field(default_factory=dict)
+    numbers: Numbers
     bases: dict[int, Domain] = field(default_factory=dict)
-    let_numbers: dict[int, int] = field(default_factory=dict)
     let_cubes: dict[tuple[int, bool], list[Cube]] = field(default_factory=dict)
     effort: int = MAX_EFFORT
 
     def __post_init__(self) -> None:
         # In the order written: a let uses only those above, so that no chain of them is deep.
         for index, let in enumerate(self.lets):
-            self.let_numbers[index] = self.number(let.value)
             if isinstance(let.value.type, t.Boolean):
                 for wanted in (True, False):
                     self.let_cubes[index, wanted] = cubes(self, let.value, wanted)
 
-    def number(self, part: Any) -> int:
-        """The number of an expression: equal for expressions that say the same."""
-        if isinstance(part, p.LetValue):
-            return self.let_numbers[part.index]
-        own = tuple(self._inner(getattr(part, name)) for name in PARTS[type(part)])
-        return self._interned((type(part).__name__, *own))
-
-    def _inner(self, value: Any) -> Hashable:
-        if isinstance(value, (p.Node, p.Series)):
-            return self.number(value)
-        if isinstance(value, tuple):
-            return tuple(map(self._inner, value))
-        return (type(value).__name__, value)
-
-    def _interned(self, key: Hashable) -> int:
-        return self.numbers.setdefault(key, len(self.numbers))
-
     def value(self, part: p.Expression) -> tuple[int, Domain]:
         """The subject of a value, and all that it may be."""
-        number = self._interned(("value", self.number(part)))
+        number = self.numbers.named(("value", self.numbers.of(part)))
         if number not in self.bases:
             self.bases[number] = Domain(_values_of(part.type), True)
         return number, self.bases[number]
 
     def test(self, key: Hashable) -> int:
         """The subject of a test that is not looked into."""
-        number = self._interned(("test", key))
+        number = self.numbers.named(("test", key))
         self.bases[number] = Domain(Members(_BOOLEANS), True)
         return number
 
@@ -98,6 +80,8 @@ def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
             return _opaque(subjects, node, wanted) if joined is None else joined
         case p.LetValue() if isinstance(node.type, t.Boolean):
             return subjects.let_cubes[node.index, wanted]
+        case _ if subjects.effort < 0:
+            return _opaque(subjects, node, wanted)
         case p.Presence():
             return _presence(subjects, node, wanted)
         case p.Compare():
@@ -112,28 +96,39 @@ def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
             return _opaque(subjects, node, wanted)
 
 
-def meet(a: Cube, b: Cube) -> Cube | None:
-    """What lies in both, None when nothing does."""
-    result = dict(a)
-    for subject, domain in b.items():
-        met = result[subject].meet(domain) if subject in result else domain
-        if met.is_empty():
-            return None
-        result[subject] = met
-    return result
+def size(cube: Cube) -> int:
+    """How many values and ranges there are to look at."""
+    return 1 + sum(domain.size for domain in cube.values())
 
 
 def _all(subjects: Subjects, found: list[list[Cube]]) -> list[Cube] | None:
-    result: list[Cube] = [{}]
-    for each in found:
-        subjects.effort -= len(result) * len(each)
+    """What lies in one cube of each; None when that is too much to look at."""
+    if not all(found):
+        return []
+    result = _met(subjects, [each[0] for each in found if len(each) == 1])
+    for several in found:
+        if len(several) > 1:
+            result = [cube for a in result for b in several for cube in _met(subjects, [a, b])]
+            if len(result) > MAX_CUBES:
+                return None
+    return result if subjects.effort >= 0 else None
+
+
+def _met(subjects: Subjects, found: list[Cube]) -> list[Cube]:
+    """The cube of what lies in all of them, no cube when nothing does."""
+    domains: dict[int, list[Domain]] = {}
+    for cube in found:
+        for subject, domain in cube.items():
+            domains.setdefault(subject, []).append(domain)
+    result: Cube = {}
+    for subject, several in domains.items():
+        subjects.effort -= sum(domain.size for domain in several)
         if subjects.effort < 0:
-            return None
-        met = (meet(a, b) for a in result for b in each)
-        result = [cube for cube in met if cube is not None]
-        if len(result) > MAX_CUBES:
-            return None
-    return result
+            return []
+        result[subject] = meeting(several)
+        if result[subject].is_empty():
+            return []
+    return [result]
 
 
 def _any(found: list[list[Cube]]) -> list[Cube] | None:
@@ -145,22 +140,26 @@ def _opaque(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
     match node:
         case p.InList(negated=True):
             wanted = not wanted
-            key: Hashable = ("in", subjects.number(node.value), node.list)
+            key: Hashable = ("in", subjects.numbers.of(node.value), node.list)
         case p.InList():
-            key = ("in", subjects.number(node.value), node.list)
+            key = ("in", subjects.numbers.of(node.value), node.list)
         case _ if isinstance(node.type, t.Boolean) and not isinstance(node, _TESTS):
-            subject, base = subjects.value(node)
-            return _within(subject, base, Members(frozenset((wanted,))), True)
+            subject, _ = subjects.value(node)
+            return _within(subjects, subject, Members(frozenset((wanted,))), True)
         case _:
-            key = subjects.number(node)
+            key = subjects.numbers.of(node)
     return [{subjects.test(key): Domain(Members(frozenset((wanted,))), False)}]
 
 
 _TESTS = (p.And, p.Or, p.Compare, p.Between, p.TextTest, p.Matches, p.Fold, p.History)
 
 
-def _within(subject: int, base: Domain, allowed: Intervals | Members, wanted: bool) -> list[Cube]:
+def _within(
+    subjects: Subjects, subject: int, allowed: Intervals | Members, wanted: bool
+) -> list[Cube]:
     """The subject is there, and among `allowed` or not as `wanted`."""
+    base = subjects.bases[subject]
+    subjects.effort -= base.values.size + allowed.size
     inside = Domain(allowed, False)
     domain = base.meet(inside) if wanted else Domain(base.without(inside).values, False)
     return [] if domain.is_empty() else [{subject: domain}]
@@ -185,7 +184,7 @@ def _compare(subjects: Subjects, node: p.Compare, wanted: bool) -> list[Cube]:
         allowed: Intervals | Members = Members(frozenset((right.value,)), operator == "!=")
     else:
         allowed = comparing(operator, *_bounds(left.type, right))
-    return _within(subject, base, allowed, wanted)
+    return _within(subjects, subject, allowed, wanted)
 
 
 def _unlike(
@@ -198,7 +197,7 @@ def _unlike(
         operator, wanted = "==", not wanted
     elif operator == "<=":
         operator, left, right, wanted = "<", right, left, not wanted
-    sides = [subjects.number(left), subjects.number(right)]
+    sides = [subjects.numbers.of(left), subjects.numbers.of(right)]
     if operator == "==":
         sides.sort()
     key = (operator, *sides)
@@ -210,11 +209,11 @@ def _between(subjects: Subjects, node: p.Between, wanted: bool) -> list[Cube]:
         return _opaque(subjects, node, wanted)
     assert isinstance(node.low, p.Constant)
     assert isinstance(node.high, p.Constant)
-    subject, base = subjects.value(node.value)
+    subject, _ = subjects.value(node.value)
     kind = node.value.type
     above = comparing(">=", *_bounds(kind, node.low))
     below = comparing("<=", *_bounds(kind, node.high))
-    return _within(subject, base, above.meet(below), wanted)
+    return _within(subjects, subject, above.meet(below), wanted)
 
 
 def _one_of(subjects: Subjects, node: p.OneOf, wanted: bool) -> list[Cube]:
@@ -224,18 +223,18 @@ def _one_of(subjects: Subjects, node: p.OneOf, wanted: bool) -> list[Cube]:
     subject, base = subjects.value(node.value)
     if isinstance(base.values, Members):
         options: frozenset[object] = frozenset(option.value for option in node.options)
-        return _within(subject, base, Members(options), wanted)
+        return _within(subjects, subject, Members(options), wanted)
     kind = node.value.type
     points = union(
         span for option in node.options for span in comparing("==", *_bounds(kind, option)).spans
     )
-    return _within(subject, base, points, wanted)
+    return _within(subjects, subject, points, wanted)
 
 
 def _in_networks(subjects: Subjects, node: p.InNetworks, wanted: bool) -> list[Cube]:
-    subject, base = subjects.value(node.value)
+    subject, _ = subjects.value(node.value)
     inside = union((first, first + (1 << (128 - bits)) - 1) for first, bits in node.networks)
-    return _within(subject, base, inside, wanted is not node.negated)
+    return _within(subjects, subject, inside, wanted is not node.negated)
 
 
 def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:

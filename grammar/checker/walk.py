@@ -1,8 +1,8 @@
-"""Ways over checked expressions: their parts, their structure, their move to another program."""
+"""Ways over checked expressions: their parts, and their move to another program."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
@@ -47,17 +47,6 @@ def parts(node: Expression) -> Iterator[Expression]:
         part = waiting.pop()
         yield part
         waiting.extend(children(part))
-
-
-def shape(part: Any) -> Hashable:
-    """The structure without ids and spans: equal for expressions that say the same."""
-    if isinstance(part, tuple):
-        return tuple(map(shape, part))
-    if isinstance(part, (Node, Series)):
-        own = tuple(shape(getattr(part, name)) for name in PARTS[type(part)])
-        return (type(part).__name__, *own)
-    # Equal in Python, but not in the language: True and 1, 1 and 1.0.
-    return (type(part).__name__, part) if isinstance(part, (bool, int, float)) else part
 
 
 def moved(part: _Part, ids: int, lets: tuple[int, ...]) -> _Part:

@@ -11,6 +11,7 @@ from tollkeeper.grammar.checker.characters import odd_characters
 from tollkeeper.grammar.checker.comparisons import always_the_same
 from tollkeeper.grammar.checker.currencies import compared_amounts, of_lets, summed_amounts
 from tollkeeper.grammar.checker.missing import Missing
+from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.reachability import contradictions, unreachable
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.checker.walk import parts
@@ -24,20 +25,21 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
         return
     if not work.lost:
         yield from _unused(work, file)
-    missing = Missing(work.vocabulary, program.lets)
+    numbers = Numbers(program.lets)
+    missing = Missing(work.vocabulary, program.lets, numbers)
     money = of_lets(program.lets)
     lets = [let.value for let in program.lets if let.source is None]
     conditions = list(_conditions(program))
     for root in (*lets, *conditions):
         inner = list(parts(root))
-        yield from always_the_same(inner)
+        yield from always_the_same(inner, numbers)
         yield from summed_amounts(inner, money)
         if any(isinstance(part, p.Not) for part in inner):
             for negation, value in missing.negations(root):
                 yield say.missing_under_not(negation.span, work.text(value.span))
     for root in conditions:
         yield from compared_amounts(root, money)
-    yield from _contradictions(file, program)
+    yield from _contradictions(file, program, numbers)
 
 
 def _conditions(program: p.Program) -> Iterator[p.Expression]:
@@ -55,14 +57,14 @@ def _conditions(program: p.Program) -> Iterator[p.Expression]:
             pass
 
 
-def _contradictions(file: s.File, program: p.Program) -> Iterator[Diagnostic]:
+def _contradictions(file: s.File, program: p.Program, numbers: Numbers) -> Iterator[Diagnostic]:
     named = (s.Condition, s.Signal, s.Monitor)
     spans = {item.name.text: item.name.span for item in file.items if isinstance(item, named)}
     match program:
         case p.Rule():
-            yield from unreachable(program, spans)
+            yield from unreachable(program, spans, numbers)
         case p.Scorecard() | p.EventType():
-            yield from contradictions(program, spans)
+            yield from contradictions(program, spans, numbers)
         case p.Definitions():
             pass
 

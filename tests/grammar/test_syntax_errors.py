@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.grammar import syntax_errors
+from tollkeeper.grammar import check_errors, syntax_errors
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import parse, parse_bytes
 from tollkeeper.grammar.render import Source, as_text
+from tollkeeper.grammar.syntax import Span
 
 BROKEN = sorted((Path(__file__).parent / "broken").glob("*.rule"))
 WHOLE_FILES = {
@@ -68,3 +69,16 @@ def test_no_message_speaks_of_tokens():
     for diagnostic in every_diagnostic():
         spoken = f"{diagnostic.message} {diagnostic.help or ''}".lower()
         assert not any(word in spoken for word in ("token", "terminal", "parse", "expected"))
+
+
+def test_what_a_list_can_hold_is_told_alike_by_parser_and_checker():
+    read = syntax_errors.computed_item(Span(0, 1), "+")
+    checked = check_errors.list_item(Span(0, 1))
+    assert read.message.startswith(checked.message)
+    assert read.help == checked.help
+
+
+@pytest.mark.parametrize("kind", ["rule", "scorecard", "event", "definitions"])
+def test_a_name_of_64_characters_is_the_longest(kind):
+    assert parse(f"{kind} {'n' * 64}\nlet {'l' * 64} = 1").diagnostics == ()
+    assert [found.code for found in parse(f"{kind} {'n' * 65}").diagnostics] == ["name-too-long"]

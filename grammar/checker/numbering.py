@@ -1,0 +1,54 @@
+"""Numbers for what expressions say: equal for those that say the same, wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.walk import PARTS
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers of one program's expressions, each worked out once; a let is what it holds."""
+
+    lets: Sequence[p.Let]
+    _known: dict[int, tuple[object, int]] = field(default_factory=dict)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _of_lets: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # In the order written: a let uses only those above, so that no chain of them is deep.
+        for let in self.lets:
+            self._of_lets.append(self.of(let.value))
+
+    def of(self, part: p.Expression | p.Series | t.Type) -> int:
+        """The number of an expression, whatever its ids and spans."""
+        if isinstance(part, p.LetValue):
+            return self._of_lets[part.index]
+        known = self._known.get(id(part))
+        if known is None:
+            # The part is kept beside its number so that its id stays its own.
+            known = self._known[id(part)] = (part, self._made(part))
+        return known[1]
+
+    def named(self, key: Hashable) -> int:
+        """The number of something else that has an identity of its own."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _made(self, part: Any) -> int:
+        if isinstance(part, t.Type):
+            return self.named(part)
+        own = tuple(self._inner(getattr(part, name)) for name in PARTS[type(part)])
+        return self.named((type(part).__name__, *own))
+
+    def _inner(self, value: Any) -> Hashable:
+        if isinstance(value, (p.Node, p.Series, t.Type)):
+            return self.of(value)  # type: ignore[arg-type]  # every part of an expression is one
+        if isinstance(value, tuple):
+            return tuple(map(self._inner, value))
+        # Equal in Python, but not in the language: True and 1, 1 and 1.0.
+        return (type(value).__name__, value)

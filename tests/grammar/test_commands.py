@@ -1,0 +1,107 @@
+"""`toll check` and `toll fmt`, on files as they lie on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tollkeeper.cli import main
+
+LOOSE = 'rule shop "Käse"\n  condition c when amount>5 and currency == "EUR" then deny\n'
+LAID_OUT = """rule shop "Käse"
+  condition c
+    when amount > 5 and currency == "EUR"
+    then deny
+"""
+BROKEN = "rule shop\n  condition c when then deny\n"
+TOLL = Path(sys.executable).with_name("toll")
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    ended = CliRunner().invoke(main, [str(each) for each in arguments])
+    return ended.exit_code, ended.output
+
+
+def test_a_file_is_laid_out_in_its_place_as_utf_8_with_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_text(LOOSE, encoding="utf-8")
+    file.chmod(0o640)
+    link = tmp_path / "link.rule"
+    link.symlink_to(file)
+    assert run("fmt", link)[0] == 0
+    assert file.read_bytes() == LAID_OUT.encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (LOOSE.encode("latin-1"), "not-utf8"),
+        (BROKEN.encode(), "missing-value"),
+        (b"#" * (256 * 1024 + 1), "file-too-large"),
+    ],
+)
+def test_a_file_that_cant_be_read_is_left_as_it_is_and_says_why(
+    tmp_path: Path, content: bytes, code: str
+) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_bytes(content)
+    ended, output = run("fmt", file)
+    assert (ended, f"error[{code}]" in output) == (1, True)
+    assert file.read_bytes() == content
+    assert run("check", file) == (1, output_of_check(output))
+
+
+def output_of_check(output: str) -> str:
+    return f"{output}1 file, 1 error, 0 warnings\n"
+
+
+def test_a_file_that_can_not_be_written_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_text(LOOSE, encoding="utf-8")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert run("fmt", file)[0] != 0
+    assert file.read_text(encoding="utf-8") == LOOSE
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_watching_checks_again_when_a_file_changes_until_it_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_text(LOOSE, encoding="utf-8")
+    watching = subprocess.Popen(
+        [TOLL, "check", "--watch", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # Whatever runs the tests in the background has told its children to ignore Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        assert watching.stdout is not None
+        assert b"0 errors" in watching.stdout.readline()
+        file.write_text(BROKEN)
+        assert b"error[missing-value]" in watching.stdout.readline()
+        assert any(b"1 error" in line for line in watching.stdout)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        watching.communicate()
+    assert watching.returncode == 0
+
+
+def test_watching_is_for_people(tmp_path: Path) -> None:
+    assert run("check", "--watch", "--json", tmp_path)[0] == 2

@@ -27,7 +27,15 @@ from tollkeeper.engine.payment import Payment
 from tollkeeper.engine.programs import LoadedRule, LoadedScorecard, Values
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.shadow_queue import Waiting
-from tollkeeper.engine.windows.contract import NotWholeError, Observation, Record, State, Windows
+from tollkeeper.engine.windows.contract import (
+    NotWholeError,
+    Observation,
+    Read,
+    Record,
+    State,
+    Window,
+    Windows,
+)
 
 encode = msgspec.json.Encoder().encode
 
@@ -61,18 +69,19 @@ async def create(
     facts: Facts = observed.record.state.payment
     turns = await payment_turns(engine, force, facts)
     entry = Entry(
-        place=observed.place,
-        account=account,
-        kind=Kind.PAYMENT,
-        id=payment.id,
-        arrived=arrived,
-        time=facts.timestamp,
-        body=encode(record(facts)),
-        outcome=encode(watched(decision, turns)),
+        observed.place,
+        account,
+        Kind.PAYMENT,
+        payment.id,
+        arrived,
+        facts.timestamp,
+        encode(record(facts)),
+        encode(watched(decision, turns) if turns else decision),
     )
     await keep(engine, observed, entry, answer and answer(decision), turns)
-    for waiting in beside(force, payment, shadows, observed, decision):
-        engine.shadows.add(waiting)
+    if shadows:
+        for waiting in beside(force, payment, shadows, observed, decision):
+            engine.shadows.add(waiting)
     return decision
 
 
@@ -91,24 +100,29 @@ async def analyse(
     """
     programs = choose(force, payment)
     facts = derive(payment, arrived, clients)
-    reads = [
-        read
-        for program in (programs.scorecard, programs.rule)
-        if program is not None
-        for read in program.reading.reads(facts)
-    ]
+    own, reads = asked(programs, facts)
     seen = Record(force.account.number, payment.id, facts.timestamp, arrived, State(facts))
     theirs = [read for shadow in shadows for read in shadow.reads(facts)]
     try:
-        observed = await windows.observe(seen, [*reads, *theirs])
+        observed = await windows.observe(seen, [*reads, *theirs], own)
     except NotWholeError:
         if not theirs:
             raise
-        observed = await windows.observe(seen, reads)
-    own = observed.values[: len(reads)]
-    lost = tuple(index for index in observed.lost if index < len(reads))
-    decision = decide(force, programs, facts, own, lost)
+        observed = await windows.observe(seen, reads, own)
+    values, lost = observed.values, observed.lost
+    if theirs:
+        count = len(values) - len(theirs)
+        values, lost = values[:count], tuple(index for index in lost if index < count)
+    decision = decide(force, programs, facts, values, lost)
     return await windows.settle(observed, decision), decision
+
+
+def asked(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:
+    """What the programs read: in the payment's own groups, or in those that they name."""
+    readings = [each.reading for each in (programs.scorecard, programs.rule) if each is not None]
+    if all(each.plan.own for each in readings):
+        return [each.plan.windows for each in readings], []
+    return [], [read for each in readings for read in each.reads(facts)]
 
 
 def beside(
@@ -214,7 +228,8 @@ async def keep(
 
     Alerts among `turns` are in the outbox at the end.
     """
-    announce(engine.watch, entry.account, entry.place, turns)
+    if turns:
+        announce(engine.watch, entry.account, entry.place, turns)
     kept = None
     try:
         kept = engine.journal.append(entry, idempotency)
@@ -224,4 +239,5 @@ async def keep(
         if kept is None or kept.exception() is not None:
             take_back(engine.watch, entry.account, entry.place, turns)
             await engine.windows.withdraw(observed)
-    await note_turns(engine, entry.account, entry.place, turns)
+    if turns:
+        await note_turns(engine, entry.account, entry.place, turns)

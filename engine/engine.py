@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.events.reach import Reach
@@ -18,6 +19,7 @@ from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.state import State
 from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.windows.contract import Windows
+from tollkeeper.engine.windows.moments_store import MomentsStore
 
 Clock = Callable[[], int]
 
@@ -36,6 +38,7 @@ class Engine:
     journal: Journal
     outbox: Outbox
     windows: Windows
+    moments: MomentsStore
     clients: Clients
     clock: Clock
     state: State
@@ -46,7 +49,7 @@ class Engine:
     )
     filling: dict[tuple[int, Kind, str], float] = field(default_factory=dict)
     shadows: ShadowQueue = field(default_factory=ShadowQueue)
-    background: set[asyncio.Task[None]] = field(default_factory=set)
+    background: set[asyncio.Task[Any]] = field(default_factory=set)
     watch: Watch = field(default_factory=Watch)
     reach: Reach = "public"
     ready: asyncio.Event = field(default_factory=asyncio.Event)

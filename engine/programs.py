@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from tollkeeper.engine.compile.counting import Counting
 from tollkeeper.engine.compile.digest import digest
 from tollkeeper.engine.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.compile.series import compile_series
@@ -53,7 +55,7 @@ class LoadedScorecard:
 
 def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
     return LoadedRule(
-        version, rule, _reading(rule, vocabulary), compile_rule(rule, vocabulary).decide
+        version, rule, reading_of(rule, vocabulary), compile_rule(rule, vocabulary).decide
     )
 
 
@@ -61,17 +63,20 @@ def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -
     return LoadedScorecard(
         version,
         scorecard,
-        _reading(scorecard, vocabulary),
+        reading_of(scorecard, vocabulary),
         compile_scorecard(scorecard, vocabulary),
     )
 
 
-def _reading(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
+def reading_of(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
+    """What the program reads of history, without the program itself."""
+
     def compiled(series: Series, lets: Sequence[Let]) -> CompiledSeries:
         made = compile_series(series, lets, vocabulary)
         return made if series.event is None else fitted(made, series, lets)
 
+    counting = partial(Counting, vocabulary=vocabulary)
     return Reading(
-        plan=plan(program.histories, program.lets, compiled, digest),
+        plan=plan(program.histories, program.lets, compiled, digest, counting),
         keys=compile_reads(program, vocabulary),
     )

@@ -189,11 +189,18 @@ def function(identifier: str, parameters: Sequence[str], body: Sequence[ast.stmt
 def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> Callable[..., Any]:
     """The function `entry` of a module of generated functions that sees `names` and no more."""
     module = ast.Module(list(functions), [])
-    # Without recursion, unlike ast.fix_missing_locations.
-    for node in ast.walk(module):
+    # Without recursion, unlike ast.fix_missing_locations, and quicker than ast.walk.
+    waiting: list[ast.AST] = [module]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, (ast.expr, ast.stmt, ast.arg)):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0
+        for part in map(node.__getattribute__, node._fields):
+            if isinstance(part, list):
+                waiting += part
+            elif isinstance(part, ast.AST):
+                waiting.append(part)
     space: dict[str, Any] = {"__builtins__": {}, **names}
     exec(compile(module, "<rule>", "exec"), space)  # noqa: S102  # built above, never from text
     made: Callable[..., Any] = space[entry]

@@ -17,7 +17,7 @@ from tollkeeper.engine.compile import functions
 from tollkeeper.engine.compile.digest import Digests
 from tollkeeper.engine.compile.interpreter import Scope, evaluate, field_value, with_lets
 from tollkeeper.engine.compile.reckoning import carried, double
-from tollkeeper.engine.compile.shown import shown, shown_duration
+from tollkeeper.engine.compile.shown import one_line, shown, shown_duration
 from tollkeeper.engine.environment import Environment
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
@@ -51,13 +51,27 @@ class ExplainedLet(Struct, frozen=True):
     value: Part
 
 
+class CountedRecord(Struct, frozen=True):
+    """A payment or event that an aggregate counted: its id, its event time, and the value it
+    brought, None where records alone are counted."""
+
+    id: str
+    at: str
+    value: str | None
+
+
 class ExplainedHistory(Struct, frozen=True):
-    """An aggregate over history: its value, its keys, and the length of its window."""
+    """An aggregate over history: its value, its keys, and the length of its window.
+
+    `records` are those that it counted, where they are known and few; else `note` may say why not.
+    """
 
     text: str
     value: str
     keys: tuple[str, ...]
     window: str | None
+    records: tuple[CountedRecord, ...] | None = None
+    note: str | None = None
 
 
 class ExplainedCondition(Struct, frozen=True):
@@ -235,7 +249,7 @@ def _inner(node: p.Expression, scope: Scope, text: str) -> Iterator[Part]:
 
 
 def _written(span: Span, text: str) -> str:
-    return " ".join(text[span.start : span.end].split())
+    return one_line(text[span.start : span.end])
 
 
 def _lets(

@@ -12,6 +12,7 @@ from tollkeeper.engine.compile.code import Code, tuple_of
 from tollkeeper.engine.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.compile.keys import Key, compile_keys
 from tollkeeper.engine.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.engine.needs import Access, facts_of_series
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -24,11 +25,12 @@ class CompiledSeries:
     `key(p, d, v)` is the record's group, None when a part of it is missing. `values(p, d, v)` has
     an item for each element for which the `where` is definitely true: the payment or event itself,
     or each transaction of a `transactions` series. An item is the value, None when it is missing,
-    and True where the series takes no value.
+    and True where the series takes no value. `facts` are those of a payment that they read.
     """
 
     key: Callable[[Any, Any, Any], Key | None]
     values: Callable[[Any, Any, Any], tuple[Value | None, ...]]
+    facts: frozenset[Access]
 
 
 def compile_series(
@@ -52,7 +54,8 @@ def compile_series(
         return tuple(value for x in found or () for value in of_element(p, x, d, v))
 
     is_inner = series.collection == "transactions"
-    return CompiledSeries(key, of_transactions if is_inner else of_record)
+    values = of_transactions if is_inner else of_record
+    return CompiledSeries(key, values, facts_of_series(series, lets, vocabulary))
 
 
 def _compile_element(

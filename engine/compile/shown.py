@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
@@ -13,6 +14,8 @@ from tollkeeper.grammar import types as t
 _MAPPED = 0xFFFF
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
 _SECOND = 1_000_000
+
+_BREAK_IN_BRACKETS = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\]])")
 
 
 def shown(value: Any, kind: t.Type) -> str:
@@ -57,3 +60,8 @@ def shown_duration(microseconds: int) -> str:
 def _address(number: int) -> str:
     is_ipv4 = number >> 32 == _MAPPED
     return str(IPv4Address(number & 0xFFFF_FFFF) if is_ipv4 else IPv6Address(number))
+
+
+def one_line(text: str) -> str:
+    """What an author wrote over several lines, on one: a break within brackets leaves no space."""
+    return " ".join(_BREAK_IN_BRACKETS.sub("", text).split())

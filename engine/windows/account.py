@@ -8,15 +8,15 @@ flood of new keys makes, so the other rules keep their history.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
-from msgspec import Struct
+from structlog import get_logger
 
 from tollkeeper.engine.windows.ages import Ages
 from tollkeeper.engine.windows.contract import (
-    BEFORE_ALL,
     LATE,
     AbandonedError,
     Fill,
@@ -28,117 +28,20 @@ from tollkeeper.engine.windows.contract import (
     State,
     Window,
 )
-from tollkeeper.engine.windows.elements import grouped
+from tollkeeper.engine.windows.elements import Group, group_of
+from tollkeeper.engine.windows.holdings import Change, Holdings
 from tollkeeper.engine.windows.moments import Moments
 from tollkeeper.engine.windows.plan import merged
-from tollkeeper.engine.windows.series import Series
+from tollkeeper.engine.windows.readers import Reader, nothing, reader
+from tollkeeper.engine.windows.series import Clock, Series
 from tollkeeper.grammar.program import Value
 
+ELEMENTS = 100
+"""How many elements a record brings to a series at the most: a payment's transactions."""
 SEALED_AT_ONCE = 500
 """How many changes one step of sealing merges, so that a step takes about a millisecond."""
 
-
-class Change(Struct, frozen=True, gc=False):
-    """A live record as known before and after, None where it is not there.
-
-    `decided` says that nothing but the decision is new.
-    """
-
-    place: int
-    event: str | None
-    time: int
-    old: State | None
-    new: State | None
-    decided: bool = False
-
-
-class Route(NamedTuple):
-    """Series that find the same key in a record: that of `plan`, which is one of theirs."""
-
-    plan: SeriesPlan
-    windows: list[Series]
-    ages: list[Ages]
-
-
-@dataclass
-class Holdings:
-    """Series by digest: for windows, for ages, and given up over the cap.
-
-    `routes` are those that a change concerns, by the event's type and whether only the decision is
-    new; they are made when first needed.
-    """
-
-    windows: dict[str, Series] = field(default_factory=dict)
-    ages: dict[str, Ages] = field(default_factory=dict)
-    lost: set[str] = field(default_factory=set)
-    routes: dict[tuple[str | None, bool], Sequence[Route]] = field(default_factory=dict)
-
-    def change(self, change: Change, newest: int) -> None:
-        """Brings a change to each series it concerns, `newest` the latest arrival (µs)."""
-        place, time = change.place, change.time
-        for plan, windows, ages in self._routes(change.event, change.decided):
-            old = None if change.old is None else grouped(plan, change.old)
-            new = None if change.new is None else grouped(plan, change.new)
-            for series in windows:
-                if place > series.up_to:
-                    series.change(time, old, new, newest)
-            for each in ages:
-                if place > each.up_to:
-                    each.change(time, old, new)
-
-    def take_in(self, record: Record, newest: int) -> None:
-        """Brings a stored record to each series that holds its event."""
-        for plan, windows, ages in self._routes(record.event, decided=False):
-            old = None if record.before is None else grouped(plan, record.before)
-            new = grouped(plan, record.state)
-            for series in windows:
-                series.change(record.time, old, new, newest)
-            for each in ages:
-                each.change(record.time, old, new)
-
-    def _routes(self, event: str | None, decided: bool) -> Sequence[Route]:
-        routes = self.routes.get((event, decided))
-        if routes is None:
-            routes = self.routes[event, decided] = self._new_routes(event, decided)
-        return routes
-
-    def _new_routes(self, event: str | None, decided: bool) -> Sequence[Route]:
-        def concerned(series: Series | Ages) -> bool:
-            return series.plan.event == event and (series.plan.decided or not decided)
-
-        found: dict[str, Route] = {}
-        for series in filter(concerned, self.windows.values()):
-            found.setdefault(series.plan.by, Route(series.plan, [], [])).windows.append(series)
-        for ages in filter(concerned, self.ages.values()):
-            found.setdefault(ages.plan.by, Route(ages.plan, [], [])).ages.append(ages)
-        return tuple(found.values())
-
-    def join(self, other: Holdings) -> None:
-        """Takes over what another holds."""
-        self.windows.update(other.windows)
-        self.ages.update(other.ages)
-        self.lost = (self.lost - other.windows.keys()) | other.lost
-        self.routes.clear()
-
-    def keep(self, plans: Mapping[str, SeriesPlan]) -> None:
-        """Drops what `plans` don't need, and shortens what they need less of."""
-        for digest, series in list(self.windows.items()):
-            plan = plans.get(digest)
-            if plan is None or plan.over is None:
-                del self.windows[digest]
-            else:
-                series.over = min(series.over, plan.over)
-        for digest, ages in list(self.ages.items()):
-            if digest not in plans or not plans[digest].ages:
-                ages.moments.discard()
-                del self.ages[digest]
-        self.lost &= plans.keys()
-        self.routes.clear()
-
-    def give_up(self, digest: str) -> None:
-        del self.windows[digest]
-        self.lost.add(digest)
-        self.routes.clear()
+log = get_logger()
 
 
 @dataclass
@@ -146,108 +49,179 @@ class Filling:
     """Series being filled; what is observed meanwhile is put aside."""
 
     holdings: Holdings
-    newest: int
     aside: deque[Change] = field(default_factory=deque)
 
 
-class Account:
-    """`newest` is the latest arrival (µs)."""
+class Own(NamedTuple):
+    """How `windows` are read in a record's own groups: where each one's group is, and its reader.
 
-    def __init__(self, number: int, moments: Callable[[int, str], Moments]) -> None:
-        self.newest = BEFORE_ALL
+    `ages` are read before the record is counted: the index of each, where its group is, its series.
+    """
+
+    windows: tuple[Window, ...]
+    readers: list[tuple[int, Reader]]
+    ages: list[tuple[int, int, Ages]]
+
+
+class Account:
+    """What `MemoryWindows` holds for one account, at most `cap` elements."""
+
+    def __init__(self, number: int, cap: int, moments: Callable[[int, str], Moments]) -> None:
         self._number = number
+        self._cap = cap
         self._moments = moments
-        self._whole = Holdings()
+        self._whole = Holdings({}, {}, Clock())
         self._fillings: dict[int, Filling] = {}
+        # How many records may come before the cap is looked at.
+        self._unchecked = 0
+        # By the identity of a window, or of several, with them, so that it stays their own.
+        self._readers: dict[int, tuple[Window, Reader]] = {}
+        self._own: dict[int, Own] = {}
 
     @property
     def entries(self) -> int:
         """How many elements all series hold."""
         return sum(series.entries for each in self._all() for series in each.windows.values())
 
-    def ages_at(self, reads: Sequence[Read], at: int) -> list[Value | None]:
-        """A value for each read, as of event time `at` (µs): so far those of ages alone.
+    def require(self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()) -> None:
+        """Raises `NotWholeError` when one of them can't be read."""
+        for window, _ in reads:
+            if id(window) not in self._readers:
+                self._readers[id(window)] = (window, self._new_reader(window))
+        for windows in own:
+            if id(windows) not in self._own:
+                self._own[id(windows)] = self._new_own(windows)
 
-        Raises `NotWholeError` when one of the reads' series can't be read.
-        """
-        windows, ages, lost = self._whole.windows, self._whole.ages, self._whole.lost
-        values: list[Value | None] = [None] * len(reads)
-        for index, (window, key) in enumerate(reads):
-            digest = window.series
-            if window.over is not None:
-                series = windows.get(digest)
-                if (series is None or series.over < window.over) and digest not in lost:
-                    raise NotWholeError(digest)
-            elif digest not in ages:
-                raise NotWholeError(digest)
-            elif key is not None:
-                values[index] = ages[digest].read(window, key, at)
-        return values
+    def observe(
+        self,
+        place: int,
+        record: Record,
+        reads: Sequence[Read],
+        own: Sequence[tuple[Window, ...]],
+    ) -> tuple[Value | None, ...]:
+        """Counts a live record, and reads what was required before."""
+        whole, at = self._whole, record.time
+        asked = self._ages_at(reads, at) if reads else []
+        ages: list[tuple[int, Value | None]] = []
+        whole.arrive(record.arrived)
+        if record.before is None:
+            groups = whole.observe(place, record.event, at, record.state)
+            try:
+                ages = self._own_ages_at(own, groups, at)
+                whole.put_ages()
+            except BaseException:
+                # The file of the moments can't be used: nothing is counted then.
+                whole.take_back(record.event, at, record.state)
+                raise
+        else:
+            assert not own
+            whole.change(_change(place, record))
+        for filling in self._fillings.values():
+            filling.aside.append(_change(place, record))
+        self._unchecked -= 1
+        if self._unchecked < 0 and self.hold_to_cap():
+            self.require(reads, own)
+        if reads:
+            self._windows_at(reads, at, asked)
+        if not own:
+            return tuple(asked)
+        values = self._own_at(own, groups, at)
+        for index, age in ages:
+            values[index] = age
+        return (*values, *asked)
 
-    def windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
-        """Completes `values` with those of windows."""
-        if at < self.newest - LATE:
-            return
-        windows = self._whole.windows
-        for index, (window, key) in enumerate(reads):
-            if key is not None and window.over is not None:
-                series = windows.get(window.series)
-                if series is not None and series.over >= window.over:
-                    values[index] = series.read(window, key, at)
+    def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
+        """What was required before, as of event time `at` (µs)."""
+        values = self._ages_at(reads, at)
+        self._windows_at(reads, at, values)
+        return tuple(values)
 
-    def lost_at(self, reads: Sequence[Read], at: int) -> tuple[int, ...]:
-        """The indexes of the reads that cannot be exact."""
-        too_late = at < self.newest - LATE
+    def lost_at(
+        self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]], at: int
+    ) -> tuple[int, ...]:
+        """The indexes of the values that cannot be exact."""
+        too_late = at < self._whole.clock.newest - LATE
         if not (self._whole.lost or too_late):
             return ()
+        windows = (*chain.from_iterable(own), *(window for window, _ in reads))
         return tuple(
             index
-            for index, (window, _) in enumerate(reads)
+            for index, window in enumerate(windows)
             if window.over is not None and (too_late or self._held(window) is None)
         )
 
+    def settle(self, place: int, record: Record, settled: State) -> None:
+        """Counts what was decided about a live record, for the series that read it."""
+        if self._fillings or self._whole.reads_decision(record.event):
+            event, time = record.event, record.time
+            self.change(Change(place, event, time, record.state, settled, decided=True))
+
     def change(self, change: Change) -> None:
         """Counts a live change, and puts it aside for the series that are being filled."""
-        self._whole.change(change, self.newest)
+        self._whole.change(change)
         for filling in self._fillings.values():
             filling.aside.append(change)
 
+    def hold_to_cap(self) -> bool:
+        """Gives up what is beyond the cap; whether there was something."""
+        gives_up = False
+        while (entries := self.entries) > self._cap:
+            gives_up = True
+            given_up = self._give_up_largest()
+            log.error("windows_over_cap", account=self._number, series=given_up, cap=self._cap)
+        most = ELEMENTS * sum(len(each.windows) for each in self._all())
+        self._unchecked = (self._cap - entries) // max(1, most)
+        return gives_up
+
     def begin(self, number: int, up_to: int, plans: Sequence[SeriesPlan]) -> Fill:
         """A fill of what `plans` need and is not whole."""
-        holdings = Holdings()
+        clock = Clock()
+        windows: dict[str, Series] = {}
+        ages: dict[str, Ages] = {}
         for plan in merged(plans):
             held = self._whole.windows.get(plan.digest)
             if plan.over is not None and (held is None or held.over < plan.over):
-                holdings.windows[plan.digest] = Series(plan, plan.over, up_to)
+                windows[plan.digest] = Series(plan, plan.over, up_to, clock)
             if plan.ages and plan.digest not in self._whole.ages:
                 moments = self._moments(self._number, plan.digest)
-                holdings.ages[plan.digest] = Ages(plan, moments, up_to)
-        self._fillings[number] = Filling(holdings, BEFORE_ALL)
-        longest = max((series.over for series in holdings.windows.values()), default=0)
+                ages[plan.digest] = Ages(plan, moments, up_to)
+        if windows or ages:
+            self._fillings[number] = Filling(Holdings(windows, ages, clock))
+        longest = max((series.over for series in windows.values()), default=0)
         return Fill(
             number=number,
             account=self._number,
-            series=tuple(dict.fromkeys([*holdings.windows, *holdings.ages])),
-            reach=None if holdings.ages else longest + LATE,
+            series=tuple(dict.fromkeys([*windows, *ages])),
+            reach=None if ages else longest + LATE,
             up_to=up_to,
         )
 
     def take_in(self, fill: Fill, records: Iterable[Record]) -> None:
         """Counts stored records in the series of a fill."""
-        filling = self._filling(fill)
+        if not fill.series:
+            return
+        holdings = self._filling(fill).holdings
         for record in records:
-            filling.newest = max(filling.newest, record.arrived)
-            filling.holdings.take_in(record, filling.newest)
+            holdings.arrive(record.arrived)
+            if record.before is None:
+                holdings.count(record.event, record.time, record.state)
+            else:
+                holdings.replace(record.event, record.time, record.before, record.state)
 
     def seal(self, fill: Fill) -> bool:
         """Merges some of what was put aside; true once nothing is left and the series are whole."""
+        if not fill.series:
+            return True
         filling = self._filling(fill)
-        self.newest = max(self.newest, filling.newest)
+        whole, holdings = self._whole, filling.holdings
+        whole.clock.newest = max(whole.clock.newest, holdings.clock.newest)
+        holdings.arrive(whole.clock.newest)
         for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
-            filling.holdings.change(filling.aside.popleft(), self.newest)
+            holdings.change(filling.aside.popleft())
         if filling.aside:
             return False
-        self._whole.join(filling.holdings)
+        whole.join(holdings)
+        self._forget_readers()
         del self._fillings[fill.number]
         return True
 
@@ -256,19 +230,11 @@ class Account:
         needed = {plan.digest: plan for plan in merged(plans)}
         for each in self._all():
             each.keep(needed)
+        self._forget_readers()
         for number, filling in list(self._fillings.items()):
             holdings = filling.holdings
             if not (holdings.windows or holdings.ages or holdings.lost):
                 del self._fillings[number]
-
-    def give_up_largest(self) -> str:
-        """Drops the series that holds most; its digest."""
-        holdings, digest = max(
-            ((each, digest) for each in self._all() for digest in each.windows),
-            key=lambda held: held[0].windows[held[1]].entries,
-        )
-        holdings.give_up(digest)
-        return digest
 
     def statuses(self) -> tuple[SeriesStatus, ...]:
         """The state of each series, those for ages aside."""
@@ -284,6 +250,88 @@ class Account:
         lost = [SeriesStatus(digest, "over_cap", 0, 0) for digest in sorted(self._whole.lost)]
         return (*whole, *filling, *lost)
 
+    def _give_up_largest(self) -> str:
+        holdings, digest = max(
+            ((each, digest) for each in self._all() for digest in each.windows),
+            key=lambda held: held[0].windows[held[1]].entries,
+        )
+        holdings.give_up(digest)
+        self._forget_readers()
+        return digest
+
+    def _ages_at(self, reads: Sequence[Read], at: int) -> list[Value | None]:
+        """A value for each read, so far those of ages alone."""
+        ages = self._whole.ages
+        return [
+            None
+            if key is None or window.over is not None
+            else ages[window.series].read(window, group_of(key), at)
+            for window, key in reads
+        ]
+
+    def _windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
+        """Completes the values with those of windows."""
+        if at < self._whole.clock.newest - LATE:
+            return
+        for index, (window, key) in enumerate(reads):
+            if key is not None and window.over is not None:
+                values[index] = self._readers[id(window)][1](group_of(key), at)
+
+    def _own_ages_at(
+        self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
+    ) -> list[tuple[int, Value | None]]:
+        """The ages of a record's own groups, each with the index of its window."""
+        ages: list[tuple[int, Value | None]] = []
+        before = 0
+        for windows in own:
+            for index, position, series in self._own[id(windows)].ages:
+                group = groups[position]
+                if group is not None:
+                    ages.append((before + index, series.read(windows[index], group, at)))
+            before += len(windows)
+        return ages
+
+    def _own_at(
+        self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
+    ) -> list[Value | None]:
+        """The aggregates over a record's own groups, the ages aside."""
+        if at < self._whole.clock.newest - LATE:
+            return [None] * sum(map(len, own))
+        return [
+            None if (group := groups[position]) is None else read(group, at)
+            for windows in own
+            for position, read in self._own[id(windows)].readers
+        ]
+
+    def _forget_readers(self) -> None:
+        self._readers.clear()
+        self._own.clear()
+
+    def _new_own(self, own: tuple[Window, ...]) -> Own:
+        places, ages = self._whole.places(None), self._whole.ages
+        return Own(
+            own,
+            [(places.get(each.series, 0), self._new_reader(each)) for each in own],
+            [
+                (index, places[each.series], ages[each.series])
+                for index, each in enumerate(own)
+                if each.over is None
+            ],
+        )
+
+    def _new_reader(self, window: Window) -> Reader:
+        digest = window.series
+        if window.over is None:
+            if digest not in self._whole.ages:
+                raise NotWholeError(digest)
+            return nothing
+        series = self._held(window)
+        if series is not None:
+            return reader(series, window)
+        if digest not in self._whole.lost:
+            raise NotWholeError(digest)
+        return nothing
+
     def _held(self, window: Window) -> Series | None:
         """The series of a window, when it reaches as far back."""
         series = self._whole.windows.get(window.series)
@@ -297,3 +345,7 @@ class Account:
         if filling is None:
             raise AbandonedError(fill.number)
         return filling
+
+
+def _change(place: int, record: Record) -> Change:
+    return Change(place, record.event, record.time, record.before, record.state)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tollkeeper.engine.windows.contract import Key, SeriesPlan, Window
-from tollkeeper.engine.windows.elements import Grouped, group_of, values_in
+from typing import Any
+
+from tollkeeper.engine.windows.contract import SeriesPlan, Window
+from tollkeeper.engine.windows.elements import Group
 from tollkeeper.engine.windows.moments import Moments
 
 
@@ -15,20 +17,16 @@ class Ages:
         self.moments = moments
         self.up_to = up_to
 
-    def change(self, time: int, old: Grouped | None, new: Grouped | None) -> None:
-        """Takes out the record of event time `time` as known before, takes in the new."""
-        was_seen = None if old is None or not values_in(self.plan, old.state) else old.group
-        is_seen = None if new is None or not values_in(self.plan, new.state) else new.group
-        if was_seen == is_seen:
-            return
-        if was_seen is not None:
-            self.moments.remove(was_seen, time)
-        if is_seen is not None:
-            self.moments.add(is_seen, time)
+    def put(self, time: int, group: Group, _value: Any) -> None:
+        """Takes in one element of event time `time` (µs)."""
+        self.moments.add(group, time)
 
-    def read(self, window: Window, key: Key, at: int) -> int | None:
+    def take(self, time: int, group: Group, _value: Any) -> None:
+        """Takes out one element, if it is there."""
+        self.moments.remove(group, time)
+
+    def read(self, window: Window, group: Group, at: int) -> int | None:
         """A duration (µs) from the first or the latest moment not after `at`."""
-        group = group_of(key)
         if window.function == "interval":
             latest = self.moments.latest(group, at)
             return None if latest is None else at - latest

@@ -83,6 +83,21 @@ RECOUNTS: Mapping[Function, Recount] = {
 }
 
 
+def recounting(function: Function, type_: Type | None) -> Callable[[Values], Value | None]:
+    """`RECOUNTS` of one function and type."""
+    if function == "distinct":
+        return lambda values: len(set(values))
+    if function == "sum" and isinstance(type_, Number) and type_.scale is not None:
+        return _decimal_sum
+    recount = RECOUNTS[function]
+    return lambda values: recount(values, type_)
+
+
+def _decimal_sum(values: Values) -> int | None:
+    total = sum(values)
+    return total if -DECIMAL_LIMIT < total < DECIMAL_LIMIT else None
+
+
 class Tally(Protocol):
     """An aggregate kept up while values enter and leave, at a cost that hardly grows."""
 

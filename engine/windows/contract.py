@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -89,6 +89,27 @@ class CompiledSeries(Protocol):
         """
         ...
 
+    @property
+    def facts(self) -> frozenset[tuple[str, ...]]:
+        """The attributes of `p` that both read; those of a payment alone (engine/needs.py)."""
+        ...
+
+
+Put: TypeAlias = Callable[[int, Any, Any], None]
+"""Takes an element: its event time (µs), its group (a key of one part as that part), its value."""
+Count: TypeAlias = Callable[[Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
+"""`(p, d, v, time, puts)`: brings a record to several series, to each by the put of its index.
+
+Gives the record's groups in them, None where a key is missing; see `Counted`.
+"""
+
+
+class Counted(NamedTuple):
+    """A function that counts several series, and where among its groups that of each series is."""
+
+    function: Count
+    positions: tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -112,6 +133,7 @@ class SeriesPlan:
     µs, None when only `age` and `interval` are read. `ages` says whether these are. `decided`
     says whether its expressions read the decision, `valued` whether its elements have values.
     `missing` says whether elements whose value is missing are kept, as `any` and `all` need.
+    `counting`, where there is one, counts some series of the same program at once, by their digests.
     """
 
     digest: str
@@ -123,6 +145,7 @@ class SeriesPlan:
     valued: bool
     missing: bool
     compiled: CompiledSeries
+    counting: Callable[[tuple[str, ...]], Counted] | None = None
 
 
 Read: TypeAlias = tuple[Window, Key | None]
@@ -130,7 +153,8 @@ Read: TypeAlias = tuple[Window, Key | None]
 
 
 class Observation(Struct, frozen=True):
-    """`values` are aligned with the reads; `lost` are the indexes of those that cannot be exact.
+    """`values` are aligned with `own` and the reads behind it; `lost` are the indexes of those that
+    cannot be exact.
 
     A lost read gives missing: its series was given up over the account's cap, or the record is
     older than `LATE` allows.
@@ -203,10 +227,13 @@ class Windows(Protocol):
         """The next place, for something that no window counts."""
         ...
 
-    async def observe(self, record: Record, reads: Sequence[Read]) -> Observation:
+    async def observe(
+        self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
+    ) -> Observation:
         """Gives the record its place and counts it; reads as of its event time.
 
-        Raises `NotWholeError`, and counts nothing then.
+        `own` are, for each program, windows to read in the groups that the record itself has in
+        their series; of a new payment alone. Raises `NotWholeError`, and counts nothing then.
         """
         ...
 

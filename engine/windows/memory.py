@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from msgspec.structs import replace
-from structlog import get_logger
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.windows.account import Account, Change
+from tollkeeper.engine.windows.account import Account
 from tollkeeper.engine.windows.contract import (
     Fill,
     Observation,
     Read,
     Record,
     SeriesPlan,
+    State,
     Status,
+    Window,
 )
+from tollkeeper.engine.windows.holdings import Change
 from tollkeeper.engine.windows.moments import MemoryMoments, Moments
 from tollkeeper.grammar.program import Value
 
 CAP = 25_000_000
 """How many elements an account's windows may hold."""
-
-log = get_logger()
 
 
 class MemoryWindows:
@@ -46,30 +46,21 @@ class MemoryWindows:
         self._place += 1
         return self._place
 
-    async def observe(self, record: Record, reads: Sequence[Read]) -> Observation:
+    async def observe(
+        self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
+    ) -> Observation:
         account = self._account(record.account)
-        values = account.ages_at(reads, record.time)
-        account.newest = max(account.newest, record.arrived)
-        place = await self.take_place()
-        account.change(Change(place, record.event, record.time, record.before, record.state))
-        self._hold_to_cap(record.account, account)
-        account.windows_at(reads, record.time, values)
-        return Observation(place, record, tuple(values), account.lost_at(reads, record.time))
+        account.require(reads, own)
+        self._place = place = self._place + 1
+        values = account.observe(place, record, reads, own)
+        return Observation(place, record, values, account.lost_at(reads, own, record.time))
 
     async def settle(self, observation: Observation, decision: Decision) -> Observation:
-        record = observation.record
-        settled = replace(record, state=replace(record.state, decision=decision))
-        self._account(record.account).change(
-            Change(
-                observation.place,
-                record.event,
-                record.time,
-                record.state,
-                settled.state,
-                decided=True,
-            )
-        )
-        return replace(observation, record=settled)
+        place, record = observation.place, observation.record
+        state = State(record.state.payment, decision, record.state.data)
+        self._account(record.account).settle(place, record, state)
+        settled = replace(record, state=state)
+        return Observation(place, settled, observation.values, observation.lost)
 
     async def withdraw(self, observation: Observation) -> None:
         record = observation.record
@@ -79,9 +70,8 @@ class MemoryWindows:
 
     async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:
         held = self._account(account)
-        values = held.ages_at(reads, at)
-        held.windows_at(reads, at, values)
-        return tuple(values)
+        held.require(reads)
+        return held.read(reads, at)
 
     async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
         return self._account(account).begin(next(self._fills), self._place, plans)
@@ -89,7 +79,7 @@ class MemoryWindows:
     async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
         account = self._account(fill.account)
         account.take_in(fill, records)
-        self._hold_to_cap(fill.account, account)
+        account.hold_to_cap()
 
     async def seal(self, fill: Fill) -> bool:
         return self._account(fill.account).seal(fill)
@@ -104,10 +94,5 @@ class MemoryWindows:
     def _account(self, number: int) -> Account:
         account = self._accounts.get(number)
         if account is None:
-            account = self._accounts[number] = Account(number, self._moments)
+            account = self._accounts[number] = Account(number, self._cap, self._moments)
         return account
-
-    def _hold_to_cap(self, number: int, account: Account) -> None:
-        while account.entries > self._cap:
-            given_up = account.give_up_largest()
-            log.error("windows_over_cap", account=number, series=given_up, cap=self._cap)

@@ -1,4 +1,4 @@
-"""The event times at which the groups of one series were seen, in memory or on disk.
+"""The event times at which the groups of one series were seen.
 
 Every moment is kept, not only the first and the last: an update may take a record out of its
 group, and then the one after it is the first.
@@ -6,22 +6,18 @@ group, and then the one after it is the first.
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from bisect import bisect_left, bisect_right, insort
-from hashlib import blake2b
-from pathlib import Path
-from tempfile import mkstemp
 from typing import Protocol
 
 from tollkeeper.engine.windows.elements import Group
 
-PAGES = 4096
-"""How many pages of 4 KiB of a series stay in memory."""
-
 
 class Moments(Protocol):
     """The event times (µs) at which each group was seen."""
+
+    def reach(self, place: int) -> None:
+        """What comes next is the change that `place` of the sequence brings."""
+        ...
 
     def add(self, group: Group, time: int) -> None: ...
 
@@ -45,6 +41,9 @@ class MemoryMoments:
 
     def __init__(self) -> None:
         self._moments: dict[Group, int | list[int]] = {}
+
+    def reach(self, place: int) -> None:
+        """What is gone with the process needs no place."""
 
     def add(self, group: Group, time: int) -> None:
         held = self._moments.get(group)
@@ -79,60 +78,3 @@ class MemoryMoments:
 
     def discard(self) -> None:
         self._moments.clear()
-
-
-class DiskMoments:
-    """A scratch file in `folder`, gone with the process: like the windows it is filled at start.
-
-    SQLite's page cache is what stays in memory, whatever the number of groups. A group is held by
-    16 bytes of its hash, so the file says of nobody that they were there.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        handle, name = mkstemp(prefix="moments-", dir=folder)
-        self._database = sqlite3.connect(name, isolation_level=None)
-        self._run = self._database.execute
-        for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = {PAGES}"):
-            self._run(f"PRAGMA {setting}")
-        self._run(
-            "CREATE TABLE moments (seen BLOB, time INTEGER, count INTEGER,"
-            " PRIMARY KEY (seen, time)) WITHOUT ROWID"
-        )
-        self._run("BEGIN")
-        Path(name).unlink()
-        os.close(handle)
-
-    def add(self, group: Group, time: int) -> None:
-        self._run(
-            "INSERT INTO moments VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
-            (_hashed(group), time),
-        )
-
-    def remove(self, group: Group, time: int) -> None:
-        seen = (_hashed(group), time)
-        if not self._run(
-            "DELETE FROM moments WHERE seen = ? AND time = ? AND count = 1", seen
-        ).rowcount:
-            self._run("UPDATE moments SET count = count - 1 WHERE seen = ? AND time = ?", seen)
-
-    def first(self, group: Group) -> int | None:
-        return self._one(
-            "SELECT time FROM moments WHERE seen = ? ORDER BY time LIMIT 1", (_hashed(group),)
-        )
-
-    def latest(self, group: Group, at: int) -> int | None:
-        return self._one(
-            "SELECT time FROM moments WHERE seen = ? AND time <= ? ORDER BY time DESC LIMIT 1",
-            (_hashed(group), at),
-        )
-
-    def discard(self) -> None:
-        self._database.close()
-
-    def _one(self, query: str, values: tuple[bytes] | tuple[bytes, int]) -> int | None:
-        found = self._run(query, values).fetchone()
-        return None if found is None else int(found[0])
-
-
-def _hashed(group: Group) -> bytes:
-    return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()

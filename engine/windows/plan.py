@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeAlias
 
-from tollkeeper.engine.windows.contract import CompiledSeries, SeriesPlan, Window
+from tollkeeper.engine.windows.contract import CompiledSeries, Counted, SeriesPlan, Window
 from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Series
 
 Compile: TypeAlias = Callable[[Series, Sequence[Let]], CompiledSeries]
 Digest: TypeAlias = Callable[[Series, Sequence[Let]], str]
+Counting: TypeAlias = Callable[
+    [Mapping[str, tuple[Series, bool]], Sequence[Let]], Callable[[tuple[str, ...]], Counted]
+]
+"""From a program's series by digest, and whether they keep missing values, to what counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one program needs: its series, and a window for each of its histories in order."""
+    """What one program needs: its series, and a window for each of its histories in order.
+
+    `own` says that each is read of payments, with the key that the reading payment has itself.
+    """
 
     series: tuple[SeriesPlan, ...]
     windows: tuple[Window, ...]
+    own: bool = False
 
 
 def plan(
-    histories: Sequence[History], lets: Sequence[Let], compile_series: Compile, digest: Digest
+    histories: Sequence[History],
+    lets: Sequence[Let],
+    compile_series: Compile,
+    digest: Digest,
+    compile_counting: Counting | None = None,
 ) -> Plan:
     """The plan of a program with these aggregates; `lets` are the program's own."""
     compiled: dict[str, CompiledSeries] = {}
+    of_payments: dict[str, tuple[Series, bool]] = {}
+    counting = None if compile_counting is None else compile_counting(of_payments, lets)
     plans = []
     windows = []
     for history in histories:
@@ -35,6 +49,8 @@ def plan(
             name = f"truth:{name}"
         if name not in compiled:
             compiled[name] = compile_series(series, lets)
+        if series.event is None and series.collection == "payments":
+            of_payments[name] = (series, three_valued)
         plans.append(
             SeriesPlan(
                 digest=name,
@@ -46,11 +62,14 @@ def plan(
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
+                counting=counting if name in of_payments else None,
             )
         )
         type_ = None if series.value is None else series.value.type
         windows.append(Window(name, history.function, history.over, type_))
-    return Plan(merged(plans), tuple(windows))
+    return Plan(
+        merged(plans), tuple(windows), all(_is_own(each, lets, digest) for each in histories)
+    )
 
 
 def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
@@ -75,6 +94,12 @@ def _as_held(history: History) -> tuple[Series, bool]:
     if history.function not in ("any", "all"):
         return series, False
     return replace(series, where=None, value=series.where), True
+
+
+def _is_own(history: History, lets: Sequence[Let], digest: Digest) -> bool:
+    series = history.series
+    keyed = replace(series, by=history.keys)
+    return series.event is None and digest(keyed, lets) == digest(series, lets)
 
 
 def _by(series: Series, lets: Sequence[Let], digest: Digest) -> str:

@@ -45,14 +45,18 @@ class Cursor:
 
     def move(self, low: int, high: int, values: Values) -> None:
         add, remove = self.tally.add, self.tally.remove
-        for value in values[self.high : high]:
-            add(value)
-        for value in values[low : self.low]:
-            add(value)
-        for value in values[self.low : low]:
-            remove(value)
-        for value in values[high : self.high]:
-            remove(value)
+        if high != self.high:
+            for value in values[self.high : high]:
+                add(value)
+        if low < self.low:
+            for value in values[low : self.low]:
+                add(value)
+        elif low > self.low:
+            for value in values[self.low : low]:
+                remove(value)
+        if high < self.high:
+            for value in values[high : self.high]:
+                remove(value)
         self.low, self.high = low, high
 
 
@@ -68,6 +72,7 @@ class Run:
     def __init__(self, valued: bool) -> None:
         self.times = array("q")
         self.values: list[Any] | None = [] if valued else None
+        # By the window's length and the kind of its tally.
         self.cursors: dict[tuple[int, str], list[Cursor]] | None = None
 
     def __len__(self) -> int:
@@ -129,35 +134,43 @@ class Run:
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
-        assert window.over is not None
-        times = self.times
-        low = bisect_right(times, at - window.over)
+        over = window.over
+        assert over is not None
+        times, values, function = self.times, self.values, window.function
+        low = bisect_right(times, at - over)
         high = len(times) if times and times[-1] <= at else bisect_right(times, at, low)
-        if window.function == "count" or self.values is None:
+        if function == "count" or values is None:
             return high - low
         if high - low <= FEW:
-            return RECOUNTS[window.function](self.values[low:high], window.type)
-        return self._tallied(window, low, high, self.values)
-
-    def _tallied(self, window: Window, low: int, high: int, values: Values) -> Value | None:
-        kind = KINDS[window.function]
+            return RECOUNTS[function](values[low:high], window.type)
         if self.cursors is None:
             self.cursors = {}
-        cursors = self.cursors.setdefault((window.over or 0, kind), [])
-        nearest = min(cursors, key=lambda cursor: cursor.steps(low, high), default=None)
-        if nearest is not None and nearest.steps(low, high) <= NEAR:
-            nearest.move(low, high, values)
-            return nearest.tally.answer(window.function)
-        behind = [each for each in cursors if each.low <= low and each.high <= high]
-        if not behind and len(cursors) == CURSORS:
-            return RECOUNTS[window.function](values[low:high], window.type)
-        last = max(behind, key=lambda cursor: cursor.high, default=None)
-        if last is None:
-            last = Cursor(low, high, tally(kind, values[low:high], window.type))
-            cursors.append(last)
-        elif last.steps(low, high) * STEP <= high - low:
-            last.move(low, high, values)
-        else:
-            last.low, last.high = low, high
-            last.tally = tally(kind, values[low:high], window.type)
-        return last.tally.answer(window.function)
+        of = (over, KINDS[function])
+        cursors = self.cursors.get(of)
+        if cursors is None:
+            cursors = self.cursors[of] = []
+        for cursor in cursors:
+            if abs(low - cursor.low) + abs(high - cursor.high) <= NEAR:
+                cursor.move(low, high, values)
+                return cursor.tally.answer(function)
+        return _from_afar(cursors, window, low, high, values)
+
+
+def _from_afar(
+    cursors: list[Cursor], window: Window, low: int, high: int, values: Values
+) -> Value | None:
+    """The aggregate of `run[low:high]`, to which no cursor is near."""
+    behind = [each for each in cursors if each.low <= low and each.high <= high]
+    if not behind and len(cursors) == CURSORS:
+        return RECOUNTS[window.function](values[low:high], window.type)
+    last = max(behind, key=lambda cursor: cursor.high, default=None)
+    kind = KINDS[window.function]
+    if last is None:
+        last = Cursor(low, high, tally(kind, values[low:high], window.type))
+        cursors.append(last)
+    elif last.steps(low, high) * STEP <= high - low:
+        last.move(low, high, values)
+    else:
+        last.low, last.high = low, high
+        last.tally = tally(kind, values[low:high], window.type)
+    return last.tally.answer(window.function)

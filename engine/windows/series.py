@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.windows.aggregates import RECOUNTS
-from tollkeeper.engine.windows.contract import BEFORE_ALL, LATE, Key, SeriesPlan, Window
-from tollkeeper.engine.windows.elements import Group, Grouped, values_in
+from tollkeeper.engine.windows.contract import BEFORE_ALL, LATE, SeriesPlan
+from tollkeeper.engine.windows.elements import Group
 from tollkeeper.engine.windows.run import Run
-from tollkeeper.grammar.program import Value
 
 BUCKETS = 128
 """A series' span is divided into so many buckets, by which groups come up for expiry."""
 SWEEP = 8
-"""How many groups a change looks at whose time has come: more than it can add."""
+"""How many groups a record makes it look at whose time has come: more than one can add."""
 
 Held: TypeAlias = int | tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time, with its value if it has one."""
 
 EMPTY = Run(valued=False)
 """A group whose elements were taken out, until it comes up for expiry."""
+
+
+class Clock:
+    """The latest arrival (µs) that some series have seen.
+
+    Nothing is read at an earlier time than `LATE` before it from then on.
+    """
+
+    __slots__ = ("newest",)
+
+    def __init__(self) -> None:
+        self.newest = BEFORE_ALL
 
 
 class Series:
@@ -30,112 +40,113 @@ class Series:
     from the journal.
     """
 
-    def __init__(self, plan: SeriesPlan, over: int, up_to: int) -> None:
+    def __init__(self, plan: SeriesPlan, over: int, up_to: int, clock: Clock) -> None:
         self.plan = plan
         self.over = over
         self.up_to = up_to
+        self.clock = clock
         self.entries = 0
-        self.horizon = BEFORE_ALL
-        self._groups: dict[Group, Held] = {}
+        self.groups: dict[Group, Held] = {}
+        self._valued = plan.valued
+        self._reach = LATE + over
         self._width = (over + LATE) // BUCKETS
         self._buckets: dict[int, list[Group]] = {}
-        self._passes_at = BEFORE_ALL
+        # The bucket that was used last, and the times that belong to it.
+        self._bucket: list[Group] = []
+        self._from = self._to = BEFORE_ALL
         self._due: deque[Group] = deque()
 
     @property
     def keys(self) -> int:
         """How many groups are held."""
-        return len(self._groups)
+        return len(self.groups)
 
-    def change(self, time: int, old: Grouped | None, new: Grouped | None, newest: int) -> None:
-        """Takes out what a record of event time `time` brought as known before, takes in the new.
+    @property
+    def horizon(self) -> int:
+        """No window reaches back to this time (µs) any more."""
+        return self.clock.newest - self._reach
 
-        Nothing is read at an earlier time than `newest - LATE` (µs) from now on.
-        """
-        self.horizon = newest - LATE - self.over
-        if self.horizon >= self._passes_at:
-            self._pass_buckets()
-        if self._due:
-            self._sweep()
-        if time <= self.horizon:
-            return
-        brought = () if new is None else values_in(self.plan, new.state)
-        if old is not None:
-            taken = values_in(self.plan, old.state)
-            if new is not None and old.group == new.group and taken == brought:
-                return
-            for value in taken:
-                self._remove(old.group, time, value)
-        if new is not None:
-            for value in brought:
-                self._insert(new.group, time, value)
+    def shorten(self, over: int) -> None:
+        """Its longest window is `over` (µs) long from now on, where it was longer."""
+        self.over = min(self.over, over)
+        self._reach = LATE + self.over
 
-    def read(self, window: Window, key: Key, at: int) -> Value | None:
-        """The window's aggregate over a group as of event time `at` (µs)."""
-        assert window.over is not None
-        held = self._groups.get(key[0] if len(key) == 1 else key)
-        if isinstance(held, Run):
-            if held is not EMPTY:
-                return held.read(window, at)
-            held = None
-        time, value = held if isinstance(held, tuple) else (held, True)
-        inside = time is not None and at - window.over < time <= at
-        return RECOUNTS[window.function]((value,) if inside else (), window.type)
-
-    def _insert(self, group: Group, time: int, value: Any) -> None:
+    def put(self, time: int, group: Group, value: Any) -> None:
+        """Takes in one element of event time `time` (µs)."""
         self.entries += 1
-        held = self._groups.get(group)
+        held = self.groups.get(group)
         if held is None:
-            self._groups[group] = (time, value) if self.plan.valued else time
-            self._buckets.setdefault(time // self._width, []).append(group)
-        elif held is EMPTY:
-            self._groups[group] = (time, value) if self.plan.valued else time
-        elif isinstance(held, Run):
-            held.insert(time, value)
-            if held.times[len(held.times) // 2] <= self.horizon:
-                self.entries -= held.trim(self.horizon)
-        else:
-            run = Run(self.plan.valued)
+            self.groups[group] = (time, value) if self._valued else time
+            if not self._from <= time < self._to:
+                self._turn_to(time)
+            self._bucket.append(group)
+        elif not isinstance(held, Run):
+            run = self.groups[group] = Run(self._valued)
             run.insert(*(held if isinstance(held, tuple) else (held, True)))
             run.insert(time, value)
-            self._groups[group] = run
+        elif held is EMPTY:
+            self.groups[group] = (time, value) if self._valued else time
+        else:
+            times = held.times
+            if times and time < times[-1]:
+                held.insert(time, value)
+            else:
+                # Written out here, as nearly all come in order.
+                times.append(time)
+                if held.values is not None:
+                    held.values.append(value)
+            if times[len(times) >> 1] <= self.clock.newest - self._reach:
+                self.entries -= held.trim(self.horizon)
 
-    def _remove(self, group: Group, time: int, value: Any) -> None:
-        held = self._groups.get(group)
+    def take(self, time: int, group: Group, value: Any) -> None:
+        """Takes out one element, if it is there."""
+        held = self.groups.get(group)
         if isinstance(held, Run):
             self.entries -= held.remove(time, value)
-        elif held is not None and held == ((time, value) if self.plan.valued else time):
-            self._groups[group] = EMPTY
+        elif held is not None and held == ((time, value) if self._valued else time):
+            self.groups[group] = EMPTY
             self.entries -= 1
 
-    def _pass_buckets(self) -> None:
+    def pass_buckets(self) -> int:
+        """Marks the groups whose time has come; the arrival (µs) that brings the next ones."""
         edge = self.horizon // self._width
-        self._passes_at = (edge + 1) * self._width
         for passed in [bucket for bucket in self._buckets if bucket < edge]:
             self._due.extend(self._buckets.pop(passed))
+        self._bucket, self._from, self._to = [], BEFORE_ALL, BEFORE_ALL
+        return (edge + 1) * self._width + self._reach
 
-    def _sweep(self) -> None:
-        """Looks at a few groups of the buckets that have passed: what is over is dropped."""
+    def sweep(self) -> bool:
+        """Looks at a few of the groups whose time has come, and drops what is over.
+
+        Whether some are left.
+        """
         for _ in range(min(SWEEP, len(self._due))):
             group = self._due.popleft()
-            held = self._groups[group]
-            latest = self._shrink(group, held)
+            latest = self._shrink(group, self.groups[group])
             if latest is None:
-                del self._groups[group]
+                del self.groups[group]
             else:
                 self._buckets.setdefault(latest // self._width, []).append(group)
+        return bool(self._due)
+
+    def _turn_to(self, time: int) -> None:
+        number = time // self._width
+        self._bucket = self._buckets.setdefault(number, [])
+        self._from = number * self._width
+        self._to = self._from + self._width
 
     def _shrink(self, group: Group, held: Held) -> int | None:
         """The time of the group's last element that is not over, if there is one."""
+        horizon = self.horizon
         if isinstance(held, Run):
-            self.entries -= held.trim(self.horizon)
+            self.entries -= held.trim(horizon)
             if len(held) == 1:
-                self._groups[group] = (
+                self.groups[group] = (
                     (held.times[0], held.values[0]) if held.values else held.times[0]
                 )
             return held.times[-1] if held else None
         time = held[0] if isinstance(held, tuple) else held
-        if time > self.horizon:
+        if time > horizon:
             return time
         self.entries -= 1
         return None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from socket import AF_INET, AF_INET6, inet_pton
+
+LONGEST = 45
+"""Characters in the longest spelling of an address."""
 
 _IPV4_BYTES = 4
 _MAPPED = 0xFFFF << 32
@@ -39,14 +43,7 @@ _BOUNDS = [bound for span in sorted(map(_span, PRIVATE_NETWORKS)) for bound in s
 
 def address_number(text: str) -> int | None:
     """The address as an integer of 128 bits, or None when `text` is no IPv4 or IPv6 address."""
-    packed = _packed(text)
-    if packed is None:
-        return None
-    return int.from_bytes(packed) | (_MAPPED if len(packed) == _IPV4_BYTES else 0)
-
-
-def is_address(text: str) -> bool:
-    return _packed(text) is not None
+    return _number(text) if len(text) <= LONGEST else None
 
 
 def is_private(number: int) -> bool:
@@ -54,14 +51,25 @@ def is_private(number: int) -> bool:
     return bisect_right(_BOUNDS, number) % 2 == 1
 
 
-def is_public_address(text: str) -> bool:
-    """Whether `text` is an address, and not a private one."""
-    number = address_number(text)
-    return number is not None and not is_private(number)
-
-
-def _packed(text: str) -> bytes | None:
+# An address is read several times for a payment, and a person pays more than once. What is kept
+# is bounded by LONGEST, which the types of the fields hold the callers of the last two to.
+@lru_cache(maxsize=4096)
+def _number(text: str) -> int | None:
     try:
-        return inet_pton(AF_INET6 if ":" in text else AF_INET, text)
+        packed = inet_pton(AF_INET6 if ":" in text else AF_INET, text)
     except (OSError, ValueError):
         return None
+    return int.from_bytes(packed) | (_MAPPED if len(packed) == _IPV4_BYTES else 0)
+
+
+@lru_cache(maxsize=4096)
+def is_address(text: str) -> bool:
+    """Whether `text`, of at most LONGEST characters, is an address."""
+    return _number(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_public_address(text: str) -> bool:
+    """Whether `text`, of at most LONGEST characters, is an address, and not a private one."""
+    number = _number(text)
+    return number is not None and not is_private(number)

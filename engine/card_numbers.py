@@ -7,7 +7,9 @@ API.md, "Validation": 16 digits and more keep the first 8 and the last 4, shorte
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import accumulate
+from typing import TypeAlias
 
 # First and last prefix of four digits, and the lengths of the numbers that begin so.
 _SCHEMES = (
@@ -47,29 +49,53 @@ _LENGTHS = {
 _SHORTEST = 12
 _LONGEST = 19
 
-_RUN = re.compile(rf"(?<![0-9])[0-9](?:[ -]?[0-9]){{{_SHORTEST - 1},}}")
+_RUN = re.compile(rf"[0-9](?:[ -]?[0-9]){{{_SHORTEST - 1},}}")
 
-_AS_ZERO = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+# Digits, and the characters of the escapes that JSON may write a digit, a space or a dash with.
+_AS_ZERO = bytes(ord("0") if byte in b"0123456789\\udD" else ord("x") for byte in range(256))
+_SHORTEST_RUN = b"0" * _SHORTEST
 _DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
 _PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
+_STARS = str.maketrans("0123456789", "**********")
+
+# Runs in a body; with more, looking into each would cost what no honest request does.
+_MANY_RUNS = 250
+
+Mask: TypeAlias = Callable[[str], str]
 
 
-def may_hold_card_number(body: bytes) -> bool:
-    """False when no text in the JSON `body` can have a run of digits as long as a card number."""
-    return b"0" * _SHORTEST in body.translate(_AS_ZERO, b" -") or b"\\u00" in body
+def mask_for(body: bytes) -> Mask | None:
+    """How the texts in the JSON `body` are masked; None when none can hold a card number.
+
+    In a flood of digits a text with any run long enough to hold one loses all its digits.
+    """
+    runs = body.translate(_AS_ZERO, b" -").count(_SHORTEST_RUN)
+    if runs == 0:
+        return None
+    return masked if runs <= _MANY_RUNS else blotted
 
 
 def masked(text: str) -> str:
     """`text` with every card number in it masked; its cost is linear in its length."""
-    return _RUN.sub(_masked_run, text) if len(text) >= _SHORTEST else text
+    return _RUN.sub(_masked_run, text)
 
 
-def masked_number(number: float) -> float | str:
+def blotted(text: str) -> str:
+    """`text` without a readable digit when it has a run that is long enough for a card number."""
+    return text.translate(_STARS) if has_run(text) else text
+
+
+def has_run(text: str) -> bool:
+    """Whether `text` has a run of digits as long as a card number; quicker than to mask it."""
+    return _SHORTEST_RUN in text.encode().translate(_AS_ZERO, b" -")
+
+
+def masked_number(number: float, mask: Mask = masked) -> float | str:
     """A JSON number as it is, or as masked text when its digits are a card number."""
     if not (10 ** (_SHORTEST - 1) <= number < 10**_LONGEST) or number != int(number):
         return number
     text = str(int(number))
-    shown = masked(text)
+    shown = mask(text)
     return number if shown == text else shown
 
 
@@ -78,6 +104,8 @@ def _masked_run(match: re.Match[str]) -> str:
     run = match[0]
     groups = run.replace("-", " ").split(" ")
     digits = "".join(groups)
+    if len(groups) == 1 and len(digits) > _LONGEST:
+        return run
     starts = [0, *accumulate(map(len, groups))]
     ends = set(starts)
     sums = _luhn_sums(digits.encode())

@@ -7,41 +7,42 @@ and the specification's field tables are their source.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import Any, Final
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from tollkeeper.engine import violations
-from tollkeeper.engine.addresses import address_number, is_address, is_private
-from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.addresses import is_address, is_public_address
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.limits import HOUR, Limits
-from tollkeeper.engine.payment import MAX_HEADER
+from tollkeeper.engine.payment import MAX_HEADER, MAX_TEXT
 from tollkeeper.engine.violations import Violation
 
-_CONTAINERS = (dict, list)
+_CONTAINERS = frozenset({dict, list})
 
 INVALID: Final = object()
 """Stands for a value that a violation was found for."""
+
+Sent: TypeAlias = Struct | Mapping[str, Any]
+"""An object as it was read, or its members, INVALID where a violation was found."""
 
 SETTLED = frozenset({"succeeded", "declined"})
 """The statuses of a payment that need transactions, of a transaction that need an answer."""
 
 
 class FieldRules(Struct, frozen=True):
-    """The rules of one request; its timestamps lie within `earliest` and `latest`, in µs."""
+    """The rules of a request that arrives at `moment`; timestamps lie in `earliest` … `latest`."""
 
     limits: Limits
-    earliest: int
-    latest: int
+    moment: datetime
+    earliest: datetime
+    latest: datetime
 
     def is_within(self, instant: datetime) -> bool:
         """Whether `instant` is neither in the future nor too old."""
-        return self.earliest <= to_microseconds(instant) <= self.latest
-
-    def amount(self, field: str, value: float) -> Iterator[Violation]:
-        if not has_two_decimals(value):
-            yield violations.precision(field)
+        return self.earliest <= instant <= self.latest
 
     def currency(self, field: str, value: str) -> Iterator[Violation]:
         if value not in self.limits.currencies:
@@ -64,10 +65,9 @@ class FieldRules(Struct, frozen=True):
             yield violations.invalid_format(field, "exactly 4 digits")
 
     def instant(self, field: str, value: datetime) -> Iterator[Violation]:
-        at = to_microseconds(value)
-        if at > self.latest:
+        if value > self.latest:
             yield violations.timestamp_future(field)
-        if at < self.earliest:
+        if value < self.earliest:
             yield violations.timestamp_too_old(field, self.limits.backfill / HOUR)
 
     def address(self, field: str, value: str) -> Iterator[Violation]:
@@ -76,30 +76,33 @@ class FieldRules(Struct, frozen=True):
             yield violations.invalid_format(field, "an IPv4 or IPv6 address")
 
     def device_address(self, field: str, value: str) -> Iterator[Violation]:
-        yield from self.address(field, value)
-        number = address_number(value)
-        if number is not None and is_private(number):
+        if value and not is_address(value):
+            yield violations.invalid_format(field, "an IPv4 or IPv6 address")
+        elif value and not is_public_address(value):
             yield violations.private_address(field)
 
     def headers(self, field: str, value: Mapping[str, str | list[str]]) -> Iterator[Violation]:
         for name, content in value.items():
             if len(name) + len(joined(content)) > MAX_HEADER:
-                yield violations.too_long(field, MAX_HEADER, "characters in each header")
-                return
+                place = header_place(field, name)
+                yield violations.too_long(place, MAX_HEADER, "characters, its name included")
 
     def metadata(self, field: str, value: dict[str, Any]) -> Iterator[Violation]:
         if is_deeper(value, self.limits.metadata_depth):
             allowed = f"nested at most {self.limits.metadata_depth} deep"
             yield violations.out_of_range(field, allowed)
 
-    def transactions_by_status(self, field: str, values: Mapping[str, Any]) -> Iterator[Violation]:
-        """A payment's or an update's values, INVALID where a violation was found."""
-        attempts = values.get("transactions", [])
-        if attempts == [] and values.get("status") in SETTLED:
-            yield violations.required_by_status(f"{field}.transactions", values["status"])
+    def transactions_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+        """Of a payment or an update."""
+        attempts = said(sent, "transactions", ())
+        status = said(sent, "status")
+        if attempts is INVALID:
+            return
+        if not attempts and status in SETTLED:
+            yield violations.required_by_status(f"{field}.transactions", status)
         seen = set()
-        for index, attempt in enumerate(attempts if isinstance(attempts, list) else []):
-            identifier = attempt.get("id") if isinstance(attempt, dict) else None
+        for index, attempt in enumerate(attempts):
+            identifier = None if attempt is INVALID else said(attempt, "id")
             if not isinstance(identifier, str):
                 continue
             if identifier in seen:
@@ -107,30 +110,49 @@ class FieldRules(Struct, frozen=True):
                 yield violations.taken(place, "these `transactions`")
             seen.add(identifier)
 
-    def response_code_by_status(self, field: str, values: Mapping[str, Any]) -> Iterator[Violation]:
-        """A transaction's values, INVALID where a violation was found."""
-        connector = values.get("connector")
-        if (
-            values.get("status") in SETTLED
-            and isinstance(connector, dict)
-            and not connector.get("response_code")
-        ):
+    def response_code_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+        """Of a transaction."""
+        connector, status = said(sent, "connector", INVALID), said(sent, "status")
+        if status in SETTLED and connector is not INVALID and not said(connector, "response_code"):
             place = f"{field}.connector.response_code"
-            yield violations.required_by_status(place, values["status"])
+            yield violations.required_by_status(place, status)
 
 
 def rules_at(now: int, limits: Limits) -> FieldRules:
     """The rules for a request that arrives at `now`, in µs since the epoch."""
-    return FieldRules(limits, now - limits.backfill, now + limits.clock_skew)
+    moment = from_microseconds(now)
+    backfill, clock_skew = _spans(limits.backfill, limits.clock_skew)
+    return FieldRules(limits, moment, moment - backfill, moment + clock_skew)
 
 
-def has_two_decimals(amount: float) -> bool:
-    """Whether `amount` is the double nearest to some decimal with at most two places."""
-    return round(amount * 100) / 100 == amount
+@cache
+def _spans(backfill: int, clock_skew: int) -> tuple[timedelta, timedelta]:
+    return timedelta(microseconds=backfill), timedelta(microseconds=clock_skew)
+
+
+def said(sent: Sent, name: str, otherwise: Any = None) -> Any:
+    """The member `name`, `otherwise` where it was not sent."""
+    if isinstance(sent, Struct):
+        return getattr(sent, name, otherwise)
+    return sent.get(name, otherwise)
 
 
 def is_digits(text: str, length: int) -> bool:
     return len(text) == length and text.isdigit() and text.isascii()
+
+
+def header_place(field: str, name: str) -> str:
+    """The header itself when its name is fit to be shown."""
+    return f"{field}.{name}" if _is_fit(name) else field
+
+
+def shown_name(name: str) -> str:
+    """A member's name as far as it is fit to be shown."""
+    return name if _is_fit(name) else "…"
+
+
+def _is_fit(name: str) -> bool:
+    return len(name) <= MAX_TEXT and name.isprintable()
 
 
 def joined(content: str | list[str]) -> str:
@@ -138,11 +160,16 @@ def joined(content: str | list[str]) -> str:
     return content if isinstance(content, str) else ", ".join(content)
 
 
+def is_flat(value: dict[str, Any]) -> bool:
+    """Whether no object or array is in a JSON object."""
+    return _CONTAINERS.isdisjoint(map(type, value.values()))
+
+
 def is_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
     """Whether objects and arrays are nested more than `levels` deep in a JSON value."""
     if levels == 0:
         return True
     for member in value.values() if isinstance(value, dict) else value:
-        if isinstance(member, _CONTAINERS) and is_deeper(member, levels - 1):
+        if type(member) in _CONTAINERS and is_deeper(member, levels - 1):
             return True
     return False

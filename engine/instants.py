@@ -15,4 +15,4 @@ def to_microseconds(instant: datetime) -> int:
 
 def from_microseconds(microseconds: int) -> datetime:
     """The instant `microseconds` after 1970-01-01T00:00:00Z, in UTC."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    return _EPOCH + microseconds * _MICROSECOND

@@ -8,6 +8,7 @@ Field names are the interface's own, so encoding a `Payment` gives what a mercha
 |---|---|
 | an instant | `datetime` with the offset that was sent; `microseconds` gives µs since the epoch |
 | `amount` | the double nearest to the two decimals sent; `hundredths` gives it exactly |
+| a number in `metadata` | a double that reads as what was sent when rounded to 6 places |
 | an address | the text that was sent; `addresses.py` reads it |
 | `headers` | name to value, an array of values joined with `, ` |
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
+from tollkeeper.engine.addresses import LONGEST
 from tollkeeper.engine.instants import to_microseconds
 
 T = TypeVar("T")
@@ -73,13 +75,27 @@ CategoryCode: TypeAlias = Annotated[
     Meta(extra={"rule": "category_code"}, examples=["5411"], extra_json_schema={"maxLength": 4}),
 ]
 Bin: TypeAlias = Annotated[
-    str, Meta(extra={"rule": "eight_digits"}, extra_json_schema={"pattern": "^[0-9]{8}$"})
+    str,
+    Meta(
+        min_length=8,
+        max_length=8,
+        extra={"rule": "eight_digits"},
+        extra_json_schema={"pattern": "^[0-9]{8}$"},
+    ),
 ]
 LastFour: TypeAlias = Annotated[
-    str, Meta(extra={"rule": "four_digits"}, extra_json_schema={"pattern": "^[0-9]{4}$"})
+    str,
+    Meta(
+        min_length=4,
+        max_length=4,
+        extra={"rule": "four_digits"},
+        extra_json_schema={"pattern": "^[0-9]{4}$"},
+    ),
 ]
-DeviceAddress: TypeAlias = Annotated[str, Meta(extra={"rule": "device_address"})]
-BackendAddress: TypeAlias = Annotated[str, Meta(extra={"rule": "address"})]
+DeviceAddress: TypeAlias = Annotated[
+    str, Meta(max_length=LONGEST, extra={"rule": "device_address"})
+]
+BackendAddress: TypeAlias = Annotated[str, Meta(max_length=LONGEST, extra={"rule": "address"})]
 
 # A header's value is text to a reader; an array of values is joined as the body is read.
 if TYPE_CHECKING:

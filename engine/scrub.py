@@ -8,18 +8,19 @@ e-mail address stay as they were sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.card_numbers import masked, masked_number
+from tollkeeper.engine.card_numbers import Mask, has_run, masked, masked_number
 from tollkeeper.engine.field_rules import joined
 from tollkeeper.engine.payment import (
     Backend,
     Device,
     Method,
     MethodUpdate,
-    Payment,
     Transaction,
     Update,
 )
@@ -77,8 +78,16 @@ _USUAL = (
     "X-Real-IP",
     "X-Requested-With",
 )
-# Names known to be harmless, in their usual spellings: a set of them needs no search.
-_HARMLESS = frozenset(form for name in _USUAL for form in (name, name.lower(), name.title()))
+_SECRET = ("Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie", "X-CSRF-Token")
+
+
+def _spellings(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(form for name in names for form in (name, name.lower(), name.title()))
+
+
+# Names known to be harmless or secret, in their usual spellings: a set of them needs no search.
+_HARMLESS = _spellings(_USUAL)
+_USUAL_SECRETS = _spellings(_SECRET)
 
 _SECRET_ENTRY = re.compile(
     r"(?:card[\s._-]*)?(?:cvv|cvc|cid|pin|security[\s._-]*code)[\s._-]*[12]?$|track(?!ing|er)",
@@ -86,85 +95,93 @@ _SECRET_ENTRY = re.compile(
 )
 """Names of metadata entries that are dropped; tracking numbers are no track data."""
 
+_LOOKED_INTO = frozenset({dict, list, float})
 
-def without_secrets(origin: Origin) -> Origin:
+
+def scrubbed_origin(origin: Origin, mask: Mask | None) -> Origin:
     """A backend or device with no confidential header; a blank address is a missing one."""
-    headers = origin.headers
-    if headers is None and origin.ip_address != "":
+    if origin.headers is None:
+        return origin if origin.ip_address != "" else replace(origin, ip_address=None)
+    headers: dict[str, str] = _public_headers(origin.headers)
+    if mask is not None and has_run("x".join([*headers, *headers.values()])):
+        headers = {mask(name): mask(value) for name, value in headers.items()}
+    if headers is origin.headers and origin.ip_address != "":
         return origin
-    kept = None if headers is None else _public_headers(headers)
-    return replace(origin, ip_address=origin.ip_address or None, headers=kept)
+    return replace(origin, ip_address=origin.ip_address or None, headers=headers)
 
 
-def scrubbed_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+def scrubbed_metadata(metadata: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
     """Metadata with secret entries dropped and card numbers masked, at any depth."""
+    if mask is None and _is_harmless(metadata):
+        return metadata
+    return _scrubbed_entries(metadata, mask or masked)
+
+
+def masked_method(method: Methods, mask: Mask) -> Methods:
+    return method if method.type is None else replace(method, type=mask(method.type))
+
+
+def masked_transaction(transaction: Transaction, mask: Mask) -> Transaction:
+    connector = transaction.connector
+    shown = replace(
+        connector,
+        type=connector.type and mask(connector.type),
+        response_code=connector.response_code and mask(connector.response_code),
+    )
+    return replace(transaction, connector=shown)
+
+
+def masked_update(update: Update, mask: Mask) -> Update:
+    """An update with card numbers in its free text masked."""
+    return replace(
+        update,
+        method=update.method and masked_method(update.method, mask),
+        transactions=tuple(masked_transaction(each, mask) for each in update.transactions),
+    )
+
+
+def _public_headers(headers: dict[str, str]) -> dict[str, str]:
+    """The headers that are not confidential, with text for values; the same where all is well."""
+    secret = [name for name in headers if name not in _HARMLESS and _is_confidential(name)]
+    if not secret and list not in map(type, headers.values()):
+        return headers
+    return {name: joined(value) for name, value in headers.items() if name not in secret}
+
+
+def _is_confidential(name: str) -> bool:
+    return name in _USUAL_SECRETS or CONFIDENTIAL_HEADER.search(name) is not None
+
+
+def _is_harmless(metadata: dict[str, Any]) -> bool:
+    """Whether nothing has to be looked into; a number with an exponent may hide its digits."""
+    return not _has_secret_entry(tuple(metadata)) and _LOOKED_INTO.isdisjoint(
+        map(type, metadata.values())
+    )
+
+
+# A shop's metadata mostly has the same names; those kept are as small as metadata is.
+@lru_cache(maxsize=256)
+def _has_secret_entry(names: tuple[str, ...]) -> bool:
+    return any(map(_SECRET_ENTRY.match, names))
+
+
+def _scrubbed_entries(metadata: dict[str, Any], mask: Mask) -> dict[str, Any]:
     return {
-        masked(name): _scrubbed_value(value)
+        mask(name): _scrubbed_value(value, mask)
         for name, value in metadata.items()
         if not _SECRET_ENTRY.match(name)
     }
 
 
-def masked_payment(payment: Payment) -> Payment:
-    """A payment with card numbers in its headers and free text masked."""
-    return replace(
-        payment,
-        method=_masked_method(payment.method),
-        backend=payment.backend and _masked_headers(payment.backend),
-        device=payment.device and _masked_headers(payment.device),
-        transactions=tuple(map(_masked_transaction, payment.transactions)),
-    )
-
-
-def masked_update(update: Update) -> Update:
-    """An update with card numbers in its free text masked."""
-    return replace(
-        update,
-        method=update.method and _masked_method(update.method),
-        transactions=tuple(map(_masked_transaction, update.transactions)),
-    )
-
-
-def _masked_headers(origin: Origin) -> Origin:
-    if origin.headers is None:
-        return origin
-    headers = {masked(name): masked(value) for name, value in origin.headers.items()}
-    return replace(origin, headers=headers)
-
-
-def _masked_method(method: Methods) -> Methods:
-    return method if method.type is None else replace(method, type=masked(method.type))
-
-
-def _masked_transaction(transaction: Transaction) -> Transaction:
-    connector = transaction.connector
-    shown = replace(
-        connector,
-        type=connector.type and masked(connector.type),
-        response_code=connector.response_code and masked(connector.response_code),
-    )
-    return replace(transaction, connector=shown)
-
-
-def _public_headers(headers: dict[str, str]) -> dict[str, str]:
-    if not headers.keys() <= _HARMLESS:
-        headers = {
-            name: value for name, value in headers.items() if not CONFIDENTIAL_HEADER.search(name)
-        }
-    if list in map(type, headers.values()):
-        headers = {name: joined(value) for name, value in headers.items()}
-    return headers
-
-
-def _scrubbed_value(value: Any) -> Any:
+def _scrubbed_value(value: Any, mask: Mask) -> Any:
     match value:
         case str():
-            return masked(value)
+            return mask(value)
         case bool() | None:
             return value
         case int() | float():
-            return masked_number(value)
+            return masked_number(value, mask)
         case list():
-            return [_scrubbed_value(item) for item in value]
+            return [_scrubbed_value(item, mask) for item in value]
         case _:
-            return scrubbed_metadata(value)
+            return _scrubbed_entries(value, mask)

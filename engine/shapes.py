@@ -8,9 +8,11 @@ from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from msgspec import Meta, Struct, json, structs
+from msgspec import Meta, Struct, UnsetType, json, structs
 
 from tollkeeper.engine import violations
+from tollkeeper.engine.numbers import double_of
+from tollkeeper.engine.payment import Creation, Transaction, Update
 from tollkeeper.engine.violations import Violation
 
 _JSON_TYPES: Mapping[Any, tuple[str, str]] = {
@@ -22,14 +24,27 @@ _JSON_TYPES: Mapping[Any, tuple[str, str]] = {
     bool: ("boolean", "a boolean"),
     dict: ("object", "an object"),
     tuple: ("array", "an array"),
+    Any: ("anything", "anything"),
 }
+
+
+RULES_OF_STRUCTS: Mapping[Any, str] = {
+    Creation: "transactions_by_status",
+    Update: "transactions_by_status",
+    Transaction: "response_code_by_status",
+}
+"""What fields ask of each other: for a Struct the name of a method of `FieldRules`."""
+
+_OF_WRITTEN = frozenset({"amount", "metadata"})
 
 
 class Shape(Struct, frozen=True):
     """What a value may be, null set aside.
 
     `struct` is set for an object with named members, `element` for an array; `rule` is the name
-    of a method of `FieldRules`. `most` bounds the length of a text, an array or an object.
+    of a method of `FieldRules`. `most` bounds the length of a text, an array or an object; 0 does
+    not. `ruled` tells that a rule holds here or within, `written` that one looks at what was
+    written rather than at what it decodes to.
     """
 
     core: Any
@@ -43,6 +58,13 @@ class Shape(Struct, frozen=True):
     most: int = 0
     ge: float | None = None
     le: float | None = None
+    choices: tuple[str, ...] = ()
+    ruled: bool = False
+    written: bool = False
+
+    @property
+    def has_parts(self) -> bool:
+        return self.struct is not None or self.element is not None or self.rule == "headers"
 
     def refusal(self, field: str, sent: bytes) -> Violation:
         """Why the decoder refused a value of the right JSON type."""
@@ -50,8 +72,8 @@ class Shape(Struct, frozen=True):
             if sent == b'""':
                 return violations.empty(field)
             return violations.too_long(field, self.most, "characters")
-        if get_origin(self.core) is Literal:
-            return violations.not_one_of(field, get_args(self.core))
+        if self.choices:
+            return violations.not_one_of(field, self.choices)
         if self.core is datetime:
             expected = "an RFC 3339 timestamp with seconds and an offset"
             return violations.invalid_format(field, expected)
@@ -93,27 +115,32 @@ def shape_of(annotation: Any) -> Shape:
         )
         if value is not None
     }
+    element = shape_of(get_args(core)[0]) if kind is tuple else None
+    within = [member.shape for member in members(core)] if named else [element] if element else []
     return Shape(
         core=core,
         nullable=nullable,
         struct=core if named else None,
-        element=shape_of(get_args(core)[0]) if kind is tuple else None,
+        element=element,
         json_type=json_type,
         words=words,
-        decoder=json.Decoder(annotation),
+        choices=get_args(core) if kind is Literal else (),
+        decoder=json.Decoder(annotation, float_hook=double_of),
+        ruled="rule" in said or core in RULES_OF_STRUCTS or any(part.ruled for part in within),
+        written=said.get("rule") in _OF_WRITTEN or any(part.written for part in within),
         **said,
     )
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, bool, tuple[Meta, ...]]:
-    """The type within `Annotated` and `| None`, whether null is allowed, and all that is said."""
+    """The type within `Annotated`, `| None` and `| UnsetType`, whether null is allowed, and all that is said."""
     if get_origin(annotation) is Annotated:
         inner, *metas = get_args(annotation)
         core, nullable, more = _unwrapped(inner)
         return core, nullable, (*metas, *more)
     parts = get_args(annotation)
-    if NoneType in parts:
-        (inner,) = (part for part in parts if part is not NoneType)
+    if NoneType in parts or UnsetType in parts:
+        (inner,) = (part for part in parts if part not in (NoneType, UnsetType))
         core, _, metas_within = _unwrapped(inner)
-        return core, True, metas_within
+        return core, NoneType in parts, metas_within
     return annotation, False, ()

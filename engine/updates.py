@@ -38,6 +38,8 @@ def merge(stored: Payment, update: Update, now: int) -> Payment | tuple[Violatio
 
 def dated(transactions: tuple[Transaction, ...], moment: datetime) -> tuple[Transaction, ...]:
     """The transactions, those without a timestamp initiated at `moment`."""
+    if None not in [transaction.timestamp for transaction in transactions]:
+        return transactions
     return tuple(
         replace(transaction, timestamp=moment) if transaction.timestamp is None else transaction
         for transaction in transactions

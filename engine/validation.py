@@ -5,45 +5,69 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any
 
-from msgspec import MsgspecError, json
+from msgspec import MsgspecError, Raw, Struct, json
+from msgspec.structs import force_setattr
 
 from tollkeeper.engine.addresses import is_address, is_public_address
-from tollkeeper.engine.card_numbers import may_hold_card_number
+from tollkeeper.engine.card_numbers import Mask, mask_for
 from tollkeeper.engine.careful import walk
-from tollkeeper.engine.field_rules import (
-    SETTLED,
-    FieldRules,
-    has_two_decimals,
-    is_deeper,
-    is_digits,
-    rules_at,
-)
+from tollkeeper.engine.field_rules import SETTLED, FieldRules, is_deeper, is_flat, rules_at
 from tollkeeper.engine.identifiers import new_identifier
-from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.limits import DEFAULT_LIMITS, Limits
+from tollkeeper.engine.numbers import double_of
 from tollkeeper.engine.payment import (
     MAX_HEADER,
     Card,
     Creation,
     CreationBody,
+    Omittable,
     Payment,
     Transaction,
     Update,
     UpdateBody,
 )
 from tollkeeper.engine.scrub import (
-    masked_payment,
+    masked_method,
+    masked_transaction,
     masked_update,
     scrubbed_metadata,
-    without_secrets,
+    scrubbed_origin,
 )
 from tollkeeper.engine.updates import dated
 from tollkeeper.engine.violations import Violation
 
-_CREATION = json.Decoder(CreationBody)
+
+class _Written(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A creation whose amount, which is judged as it was written, is still undecoded."""
+
+    amount: Omittable[Raw] = None  # type: ignore[assignment]
+
+
+class _WrittenBody(Struct, frozen=True, gc=False):
+    payment: _Written
+
+
+class _Metadata(Struct, frozen=True, gc=False):
+    metadata: Raw = Raw()
+
+
+class _MetadataBody(Struct, frozen=True, gc=False):
+    payment: _Metadata
+
+
+_CREATION = json.Decoder(_WrittenBody, float_hook=double_of)
 _UPDATE = json.Decoder(UpdateBody)
+_METADATA = json.Decoder(_MetadataBody)
+
+# Bytes beyond which a body goes to the careful walk at once: its many parts may not fit.
+_LARGE = 64 * 1024
+
+# How nearly every amount is written; for others the careful walk looks closer.
+_is_plain_amount = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?").fullmatch
 
 
 def read_creation(
@@ -53,34 +77,26 @@ def read_creation(
 
     `now` is the request's one reading of the clock, in µs since the epoch.
     """
-    creation = creation_of(body, rules_at(now, limits))
+    rules = rules_at(now, limits)
+    creation = creation_of(body, rules)
     if isinstance(creation, tuple):
         return creation
-    payment = _completed(creation, now)
-    return masked_payment(payment) if may_hold_card_number(body) else payment
+    return _completed(creation, now, rules.moment, mask_for(body))
 
 
 def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, ...]:
     """The payment in `body` as it was sent, or every violation of a field rule."""
+    limits = rules.limits
     try:
-        creation = _CREATION.decode(body).payment
+        if len(body) <= limits.metadata_size or (
+            len(body) <= _LARGE and _metadata_fits(body, limits)
+        ):
+            creation = _CREATION.decode(body).payment
+            if _creation_holds(creation, rules, len(body)):
+                return creation
     except (MsgspecError, UnicodeDecodeError, RecursionError):
-        creation = None
-    if creation is not None and _creation_holds(creation, rules, len(body)):
-        return creation
+        pass
     walked = walk(body, CreationBody, rules)
-    return walked if isinstance(walked, tuple) else walked.payment
-
-
-def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
-    """The update in `body` as it was sent, or every violation of a field rule."""
-    try:
-        update = _UPDATE.decode(body).payment
-    except (MsgspecError, UnicodeDecodeError, RecursionError):
-        update = None
-    if update is not None and _update_holds(update, rules):
-        return update
-    walked = walk(body, UpdateBody, rules)
     return walked if isinstance(walked, tuple) else walked.payment
 
 
@@ -92,14 +108,30 @@ def read_update(
     `now` is the request's one reading of the clock, in µs since the epoch.
     """
     update = update_of(body, rules_at(now, limits))
-    if isinstance(update, tuple):
+    mask = mask_for(body)
+    if isinstance(update, tuple) or mask is None:
         return update
-    return masked_update(update) if may_hold_card_number(body) else update
+    return masked_update(update, mask)
 
 
-def _completed(creation: Creation, now: int) -> Payment:
+def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
+    """The update in `body` as it was sent, or every violation of a field rule."""
+    try:
+        update = _UPDATE.decode(body).payment
+        if _update_holds(update, rules):
+            return update
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    walked = walk(body, UpdateBody, rules)
+    return walked if isinstance(walked, tuple) else walked.payment
+
+
+def _completed(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
     """The payment without its secrets, what was not sent filled in."""
-    moment = from_microseconds(now)
+    method, transactions = creation.method, creation.transactions
+    if mask is not None:
+        method = masked_method(method, mask)
+        transactions = tuple(masked_transaction(each, mask) for each in transactions)
     return Payment(
         id=creation.id or new_identifier(now),
         type=creation.type,
@@ -107,34 +139,48 @@ def _completed(creation: Creation, now: int) -> Payment:
         currency=creation.currency,
         amount=creation.amount,
         timestamp=creation.timestamp or moment,
-        method=creation.method,
-        backend=creation.backend and without_secrets(creation.backend),
-        device=creation.device and without_secrets(creation.device),
+        method=method,
+        backend=creation.backend and scrubbed_origin(creation.backend, mask),
+        device=creation.device and scrubbed_origin(creation.device, mask),
         user=creation.user,
         order=creation.order,
         merchant=creation.merchant,
-        transactions=dated(creation.transactions, moment),
-        metadata=creation.metadata and scrubbed_metadata(creation.metadata),
+        transactions=dated(transactions, moment),
+        metadata=creation.metadata and scrubbed_metadata(creation.metadata, mask),
         analyze=creation.analyze,
     )
 
 
-def _creation_holds(creation: Creation, rules: FieldRules, size: int) -> bool:
-    """Whether the rules that types cannot say hold, as the careful walk would find."""
+def _metadata_fits(body: bytes, limits: Limits) -> bool:
+    return len(_METADATA.decode(body).payment.metadata) <= limits.metadata_size
+
+
+def _creation_holds(creation: _Written, rules: FieldRules, size: int) -> bool:
+    """Whether the rules that types cannot say hold, as the careful walk would find.
+
+    Decodes the amount on the way.
+    """
     limits = rules.limits
-    amount, merchant, card = creation.amount, creation.merchant, creation.method.card
+    merchant, card = creation.merchant, creation.method.card
     backend, device = creation.backend, creation.device
+    metadata = creation.metadata
+    amount: Any = creation.amount
+    if amount is not None:
+        if _is_plain_amount(amount) is None:
+            return False
+        force_setattr(creation, "amount", float(amount))
     return (
         creation.currency in limits.currencies
         and (merchant.country is None or merchant.country in limits.countries)
         and (merchant.category_code is None or merchant.category_code in limits.category_codes)
-        and (amount is None or has_two_decimals(amount))
         and (card is None or _card_holds(card))
         and (backend is None or not backend.ip_address or is_address(backend.ip_address))
         and (device is None or not device.ip_address or is_public_address(device.ip_address))
-        and (creation.timestamp is None or rules.is_within(creation.timestamp))
+        and (creation.timestamp is None or rules.earliest <= creation.timestamp <= rules.latest)
         and _transactions_hold(creation.status, creation.transactions, rules)
-        and (creation.metadata is None or _metadata_holds(creation.metadata, limits, size))
+        and (
+            metadata is None or is_flat(metadata) or not is_deeper(metadata, limits.metadata_depth)
+        )
         and (size <= MAX_HEADER or _headers_hold(creation, rules))
     )
 
@@ -147,9 +193,9 @@ def _update_holds(update: Update, rules: FieldRules) -> bool:
 
 
 def _card_holds(card: Card) -> bool:
-    return (card.bin is None or is_digits(card.bin, 8)) and (
-        card.last_four is None or is_digits(card.last_four, 4)
-    )
+    """Their types see to the lengths."""
+    digits = (card.bin or "0") + (card.last_four or "0")
+    return digits.isdigit() and digits.isascii()
 
 
 def _transactions_hold(
@@ -157,23 +203,17 @@ def _transactions_hold(
 ) -> bool:
     if not transactions:
         return status not in SETTLED
-    identifiers = set()
-    unnamed = 0
+    earliest, latest = rules.earliest, rules.latest
+    named = []
     for transaction in transactions:
         if transaction.status in SETTLED and not transaction.connector.response_code:
             return False
-        if transaction.timestamp is not None and not rules.is_within(transaction.timestamp):
+        timestamp = transaction.timestamp
+        if timestamp is not None and not earliest <= timestamp <= latest:
             return False
-        if transaction.id is None:
-            unnamed += 1
-        else:
-            identifiers.add(transaction.id)
-    return len(identifiers) + unnamed == len(transactions)
-
-
-def _metadata_holds(metadata: dict[str, Any], limits: Limits, size: int) -> bool:
-    """A larger body is left to the walk, which knows the size of the metadata in it."""
-    return size <= limits.metadata_size and not is_deeper(metadata, limits.metadata_depth)
+        if transaction.id is not None:
+            named.append(transaction.id)
+    return len(named) < 2 or len(set(named)) == len(named)
 
 
 def _headers_hold(creation: Creation, rules: FieldRules) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Struct
 ViolationType: TypeAlias = Literal[
     "missing",
     "null",
+    "unknown_member",
     "invalid_type",
     "invalid_value",
     "invalid_format",
@@ -28,6 +29,7 @@ ViolationType: TypeAlias = Literal[
     "forbidden",
     "not_found",
     "method_not_allowed",
+    "unsupported_media_type",
     "conflict",
     "idempotency_mismatch",
     "too_large",
@@ -61,6 +63,10 @@ def null(field: str) -> Violation:
     return Violation(field, "null", f"{_name(field)} must not be null")
 
 
+def unknown_member(field: str) -> Violation:
+    return Violation(field, "unknown_member", f"there is nothing named {_name(field)} here")
+
+
 def invalid_type(field: str, expected: str) -> Violation:
     return Violation(field, "invalid_type", f"{_name(field)} must be {expected}")
 
@@ -70,8 +76,8 @@ def empty(field: str) -> Violation:
 
 
 def not_one_of(field: str, choices: Sequence[str]) -> Violation:
-    words = ", ".join(f"`{choice}`" for choice in choices)
-    return Violation(field, "invalid_value", f"{_name(field)} must be one of {words}")
+    words = "`, `".join(choices)
+    return Violation(field, "invalid_value", f"{_name(field)} must be one of `{words}`")
 
 
 def unknown_code(field: str, standard: str) -> Violation:
@@ -116,18 +122,23 @@ def required_by_status(field: str, status: str) -> Violation:
     return Violation(field, "required_by_status", message)
 
 
+def empty_body() -> Violation:
+    return Violation(BODY, "malformed_json", f"the {BODY} is empty")
+
+
 def malformed_json(reason: str) -> Violation:
     return Violation(BODY, "malformed_json", f"the body is not JSON: {reason}")
 
 
-def listed(violations: list[Violation]) -> tuple[Violation, ...]:
-    """At most a page of violations, then how many more there are."""
+def listed(violations: list[Violation], *, all_found: bool = True) -> tuple[Violation, ...]:
+    """At most a page of violations, then how many more there are, as far as they were looked for."""
     more = len(violations) - MAX_LISTED
     if more <= 0:
         return tuple(violations)
-    rest = Violation(BODY, "invalid_value", f"{more} more violations are not listed")
+    count = f"{more}" if all_found else f"at least {more}"
+    rest = Violation(BODY, "invalid_value", f"{count} more violations are not listed")
     return (*violations[:MAX_LISTED], rest)
 
 
 def _name(field: str) -> str:
-    return f"the {BODY}" if field == BODY else f"`{field.rpartition('.')[2]}`"
+    return f"the {BODY}" if field == BODY else f"`{field[field.rfind('.') + 1 :]}`"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any, get_args
 
 from msgspec import Struct, inspect
 
 from tollkeeper.engine.clients import Client
+from tollkeeper.engine.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.payment import Payment, Transaction
 from tollkeeper.grammar.types import (
@@ -62,6 +64,18 @@ def vocabulary(codes: Mapping[str, tuple[str, ...]]) -> Vocabulary:
         payment=_by_name(payment),
         transaction=_by_name(_fields(Transaction, (), codes, ())),
         decision=_by_name(_DECISION),
+    )
+
+
+@cache
+def full_vocabulary() -> Vocabulary:
+    """The vocabulary with the ISO lists; an account's extra codes are no part of it."""
+    return vocabulary(
+        {
+            "currency": tuple(sorted(CURRENCIES)),
+            "country": tuple(sorted(COUNTRIES)),
+            "category_code": tuple(sorted(CATEGORY_CODES)),
+        }
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import repeat
-from operator import itemgetter
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -25,6 +23,10 @@ READ = (
 )
 # Of a value, and of most header sets as a whole; no honest value is longer.
 LENGTH = 1024
+# Characters in the names of a header set whose reading is kept.
+NAMES_LENGTH = 2048
+
+Names = tuple[str, ...]
 
 
 class Client(Struct, frozen=True, gc=False):
@@ -43,15 +45,21 @@ class Client(Struct, frozen=True, gc=False):
 class Clients:
     """`client`, which keeps what the `capacity` header sets used last gave.
 
-    A kept set is at most 12 Ki characters, and usually a few hundred.
+    A kept set is at most 12 Ki characters, and usually a few hundred. Where to find what is read
+    is kept for sets of names, at most 2 Ki characters each.
     """
 
     def __init__(self, capacity: int = 2048) -> None:
         self._read = lru_cache(maxsize=capacity)(_read)
+        self._places = lru_cache(maxsize=capacity)(_places)
 
     def __call__(self, headers: Mapping[str, str] | None) -> Client | None:
         """As `client`."""
-        return self._read(_header_set(headers)) if headers else None
+        if not headers:
+            return None
+        names = tuple(headers)
+        places = (self._places if len("".join(names)) <= NAMES_LENGTH else _places)(names)
+        return self._read(*_header_set(headers, places))
 
 
 def client(headers: Mapping[str, str] | None) -> Client | None:
@@ -59,24 +67,39 @@ def client(headers: Mapping[str, str] | None) -> Client | None:
 
     Any text is taken, in time bounded by what is read of it.
     """
-    return _read(_header_set(headers)) if headers else None
+    return _read(*_header_set(headers, _places(tuple(headers)))) if headers else None
 
 
-def _header_set(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that are read, empty for a header not sent, in the order of READ."""
-    found = {name.lower(): value for name, value in headers.items()}
-    if len(found) < len(headers):
-        # One name in two spellings: the greater value counts, whatever their order.
-        found = {name.lower(): value for name, value in sorted(headers.items(), key=itemgetter(1))}
-    values = tuple(map(found.get, READ, repeat("")))
+def _places(names: Names) -> tuple[Names, tuple[Names, ...]]:
+    """The headers that are read, in the order of READ, and under which `names` each was sent."""
+    found: dict[str, Names] = {}
+    for name in names:
+        low = name.lower()
+        found[low] = (*found.get(low, ()), name)
+    sent = tuple(name for name in READ if name in found)
+    return sent, tuple(found[name] for name in sent)
+
+
+def _header_set(
+    headers: Mapping[str, str], places: tuple[Names, tuple[Names, ...]]
+) -> tuple[Names, tuple[str, ...]]:
+    """The headers that are read, and their values."""
+    sent, spellings = places
+    # One name in two spellings: the greater value counts, whatever their order.
+    values = [
+        headers[names[0]] if len(names) == 1 else max(map(headers.__getitem__, names))
+        for names in spellings
+    ]
     # One joined length is the cheapest look at all of them.
-    return values if len("".join(values)) <= LENGTH else tuple(value[:LENGTH] for value in values)
+    if len("".join(values)) > LENGTH:
+        values = [value[:LENGTH] for value in values]
+    return sent, tuple(values)
 
 
-def _read(values: tuple[str, ...]) -> Client:
+def _read(names: Names, values: tuple[str, ...]) -> Client:
     sent = {
         name: value.encode("ascii", "replace").decode("ascii")
-        for name, value in zip(READ, values, strict=True)
+        for name, value in zip(names, values, strict=True)
         if value
     }
     claimed = claim(sent.get("user-agent", ""))

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, Literal
 
 import re2  # type: ignore[import-untyped]
-from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # type: ignore[import-untyped]
 
 Kind = Literal["browser", "app", "library", "crawler", "headless", "unknown"]
 
@@ -73,6 +72,9 @@ def _known() -> tuple[Any, tuple[Kind, ...]]:
 
 
 def _patterns() -> Iterator[tuple[str, Kind]]:
+    # Only who reads a client needs the list, and loading it takes its time.
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # type: ignore[import-untyped]
+
     tagged = [
         (entry["pattern"], entry.get("tags", ()))
         for entry in CRAWLER_USER_AGENTS_DATA

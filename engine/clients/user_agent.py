@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import ua_parser
 from msgspec import Struct
 
 from tollkeeper.engine.clients.products import Kind, product_kind
+
+if TYPE_CHECKING:
+    import ua_parser
 
 Engine = Literal["chromium", "gecko", "webkit"]
 
@@ -73,7 +76,7 @@ def claim(user_agent: str) -> Claim:
     """The claim of `user_agent`, bounded ASCII text; of an empty one, that nothing is known."""
     if not user_agent:
         return Claim()
-    parsed = _resolver()(user_agent, ua_parser.Domain.USER_AGENT | ua_parser.Domain.OS)
+    parsed = _parser()(user_agent)
     family = parsed.user_agent.family if parsed.user_agent else None
     os = _system(parsed.os.family) if parsed.os else None
     kind = _kind(user_agent, family, os)
@@ -87,9 +90,14 @@ def claim(user_agent: str) -> Claim:
 
 
 @cache
-def _resolver() -> ua_parser.Resolver:
+def _parser() -> Callable[[str], ua_parser.PartialResult]:
+    """What reads families and systems; loaded for the first that is read, as it takes its time."""
+    import ua_parser
+
     users, systems, _ = ua_parser.load_lazy_builtins()
-    return ua_parser.BestAvailableResolver((users, systems, []))
+    resolver = ua_parser.BestAvailableResolver((users, systems, []))
+    wanted = ua_parser.Domain.USER_AGENT | ua_parser.Domain.OS
+    return lambda user_agent: resolver(user_agent, wanted)
 
 
 def _kind(user_agent: str, family: str | None, os: str | None) -> Kind:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
-from tollkeeper.engine.card_numbers import masked, masked_number, may_hold_card_number
+from tollkeeper.engine.card_numbers import blotted, mask_for, masked, masked_number
 from tollkeeper.engine.payment import Payment, Update
 from tollkeeper.engine.validation import read_creation, read_update
 
@@ -214,7 +214,7 @@ def test_only_digits_are_ever_altered(text: str) -> None:
     for sent, kept in zip(text, shown, strict=True):
         assert kept == sent or (sent.isdigit() and kept == "*")
     if shown != text:
-        assert may_hold_card_number(json.encode({"text": text}))
+        assert mask_for(json.encode({"text": text})) is masked
 
 
 @settings(max_examples=200)
@@ -222,3 +222,51 @@ def test_only_digits_are_ever_altered(text: str) -> None:
 def test_a_number_is_masked_as_its_text_is(number: float) -> None:
     shown = masked_number(number)
     assert shown == number or "*" in str(shown)
+
+
+def escaped(text: str, chosen: list[bool]) -> bytes:
+    """The text as JSON, some of its characters as escapes."""
+    parts = (f"\\u{ord(c):04x}" if hide else c for c, hide in zip(text, chosen, strict=True))
+    return ('{"text":"' + "".join(parts) + '"}').encode()
+
+
+@settings(max_examples=200)
+@given(st.data(), st.text("0123456789 -x", max_size=40))
+def test_no_escape_ever_hides_a_card_number(data: st.DataObject, text: str) -> None:
+    hidden = data.draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
+    body = escaped(text, hidden)
+    assert json.decode(body) == {"text": text}
+    if mask_for(body) is None:
+        assert masked(text) == text
+
+
+@pytest.mark.parametrize("separator", ["x", " ", "-", "", "  "])
+def test_a_flood_of_digits_loses_them_all(separator: str) -> None:
+    flood = separator.join([VISA] * 440)
+    payment = stored(
+        device={"headers": {"A": flood, "Referer": "/page/2"}},
+        metadata={"note": flood, "number": int(VISA), "count": 2},
+    )
+    assert payment.device is not None
+    assert payment.device.headers == {
+        "A": flood.translate(str.maketrans(dict.fromkeys("0123456789", "*"))),
+        "Referer": "/page/2",
+    }
+    assert payment.metadata is not None
+    assert VISA not in payment.metadata["note"]
+    assert payment.metadata["number"] == "*" * 16
+    assert payment.metadata["count"] == 2
+
+
+@settings(max_examples=200)
+@given(st.text("0123456789 -x", max_size=60))
+def test_what_is_blotted_out_never_shows_more_than_what_is_masked(text: str) -> None:
+    assert masked(blotted(text)) == blotted(text)
+    assert blotted(text) == text or not any(map(str.isdigit, blotted(text)))
+
+
+def test_a_card_number_hidden_in_an_exponent_is_masked() -> None:
+    body = b'{"payment":{"type":"purchase","currency":"BRL","method":{"type":"x"},"merchant":{"id":"m"},"metadata":{"a":41111111111.11111e5}}}'
+    read = read_creation(body, NOW)
+    assert isinstance(read, Payment)
+    assert read.metadata == {"a": "41111111****1111"}

@@ -9,6 +9,7 @@ import pytest
 from msgspec import json
 
 from tollkeeper.engine.codes import CURRENCIES
+from tollkeeper.engine.compile.functions import metadata_number
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.limits import DEFAULT_LIMITS, Limits
 from tollkeeper.engine.payment import Payment, Update
@@ -244,8 +245,9 @@ def test_last_four_is_exactly_four_digits(bad: str) -> None:
 
 @pytest.mark.parametrize(
     ("sent", "hundredths"),
-    [("10.5", 1050), ("1e2", 10000), ("10", 1000), ("0", 0), ("0.07", 7), ("1.1", 110),
-     ("129.90", 12990), ("999999999999.99", 99999999999999)],
+    [("10.5", 1050), ("1e2", 10000), ("1E+2", 10000), ("0.001e1", 1), ("1050e-2", 1050), ("10", 1000),
+     ("0", 0), ("0.07", 7), ("1.1", 110), ("129.90", 12990), ("10.5000", 1050), ("999999999999.99", 99999999999999),
+     ("1000000000000", 10**14), ("0e400", 0), ("0." + "0" * 400, 0), ("10.5" + "0" * 400, 1050)],
 )  # fmt: skip
 def test_an_amount_has_at_most_two_decimals(sent: str, hundredths: int) -> None:
     body = creation(amount=0).replace(b'"amount":0', b'"amount":' + sent.encode())
@@ -257,11 +259,21 @@ def test_an_amount_has_at_most_two_decimals(sent: str, hundredths: int) -> None:
 @pytest.mark.parametrize(
     ("sent", "type_"),
     [("10.999", "precision"), ("0.001", "precision"), ("-0.01", "out_of_range"),
-     ("1e13", "out_of_range"), ("1e400", "out_of_range")],
+     ("1e13", "out_of_range"), ("1e400", "out_of_range"), ("9" * 400, "out_of_range"),
+     ("10.50000000000000000001", "precision"), ("1e-400", "precision"), ("1e-2147483649", "precision"),
+     ("0." + "0" * 400 + "1", "precision"), ("99999999999.12000000001", "precision"),
+     ("10000000000.00000000001e-9", "precision"), ("1000000000000.00001", "precision"),
+     ("-1e-400", "precision")],
 )  # fmt: skip
 def test_an_amount_out_of_bounds_is_refused(sent: str, type_: str) -> None:
     body = creation(amount=0).replace(b'"amount":0', b'"amount":' + sent.encode())
     assert refused(body) == [("payment.amount", type_)]
+
+
+@pytest.mark.parametrize("sent", [b"-0", b"-0.0", b"-0.00", b"-0e5"])
+def test_a_zero_with_a_sign_is_zero(sent: bytes) -> None:
+    payment = accepted(creation(amount=0).replace(b'"amount":0', b'"amount":' + sent))
+    assert str(payment.amount) == "0.0"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +350,17 @@ def test_public_and_documentation_addresses_are_accepted(address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["1.2.3", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "8.8.8.8 ", "fe80::1%eth0", "x", "\x00"],
+    [
+        "1.2.3",
+        "1.2.3.4.5",
+        "256.1.1.1",
+        "01.2.3.4",
+        "8.8.8.8 ",
+        "fe80::1%eth0",
+        "x",
+        "\x00",
+        "1." * 50_000,
+    ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     body = creation(device={"ip_address": address}, backend={"ip_address": address})
@@ -399,8 +421,8 @@ def test_an_array_of_header_values_is_joined() -> None:
     [
         ({"id": "x" * 257}, "payment.id"),
         ({"user": {"email": "x" * 257}}, "payment.user.email"),
-        ({"device": {"headers": {"A": "x" * 8192}}}, "payment.device.headers"),
-        ({"device": {"headers": {"A": ["x" * 5000, "x" * 5000]}}}, "payment.device.headers"),
+        ({"device": {"headers": {"A": "x" * 8192}}}, "payment.device.headers.A"),
+        ({"device": {"headers": {"A": ["x" * 5000] * 2}}}, "payment.device.headers.A"),
         ({"backend": {"headers": {str(n): "" for n in range(101)}}}, "payment.backend.headers"),
         ({"metadata": {"a": "x" * 16384}}, "payment.metadata"),
         ({"transactions": [ATTEMPT] * 101}, "payment.transactions"),
@@ -425,7 +447,7 @@ def test_what_just_fits_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("sent", "type_"),
     [(b"-1", "out_of_range"), (b"2147483648", "out_of_range"), (b"9" * 400, "out_of_range"),
-     (b"1e3", "invalid_type"), (b"1.5", "invalid_type")],
+     (b"1e3", "invalid_type"), (b"1.5", "invalid_type"), (b"-0.0", "invalid_type")],
 )  # fmt: skip
 def test_a_duration_is_an_integer_within_bounds(sent: bytes, type_: str) -> None:
     body = creation(transactions=[ATTEMPT | {"duration": 7}]).replace(b":7}", b":" + sent + b"}")
@@ -502,6 +524,64 @@ def test_a_flood_of_violations_is_cut_and_counted() -> None:
     assert len(read) == 101
     assert read[-1].field == "body"
     assert read[-1].message == "100 more violations are not listed"
+
+
+def test_an_endless_flood_of_violations_is_not_searched_to_its_end() -> None:
+    wrong = {"id": "", "status": "x", "duration": -1, "connector": {"id": ""}}
+    read = read_creation(creation(transactions=[wrong] * 100), NOW)
+    assert isinstance(read, tuple)
+    assert len(read) == 101
+    assert read[-1].message == "at least 100 more violations are not listed"
+
+
+def test_too_many_headers_are_not_looked_at_to_their_end() -> None:
+    wrong = {f"h{number}": 5 for number in range(150)}
+    assert refused(creation(device={"headers": wrong}))[:2] == [
+        ("payment.device.headers", "too_long"),
+        ("payment.device.headers.h0", "invalid_type"),
+    ]
+    read = read_creation(creation(device={"headers": {str(n): 5 for n in range(5000)}}), NOW)
+    assert isinstance(read, tuple)
+    assert read[-1].message == "at least 100 more violations are not listed"
+
+
+def test_a_body_of_the_largest_size_is_read_by_the_same_rules() -> None:
+    large = {f"X-{number}": "x" * 8000 for number in range(30)}
+    payment = accepted(creation(device={"headers": large}, amount=10.5, metadata={"a": 1}))
+    assert payment.device is not None
+    assert payment.device.headers == large
+    body = creation(
+        device={"headers": large | {"Y": 5}}, amount=10.999, metadata={"a": "x" * 16_384}
+    )
+    assert refused(body) == [
+        ("payment.amount", "precision"),
+        ("payment.device.headers.Y", "invalid_type"),
+        ("payment.metadata", "too_long"),
+    ]
+
+
+def test_metadata_has_its_bound_whatever_is_around_it() -> None:
+    attempts = [ATTEMPT | {"id": f"{number:0200}"} for number in range(80)]
+    accepted(creation(metadata={"a": "x" * (16384 - 8)}, transactions=attempts))
+    body = creation(metadata={"a": "x" * (16384 - 7)}, transactions=attempts)
+    assert refused(body) == [("payment.metadata", "too_long")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "rounded"),
+    [("0.1", 100_000), ("1.00000049999999999999", 1_000_000), ("1.0000005", 1_000_001),
+     ("-1.00000049999999999999", -1_000_000), ("1e-400", 0), ("-0.0", 0), ("12345678.1234565", 12345678123457)],
+)  # fmt: skip
+def test_a_metadata_number_is_read_as_it_was_written(sent: str, rounded: int) -> None:
+    payment = accepted(creation(metadata={"a": 0}).replace(b'"a":0', b'"a":' + sent.encode()))
+    stored = json.decode(json.encode(payment.metadata))
+    assert metadata_number(stored["a"]) == rounded
+
+
+@pytest.mark.parametrize("sent", ["1e400", "-1e400", "9" * 400 + ".5"])
+def test_a_metadata_number_that_no_double_can_hold_is_refused(sent: str) -> None:
+    body = creation(metadata={"a": 0}).replace(b'"a":0', b'"a":' + sent.encode())
+    assert refused(body) == [("payment.metadata", "out_of_range")]
 
 
 def test_a_violation_never_repeats_an_endless_name() -> None:

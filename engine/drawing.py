@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tollkeeper.engine.backtest.report import Report, amounts_text, result_text
+from tollkeeper.engine.backtest.report import Change, Decided, Report
+from tollkeeper.engine.backtest.words import amounts_text, headline, result_text
 from tollkeeper.engine.compile.explain import (
     ExplainedCondition,
     ExplainedHistory,
@@ -43,18 +44,34 @@ _CHANGE_STYLES = {"added": "green", "removed": "red", "moved": "cyan", "changed"
 
 def draw_backtest(report: Report) -> RenderableType:
     """How many payments would change, from what to what, and what to know about it."""
-    total, changed = report.payments.payments, report.changed.payments
-    share = f" ({changed / total:.2%})" if total else ""
-    head = Text.from_markup(
-        f"[bold]{escape(report.candidate)}[/] over {total:,} payments:"
-        f" [bold]{changed:,}[/]{share} would change"
-    )
-    table = Table("was", "would be", "payments", "amount", box=None, header_style="dim")
-    for each in report.changes:
-        was, would_be = result_text(each.was), result_text(each.now)
-        table.add_row(was, would_be, f"{each.payments:,}", amounts_text(each.amounts))
-    notes = [Text(note, style="yellow") for note in report.notes]
-    return Group(head, *([table] if report.changes else []), *notes)
+    payments, words = headline(report)
+    head = Text.assemble((report.candidate, "bold"), f" over {payments}: ", (words, "bold"))
+    parts: list[RenderableType] = [head]
+    if report.changes:
+        parts.append(_table("was", "would be", *_AMOUNT, rows=map(_changed, report.changes)))
+    if report.decided:
+        parts.append(_table("would be", *_AMOUNT, rows=map(_would_be, report.decided)))
+    return Group(*parts, *(Text(note, style="yellow") for note in report.notes))
+
+
+_AMOUNT = ("payments", "amount")
+
+
+def _changed(change: Change) -> tuple[str, ...]:
+    return result_text(change.was), *_would_be(change)
+
+
+def _would_be(part: Change | Decided) -> tuple[str, ...]:
+    return result_text(part.now), f"{part.payments:,}", amounts_text(part.amounts)
+
+
+def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in titles:
+        table.add_column(title, justify="right" if title in _AMOUNT else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 # A fitted scorecard
@@ -108,7 +125,7 @@ def draw_explanation(found: Explanation) -> RenderableType:
     head.append(why)
     parts: list[RenderableType] = [head]
     if not found.repeated:
-        words = "evaluated again it gives something else: data was erased, or the shipped scorecard is newer"
+        words = "evaluated again it gives something else: data was erased"
         parts.append(Text(words, style="yellow"))
     if found.scorecard is not None:
         parts.append(_draw_scorecard(found.scorecard, decision.scorecard))
@@ -186,7 +203,12 @@ def _add_histories(tree: Tree, histories: tuple[ExplainedHistory, ...]) -> None:
         line.append(history.value, style="magenta")
         window = "" if history.window is None else f", window {history.window}"
         line.append(f"  key {', '.join(history.keys)}{window}", style="dim")
-        branch.add(line)
+        listed = branch.add(line)
+        for record in history.records or ():
+            value = "" if record.value is None else f"  {record.value}"
+            listed.add(Text(f"{record.id}  {record.at}{value}"))
+        if history.note is not None:
+            listed.add(Text(history.note, style="dim"))
 
 
 def _add_part(tree: Tree, part: Part) -> None:

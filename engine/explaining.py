@@ -7,12 +7,15 @@ journal, so that the answer stays the same, whatever was changed since.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tollkeeper.engine.compile.explain import (
+    ExplainedHistory,
     Inputs,
     RuleExplanation,
     ScorecardExplanation,
@@ -22,28 +25,45 @@ from tollkeeper.engine.compile.explain import (
 )
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.environment import Environment
+from tollkeeper.engine.evidence import Asked, asked, with_records, without_records
 from tollkeeper.engine.facts import Facts
 from tollkeeper.engine.force import SCORECARD
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.lists.contents import hold
-from tollkeeper.engine.loading import SHIPPED, full_vocabulary, shipped_scorecard
+from tollkeeper.engine.loading import shipped_scorecard, shipped_text
 from tollkeeper.engine.open import recorded
+from tollkeeper.engine.programs import Reading, reading_of
 from tollkeeper.engine.registry.changes import Kind as FileKind
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.engine.registry.state import Account, State, fold_all
-from tollkeeper.engine.stored_lists import entries_at
+from tollkeeper.engine.registry.state import Account, State, Version, fold_all
+from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.update import state_of
-from tollkeeper.grammar.program import Program, Rule, Scorecard, Value
+from tollkeeper.engine.vocabulary import full_vocabulary
+from tollkeeper.engine.windows.contract import Record
+from tollkeeper.grammar.program import Rule, Scorecard, Value
+
+LOOKED_THROUGH = 10_000
+"""So many entries of the journal are looked through to list what was counted."""
+
+
+class Past(NamedTuple):
+    """A decision to explain, and the account as it met it."""
+
+    journal: Journal
+    account: Account
+    created: Entry
+    facts: Facts
+    decision: Decision
 
 
 class Explanation(Struct, frozen=True):
     """`arrived` in µs. `scorecard` and `rule` are None where none was asked for.
 
     `repeated` says whether evaluating it again gave what was decided: it does, unless the person's
-    data was erased, or the shipped scorecard is another by now.
+    data was erased.
     """
 
     payment: str
@@ -55,35 +75,38 @@ class Explanation(Struct, frozen=True):
     repeated: bool
 
 
-async def explain(
-    journal: Journal, folder: Path, account: int, payment_id: str
-) -> Explanation | None:
+async def explain(journal: Journal, account: int, payment_id: str) -> Explanation | None:
     """The explanation of what was decided when the payment was created; None without it."""
     states = await journal.states(account, payment_id)
     if not states:
         return None
-    return await asyncio.to_thread(_explain, journal, folder, states[0])
+    return await asyncio.to_thread(_explain, journal, states[0])
 
 
-def _explain(journal: Journal, folder: Path, created: Entry) -> Explanation:
+def _explain(journal: Journal, created: Entry) -> Explanation:
     state = state_of(created, created)
     facts: Facts = state.payment
     decision = state.decision or Decision()
     then = _account_at(journal, created.account, created.place)
     scorecard = rule = None
     if decision.score is not None:
-        program, sources = _scorecard(then, decision.scorecard)
+        program, sources, reading = _scorecard(then, decision.scorecard)
         split = len(program.histories)
-        environment = _environment_at(folder, then, program, created.place)
+        past = Past(journal, then, created, facts, decision)
+        environment = _environment_at(journal, then, program, created.place)
         if split <= len(decision.reads):
             inputs = Inputs(facts, decision.reads[:split], environment)
             scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
+            listed = _with_records(past, reading, scorecard.histories, 0)
+            scorecard = replace(scorecard, histories=listed)
         if decision.rule is not None:
-            checked, texts = _rule(then, decision.rule)
-            environment = _environment_at(folder, then, checked, created.place)
+            checked, texts, reading = _rule(then, decision.rule)
+            environment = _environment_at(journal, then, checked, created.place)
             theirs = _values(checked, decision.reads)
             inputs = Inputs(facts, theirs, environment, decision.score)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
+            position = len(decision.reads) - len(theirs)
+            rule = replace(rule, histories=_with_records(past, reading, rule.histories, position))
     return Explanation(
         payment=created.id,
         arrived=created.arrived,
@@ -95,6 +118,76 @@ def _explain(journal: Journal, folder: Path, created: Entry) -> Explanation:
     )
 
 
+def _with_records(
+    past: Past,
+    reading: Reading,
+    histories: Sequence[ExplainedHistory],
+    position: int,
+) -> tuple[ExplainedHistory, ...]:
+    """The aggregates, with what they counted; their values begin at `position` of the reads."""
+    if not histories:
+        return ()
+    decision, facts = past.decision, past.facts
+    values = decision.reads[position : position + len(histories)]
+    reads = asked(reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id)
+    stored = StoredRecords(past.account, reading.plan.series)
+    within = _Window(past, stored, [read.window.over for read in reads])
+    found = []
+    for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
+        if position + index in decision.lost:
+            listed = replace(history, note="it could not be exact when it was read")
+        else:
+            listed = without_records(history, read) or within.listed(history, read)
+        found.append(listed)
+    return tuple(found)
+
+
+class _Window:
+    """What the journal has of the windows that a payment read, each as known then."""
+
+    def __init__(self, past: Past, stored: StoredRecords, overs: Iterable[int | None]) -> None:
+        self._past = past
+        self._stored = stored
+        self._reach = 0
+        self._records: list[Record] = []
+        for over in sorted({over for over in overs if over is not None}, reverse=True):
+            records = self._between(past.facts.timestamp - over + 1, past.facts.timestamp)
+            if records is not None:
+                self._reach, self._records = over, records
+                break
+
+    def listed(self, history: ExplainedHistory, read: Asked) -> ExplainedHistory:
+        over = read.window.over
+        if over is None:
+            records = self._first(read)
+        else:
+            records = self._records if over <= self._reach else None
+        if records is None:
+            note = f"more than {LOOKED_THROUGH:,} entries to look through"
+            return replace(history, note=note)
+        return with_records(history, read, records)
+
+    def _first(self, read: Asked) -> list[Record] | None:
+        """The records of the time from which an age is counted."""
+        if read.value is None:
+            return []
+        time = read.at - int(read.value)
+        return self._between(time, time)
+
+    def _between(self, begin: int, end: int) -> list[Record] | None:
+        created = self._past.created
+        entries = self._past.journal.known_between(
+            created.account, (begin, end), up_to=created.place, most=LOOKED_THROUGH
+        )
+        if entries is None:
+            return None
+        undecided = [
+            entry._replace(outcome=None) if entry.place == created.place else entry
+            for entry in entries
+        ]
+        return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
+
+
 def _account_at(journal: Journal, number: int, place: int) -> Account:
     """The account as a payment at `place` met it."""
     batches = journal.replay(number, up_to=place, kinds=(Kind.CHANGE,))
@@ -103,37 +196,49 @@ def _account_at(journal: Journal, number: int, place: int) -> Account:
 
 
 def _environment_at(
-    folder: Path, account: Account, program: Rule | Scorecard, place: int
+    journal: Journal, account: Account, program: Rule | Scorecard, place: int
 ) -> Environment:
     names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
     contents = {
-        name: hold(account.lists[name].spec, entries_at(folder, account.number, name, place))
+        name: hold(account.lists[name].spec, journal.listed_at(account.number, name, place))
         for name in names
         if name in account.lists
     }
     return account_environment(account, contents)
 
 
-def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources]:
-    if number == 0:
-        return shipped_scorecard().scorecard, {None: (SHIPPED / f"{SCORECARD}.rule").read_text()}
-    program, sources = _stored(account, "scorecard", SCORECARD, number)
+def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Reading]:
+    if number == 0 and account.shipped is None:
+        shipped = shipped_scorecard()
+        return shipped.scorecard, {None: shipped_text()}, shipped.reading
+    version = account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD, number)
+    assert version is not None
+    program = decode_program(version.program)
     assert isinstance(program, Scorecard)
-    return program, sources
+    return program, _sources(version), _reading(version.program)
 
 
-def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources]:
-    program, sources = _stored(account, "rule", applied.name, applied.version)
+def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Reading]:
+    version = _stored(account, "rule", applied.name, applied.version)
+    program = decode_program(version.program)
     assert isinstance(program, Rule)
-    return program, sources
+    return program, _sources(version), _reading(version.program)
 
 
-def _stored(
-    account: Account, kind: FileKind, name: str, number: int
-) -> tuple[Program, Mapping[str | None, str]]:
-    version = account.files[kind, name].versions[number - 1]
+@lru_cache(16)
+def _reading(encoded: bytes) -> Reading:
+    program = decode_program(encoded)
+    assert isinstance(program, Rule | Scorecard)
+    return reading_of(program, full_vocabulary())
+
+
+def _stored(account: Account, kind: FileKind, name: str, number: int) -> Version:
+    return account.files[kind, name].versions[number - 1]
+
+
+def _sources(version: Version) -> Sources:
     sources: dict[str | None, str] = {None: version.text}
-    return decode_program(version.program), sources | dict(version.uses.items())
+    return sources | dict(version.uses.items())
 
 
 def _values(rule: Rule, reads: Sequence[Value | None]) -> Sequence[Value | None]:

@@ -3,48 +3,105 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, starmap
+from typing import NamedTuple
 
 from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events.stored import event_reader
-from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.update import state_of
-from tollkeeper.engine.windows.contract import Record, SeriesPlan
+from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.windows.contract import Fill, Record, SeriesPlan
 
 STEP = 500
 """How many records are taken in before the event loop gets its turn."""
+SEALED = 2_000
+"""So many moments of a series being sealed are kept in memory at most."""
+
+Progress = Callable[[float], None]
+
+
+class Part(NamedTuple):
+    """Series that are filled together: from what event times `since` (µs) and places beyond `after`
+    brought."""
+
+    filling: Fill
+    plans: Sequence[SeriesPlan]
+    since: int
+    after: int
 
 
 async def fill(
-    engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Callable[[float], None]
+    engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Progress
 ) -> None:
     """Done once every series of `plans` is whole; `progress` is told the share done, 0 to 1."""
-    filling = await engine.windows.add(account, plans)
-    if not filling.series:
+    parts = [part for part in await _begun(engine, account, plans) if part.filling.series]
+    if not parts:
         return
     # All that was handed a place before now must be in the journal before it is read.
     await engine.journal.written()
-    since = 0 if filling.reach is None else max(0, engine.clock() - filling.reach)
-    total = max(1, engine.journal.count(account, since=since))
-    done = 0
-    batches = engine.journal.replay_latest(account, since=since, up_to=filling.up_to)
-    read_event = event_reader(engine.state.accounts[account])
-    while batch := await asyncio.to_thread(next, batches, None):
-        for start in range(0, len(batch), STEP):
-            await engine.windows.fill(filling, records(batch[start : start + STEP], read_event))
-            await asyncio.sleep(0)
-        done += len(batch)
-        progress(min(0.99, done / total))
-    while not await engine.windows.seal(filling):
-        await asyncio.sleep(0)
+    sizes = [engine.journal.count(account, since=part.since, after=part.after) for part in parts]
+    done, total = 0, max(1, sum(sizes))
+    try:
+        for part, size in zip(parts, sizes, strict=True):
+
+            def share(of_part: float, done: int = done, size: int = size) -> None:
+                progress(min(0.99, (done + of_part * size) / total))
+
+            await _take_in(engine, part, share)
+            await _seal(engine, part.filling)
+            done += size
+    except BaseException:
+        await engine.windows.keep(account, engine.force[account].plans())
+        raise
     progress(1.0)
 
 
-def records(entries: Iterable[Entry], read_event: Callable[[Entry], Record]) -> Iterator[Record]:
-    """Stored payments, each as known by now, and events, as the windows take them in."""
-    for entry in entries:
-        if entry.kind == Kind.PAYMENT:
-            state = state_of(entry, entry)
-            yield Record(entry.account, entry.id, entry.time, entry.arrived, state)
-        else:
-            yield read_event(entry)
+async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[Part]:
+    """Windows are filled as far back as they reach, ages from where the file has them."""
+    windows = [replace(plan, ages=False) for plan in plans if plan.over is not None]
+    filling = await engine.windows.add(account, windows)
+    assert filling.reach is not None
+    parts = [Part(filling, windows, max(0, engine.clock() - filling.reach), 0)]
+    by_place: dict[int, list[SeriesPlan]] = {}
+    for plan in plans:
+        if plan.ages:
+            place = engine.moments.place(account, plan.digest)
+            by_place.setdefault(place, []).append(replace(plan, over=None))
+    for place, ages in by_place.items():
+        parts.append(Part(await engine.windows.add(account, ages), ages, 0, place))
+    return parts
+
+
+async def _take_in(engine: Engine, part: Part, progress: Progress) -> None:
+    filling = part.filling
+    stored = StoredRecords(engine.state.accounts[filling.account], part.plans)
+    stretches = engine.journal.replay_latest(
+        filling.account,
+        since=part.since,
+        after=part.after,
+        up_to=filling.up_to,
+        kinds=stored.kinds,
+    )
+    start = None
+    while stretch := await asyncio.to_thread(next, stretches, None):
+        records = _records(stored, stretch)
+        while batch := list(islice(records, STEP)):
+            await engine.windows.fill(filling, batch)
+            await asyncio.sleep(0)
+        await engine.moments.write_filled(filling.account, filling.series)
+        start = stretch.after if start is None else start
+        progress((stretch.place - start) / (filling.up_to - start))
+    await engine.moments.write_filled(filling.account, filling.series, 0)
+
+
+async def _seal(engine: Engine, filling: Fill) -> None:
+    while not await engine.windows.seal(filling):
+        await engine.moments.write_filled(filling.account, filling.series, SEALED)
+        await asyncio.sleep(0)
+    engine.moments.go_live(filling.account, filling.series, filling.up_to)
+
+
+def _records(stored: StoredRecords, stretch: Stretch) -> Iterator[Record]:
+    yield from map(stored.record, stretch.fresh)
+    yield from starmap(stored.amended, stretch.amended)

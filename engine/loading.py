@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from tollkeeper.engine.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
 from tollkeeper.engine.events.types import LoadedEventType, load_event_type
 from tollkeeper.engine.events.versions import live_versions
 from tollkeeper.engine.force import SCORECARD, InForce, Shadow
@@ -19,11 +18,10 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.settings import account_limits
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.trials import Decider, shadow_version
-from tollkeeper.engine.vocabulary import vocabulary
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
-from tollkeeper.grammar.vocabulary import Vocabulary
 
 SHIPPED = Path(__file__).parent.parent / "rules"
 
@@ -36,7 +34,7 @@ def load_account(
     `before` gives what is compiled already.
     """
     rules: dict[tuple[str, int], LoadedRule] = {}
-    scorecards: dict[int, LoadedScorecard] = {0: shipped_scorecard()}
+    scorecards: dict[int, LoadedScorecard] = {}
     for kind, lineage in _deciders(account):
         for version in _live(lineage):
             if kind == "rule":
@@ -45,6 +43,8 @@ def load_account(
             elif version.name == SCORECARD:
                 there = before and before.scorecards.get(version.number)
                 scorecards[version.number] = there or loaded_scorecard(version)
+    if not scorecards:
+        scorecards[0] = shipped_scorecard()
     old_shadows = {} if before is None else {each[:2]: each for each in before.shadows}
     old_events = {} if before is None else before.events
     events = {
@@ -85,27 +85,20 @@ def loaded_scorecard(version: Version) -> LoadedScorecard:
     return load_scorecard(program, version.number, full_vocabulary())
 
 
+def shipped_text() -> str:
+    """The text of `shipped_scorecard`."""
+    return (SHIPPED / f"{SCORECARD}.rule").read_text()
+
+
 @cache
 def shipped_scorecard() -> LoadedScorecard:
     """The scorecard of accounts that have published none of their own; its version is 0."""
-    text = (SHIPPED / f"{SCORECARD}.rule").read_text()
+    text = shipped_text()
     file = parse(text).file
     assert file is not None
     program = check(file, text, full_vocabulary(), Known()).program
     assert isinstance(program, Scorecard)
     return load_scorecard(program, 0, full_vocabulary())
-
-
-@cache
-def full_vocabulary() -> Vocabulary:
-    """The vocabulary with the ISO lists; an account's extra codes are no part of it."""
-    return vocabulary(
-        {
-            "currency": tuple(sorted(CURRENCIES)),
-            "country": tuple(sorted(COUNTRIES)),
-            "category_code": tuple(sorted(CATEGORY_CODES)),
-        }
-    )
 
 
 def _shadows(account: Account, before: Mapping[tuple[Decider, str], Shadow]) -> Iterator[Shadow]:
@@ -135,5 +128,5 @@ def _live(lineage: Lineage) -> list[Version]:
         return []
     numbers = {lineage.active}
     if lineage.rollout is not None:
-        numbers.add(lineage.rollout.number)
+        numbers.add(lineage.rollout.version)
     return [lineage.versions[number - 1] for number in sorted(numbers)]

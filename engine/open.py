@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from tollkeeper.engine.change import contents_of
@@ -14,13 +15,16 @@ from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.noting import recover
 from tollkeeper.engine.events.store import open_outbox
 from tollkeeper.engine.filling import fill
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
 from tollkeeper.engine.loading import load_account
 from tollkeeper.engine.registry.changes import Recorded, decode
 from tollkeeper.engine.registry.state import State, fold_all
 from tollkeeper.engine.shadow import drain, record_shadows
+from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.windows.memory import CAP, MemoryWindows
+from tollkeeper.engine.windows.moments_store import open_moments, write_behind
 
 Progress = Callable[[float], None]
 
@@ -42,26 +46,40 @@ async def open_engine(
     """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the folder
     locked. Raises `Locked`, `JournalError`."""
     opening = open_journal(folder, purpose, waiting_limit=waiting_limit)
-    async with opening as journal, open_outbox(folder) as outbox:
+    async with (
+        opening as journal,
+        open_outbox(folder) as outbox,
+        open_moments(folder, journal.last_place()) as moments,
+    ):
         state = fold_all(State(), recorded(await journal.changes()))
         engine = Engine(
             folder=folder,
             journal=journal,
             outbox=outbox,
-            windows=MemoryWindows(after=journal.last_place(), cap=windows_cap),
+            windows=MemoryWindows(journal.last_place(), windows_cap, moments.open),
+            moments=moments,
             clients=Clients(),
             clock=clock,
             state=state,
         )
         for account in state.accounts.values():
             engine.force[account.number] = load_account(account, contents_of(engine, account))
-        recording = asyncio.create_task(record_shadows(engine))
+        for number in state.accounts:
+            await take_up_shipped(engine, number)
+        beside = [
+            asyncio.create_task(record_shadows(engine)),
+            asyncio.create_task(write_behind(moments, journal.written)),
+        ]
         try:
             yield engine
             await drain(engine)
+            with suppress(JournalError):
+                # Else the next start reads a little more.
+                await moments.write(journal.written)
         finally:
-            recording.cancel()
-            await asyncio.wait([recording])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
 
 
 def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
@@ -72,11 +90,24 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
     await recover(engine)
     forces = list(engine.force.values())
-    for position, force in enumerate(forces):
+    engine.moments.give_up_others(
+        {
+            (force.account.number, plan.digest)
+            for force in forces
+            for plan in force.plans()
+            if plan.ages
+        }
+    )
+    # All that is made now stays: the collector would look through it again and again.
+    gc.disable()
+    try:
+        for position, force in enumerate(forces):
 
-        def share(done: float, position: int = position) -> None:
-            progress((position + done) / len(forces))
+            def share(done: float, position: int = position) -> None:
+                progress((position + done) / len(forces))
 
-        await fill(engine, force.account.number, force.plans(), share)
+            await fill(engine, force.account.number, force.plans(), share)
+    finally:
+        gc.enable()
     progress(1.0)
     engine.ready.set()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tollkeeper.engine.journal.entries import ListChange, ListEntry, Put, Remove, Swap
+from tollkeeper.engine.journal.turns import turn
 
 BATCH = 500
 # How many entries one step removes: a few milliseconds.
@@ -64,8 +65,7 @@ def fill(
     """
     remaining, done = iter(entries), 0
     while batch := list(islice(remaining, BATCH)):
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with turn(connection):
             _insert(connection, content, 0, batch)
         done += len(batch)
         yield done
@@ -102,15 +102,21 @@ def purge_step(connection: sqlite3.Connection, account: int, floor: int) -> bool
         "SELECT id FROM list_contents WHERE account = ? AND to_place <= ? LIMIT 1",
         (account, floor),
     ).fetchone()
-    return _purge_content_step(connection, replaced) or ended > 0
+    return purge_content_step(connection, replaced) or ended > 0
 
 
-def purge_staged_step(connection: sqlite3.Connection, before: int) -> bool:
-    """Removes some of what was staged before a time and never swapped in; False when none was left."""
-    abandoned = connection.execute(
-        "SELECT id FROM list_contents WHERE from_place IS NULL AND staged < ? LIMIT 1", (before,)
-    ).fetchone()
-    return _purge_content_step(connection, abandoned)
+def purge_content_step(connection: sqlite3.Connection, content: tuple[int] | None) -> bool:
+    """Removes some of a content's entries, with the last of them the content; False for none."""
+    if content is None:
+        return False
+    removed = connection.execute(
+        "DELETE FROM list_entries WHERE (content, value, from_place) IN (SELECT content, value,"
+        " from_place FROM list_entries WHERE content = ? LIMIT ?)",
+        (*content, STEP),
+    ).rowcount
+    if removed < STEP:
+        connection.execute("DELETE FROM list_contents WHERE id = ?", content)
+    return True
 
 
 def forget(connection: sqlite3.Connection, account: int, values: Iterable[str]) -> int:
@@ -154,16 +160,3 @@ def _insert(
         " (content, value, columns, expires_at, note, by, from_place) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(content, e.value, e.columns, e.expires_at, e.note, e.by, place) for e in entries],
     )
-
-
-def _purge_content_step(connection: sqlite3.Connection, content: tuple[int] | None) -> bool:
-    if content is None:
-        return False
-    removed = connection.execute(
-        "DELETE FROM list_entries WHERE (content, value, from_place) IN (SELECT content, value,"
-        " from_place FROM list_entries WHERE content = ? LIMIT ?)",
-        (*content, STEP),
-    ).rowcount
-    if removed < STEP:
-        connection.execute("DELETE FROM list_contents WHERE id = ?", content)
-    return True

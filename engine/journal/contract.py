@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,7 +17,9 @@ from tollkeeper.engine.journal.entries import (
     ListChange,
     ListEntry,
     Page,
+    Stretch,
 )
+from tollkeeper.engine.journal.parts import Past, Staged
 
 
 class Request(Struct, frozen=True):
@@ -29,6 +31,7 @@ class Request(Struct, frozen=True):
 
 
 EVERY_KIND = frozenset(Kind)
+RECORDS = EVERY_KIND - {Kind.CHANGE}
 
 
 class JournalError(Exception):
@@ -55,7 +58,7 @@ class Unanswered(JournalError):
     """The service ended before it answered a command; it may have done what was asked."""
 
 
-class Journal(Protocol):
+class Journal(Past, Staged, Protocol):
     """An append-only sequence of entries; the order of appends is the order of places.
 
     Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and `count` block
@@ -82,6 +85,12 @@ class Journal(Protocol):
 
     def has_room(self) -> bool:
         """Whether an append would be queued now, rather than `Overloaded`."""
+
+    def waiting(self) -> int:
+        """How many appends wait to be written."""
+
+    def failures(self) -> int:
+        """How many times nothing could be written since it was opened."""
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """Whether the account has an entry of this kind and id, written or being written."""
@@ -130,10 +139,27 @@ class Journal(Protocol):
         `account` None means all; `up_to` None means the last place at the time of the call.
         """
 
-    def replay_latest(self, account: int, *, since: int, up_to: int) -> Iterator[list[Entry]]:
-        """The account's payments and events as `replay`, each payment as known at `up_to`.
+    def replay_latest(
+        self,
+        account: int,
+        *,
+        since: int = 0,
+        after: int = 0,
+        up_to: int,
+        kinds: Collection[Kind] = EVERY_KIND,
+    ) -> Iterator[Stretch]:
+        """What is known of payments and events as of `up_to`, read stretch by stretch.
 
-        A payment's entry is that of its creation, with the body of its last update.
+        As `replay` takes its parameters; of `kinds` payments, which bring their updates, and events.
+        """
+
+    def known_between(
+        self, account: int, times: tuple[int, int], *, up_to: int, most: int
+    ) -> list[Entry] | None:
+        """The payments, as known at the place `up_to`, and events of event times from the first
+        to the last of `times` (µs) and places up to it, oldest place first.
+
+        None when more than `most` entries would have to be looked through. Blocks as `replay`.
         """
 
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
@@ -147,8 +173,13 @@ class Journal(Protocol):
     async def purge(self, account: int, before: int) -> int:
         """Removes payments, their updates, and events with event times before `before`; how many."""
 
-    async def rewrite(self, account: int, change: Callable[[Entry], Entry]) -> int:
-        """Replaces bodies and outcomes of the account's payments, updates and events; how many.
+    async def rewrite(
+        self,
+        account: int,
+        change: Callable[[Entry], Entry],
+        kinds: Collection[Kind] = RECORDS,
+    ) -> int:
+        """Replaces bodies and outcomes of the account's entries of these kinds; how many.
 
         `change` is called in another thread, must return an entry of the same place, and must
         leave alone what it has changed before: a run that was cut off is run again.
@@ -157,11 +188,17 @@ class Journal(Protocol):
     async def forget(self, account: int, values: Collection[str]) -> int:
         """Removes values from all that the account's lists hold and ever held; how many entries."""
 
+    async def forget_keys(self, places: Sequence[int]) -> int:
+        """Removes the idempotency keys, with their answers, of the entries at these places."""
+
     async def expire(self, now: int) -> None:
-        """Removes idempotency keys, staged contents and commands' requests older than 24 hours."""
+        """Removes idempotency keys and commands' requests older than 24 hours."""
 
     async def requests(self) -> list[Request]:
         """What commands have left for the service to do, oldest first."""
+
+    async def take_request(self, request: int) -> None:
+        """Takes a request that is about to be done: what it asks for is kept no longer."""
 
     async def note_progress(self, request: int, share: float) -> None:
         """Tells a request's command how much of it is done, from 0 to 1."""

@@ -37,6 +37,20 @@ class Entry(NamedTuple):
     outcome: bytes | None = None
 
 
+class Stretch(NamedTuple):
+    """What places beyond `after` up to `place` brought, each payment once.
+
+    `fresh` are events, and payments as known at its end: the entry of the creation with the body of
+    the last update. `amended` are payments created before it that were updated in it, each as known
+    before and as known at its end.
+    """
+
+    fresh: list[Entry]
+    amended: list[tuple[Entry, Entry]]
+    after: int
+    place: int
+
+
 class Idempotency(Struct, frozen=True, gc=False):
     """A key sent with a request, the digest of the request's body, and the response it got."""
 

@@ -12,23 +12,27 @@ class InFlight:
     """Used from the event loop only, so a read and the append that follows it see the same."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[int, str], list[Entry]] = {}
+        self._entries: dict[tuple[int, str], tuple[Entry, ...]] = {}
         self._keys: dict[tuple[int, str], list[asyncio.Future[None]]] = {}
 
     def add(self, append: Append) -> None:
         """Notes an append, until it is removed again."""
         entry = append.entry
-        self._entries.setdefault((entry.account, entry.id), []).append(entry)
+        of = (entry.account, entry.id)
+        before = self._entries.get(of)
+        self._entries[of] = (entry,) if before is None else (*before, entry)
         if append.idempotency is not None:
             self._keys[entry.account, append.idempotency.key] = []
 
     def remove(self, append: Append) -> None:
         """Forgets an append that is on disk or lost."""
         entry = append.entry
-        entries = self._entries[entry.account, entry.id]
-        entries.remove(entry)
-        if not entries:
-            del self._entries[entry.account, entry.id]
+        of = (entry.account, entry.id)
+        entries = self._entries[of]
+        if len(entries) == 1:
+            del self._entries[of]
+        else:
+            self._entries[of] = tuple(each for each in entries if each is not entry)
         if append.idempotency is not None:
             for waiting in self._keys.pop((entry.account, append.idempotency.key), ()):
                 if not waiting.done():
@@ -37,6 +41,10 @@ class InFlight:
     def of(self, account: int, record_id: str, *kinds: Kind) -> list[Entry]:
         """The entries with this id and one of the kinds, oldest first."""
         return [e for e in self._entries.get((account, record_id), ()) if e.kind in kinds]
+
+    def begins(self, account: int, beginning: str) -> bool:
+        """Whether an id of the account begins so."""
+        return any(of == account and id_.startswith(beginning) for of, id_ in self._entries)
 
     def with_key(self, account: int, key: str) -> asyncio.Future[None] | None:
         """What to wait for until the key's first use is on disk or lost, None when there is none.

@@ -12,7 +12,9 @@ from pathlib import Path
 from tollkeeper.engine.journal.contract import JournalError, Locked
 
 FILE = "tollkeeper.lock"
+IMPORTS = "tollkeeper.imports"
 SERVICE = "serve"
+COMMAND = "command"
 PAUSE_S = 0.02
 # Long enough to outlast another process that only asks who holds the lock.
 PATIENCE_S = 0.2
@@ -22,11 +24,11 @@ PATIENCE_S = 0.2
 def lock(folder: Path, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed holder's.
 
-    `purpose` is `SERVICE` or the command's name, told to whoever finds the folder held. Raises
-    `Locked` once `patience_s` seconds have passed.
+    `purpose` is `SERVICE`, or `COMMAND` for as long as one takes. Raises `Locked` once `patience_s`
+    seconds have passed.
     """
     make_folder(folder)
-    descriptor = _open(folder)
+    descriptor = _open(folder, FILE)
     try:
         _take(descriptor, folder, patience_s)
         os.ftruncate(descriptor, 0)
@@ -51,6 +53,31 @@ def holder(folder: Path) -> str | None:
     return None
 
 
+@contextmanager
+def importing(folder: Path) -> Iterator[None]:
+    """Lets others know, while the block runs, that staged contents are needed."""
+    descriptor = _open(folder, IMPORTS)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def no_import_runs(folder: Path) -> Iterator[bool]:
+    """Whether nobody is `importing`; if so nobody begins while the block runs, so keep it short."""
+    descriptor = _open(folder, IMPORTS)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(descriptor)
+
+
 def make_folder(folder: Path) -> None:
     """Creates the folder, for its owner alone; an existing one keeps its permissions."""
     try:
@@ -59,9 +86,9 @@ def make_folder(folder: Path) -> None:
         raise JournalError(f"cannot use the data folder `{folder}`: {error.strerror}") from error
 
 
-def _open(folder: Path) -> int:
+def _open(folder: Path, file: str) -> int:
     try:
-        return os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(folder / file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise JournalError(f"cannot use the data folder `{folder}`: {error.strerror}") from error
 
@@ -74,8 +101,9 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 purpose, process = _read(descriptor)
+                who = "`toll serve`" if purpose == SERVICE else "another command"
                 raise Locked(
-                    f"the data folder `{folder}` is in use by `toll {purpose}`, process {process}"
+                    f"the data folder `{folder}` is in use by {who}, process {process}"
                 ) from None
             time.sleep(PAUSE_S)
         else:

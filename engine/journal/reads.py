@@ -5,13 +5,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
-from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page, Stretch
 
 COLUMNS = "place, account, kind, id, arrived, time, body, outcome"
 # Each names its index: left to choose, SQLite would walk a whole account to spare a sort.
 EXISTS = "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ? LIMIT 1"
+BEGINNING = (
+    "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
+)
 STATES = (
     f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) ORDER BY place"
@@ -23,28 +28,43 @@ FIRST_AND_LAST = (
     " UNION ALL SELECT max(place) FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d}) ORDER BY place"
 )
-# A payment's body is that of its last update so far, where it has one.
-LATEST_BODY = (
-    "coalesce((SELECT later.body FROM journal AS later INDEXED BY by_id"
-    " WHERE later.account = journal.account AND later.id = journal.id"
-    f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d}"
-    " AND later.place <= ? ORDER BY later.place DESC LIMIT 1), body)"
+# A payment's body is that of its last update up to a place, where it has one.
+KNOWN_COLUMNS = (
+    "place, account, kind, id, arrived, time, coalesce((SELECT later.body FROM journal AS"
+    " later INDEXED BY by_id WHERE later.account = journal.account AND later.id = journal.id"
+    f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d} AND later.place <= ?"
+    " ORDER BY later.place DESC LIMIT 1), body), outcome"
+)
+AS_KNOWN = (
+    f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d}"
 )
 IDEMPOTENT = (
     "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
 )
 BATCH = 5_000
+# How many entries a stretch has at most: most updates come soon enough to be in that of their payment.
+STRETCH = 20_000
+# How many bytes of bodies a stretch has before it ends.
+STRETCH_BYTES = 32 * 1024 * 1024
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
 DAY = 24 * 3600 * 1_000_000
-# An event time is at most this much older than its arrival (interface.md, "Limits"), and less than
-# this newer by the clocks' skew.
+# An event time is at most this much older than its arrival (interface.md, "Limits"), and at most
+# this much newer by the clocks' skew (registry/settings.py).
 TIME_TO_ARRIVAL = DAY
+SKEW = 60_000_000
 
 
 def exists(connection: sqlite3.Connection, account: int, kind: Kind, record_id: str) -> bool:
     """Whether the account has an entry of this kind and id."""
     return connection.execute(EXISTS, (account, record_id, kind)).fetchone() is not None
+
+
+def is_unused(connection: sqlite3.Connection, account: int, beginning: str) -> bool:
+    """Whether no id of the account begins so."""
+    beyond = beginning + chr(sys.maxunicode)
+    return connection.execute(BEGINNING, (account, beginning, beyond)).fetchone() is None
 
 
 def states(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
@@ -145,23 +165,79 @@ def replay(
 
 
 def replay_latest(
-    connection: sqlite3.Connection, account: int, since: int, up_to: int
-) -> Iterator[list[Entry]]:
-    """Batches in order of place; see `Journal.replay_latest`."""
-    after = place_at(connection, since - TIME_TO_ARRIVAL) - 1
-    columns = COLUMNS.replace("body", LATEST_BODY)
+    connection: sqlite3.Connection,
+    account: int,
+    since: int,
+    after: int,
+    up_to: int,
+    kinds: Collection[Kind],
+) -> Iterator[Stretch]:
+    """Stretches in order of place; see `Journal.replay_latest`."""
+    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    of_payments = {Kind.PAYMENT, Kind.UPDATE} if Kind.PAYMENT in kinds else set[Kind]()
+    wanted = sorted(of_payments | ({Kind.EVENT} & {*kinds}))
+    chosen = ", ".join(f"{kind:d}" for kind in wanted)
     query = (
-        f"SELECT {columns} FROM journal INDEXED BY by_account"
+        f"SELECT {COLUMNS} FROM journal INDEXED BY by_account"
         " WHERE place > ? AND place <= ? AND time >= ? AND account = ?"
-        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place LIMIT {BATCH}"
+        f" AND kind IN ({chosen}) ORDER BY place LIMIT {STRETCH}"
     )
-    while True:
-        rows = connection.execute(query, (up_to, after, up_to, since, account)).fetchall()
-        if rows:
-            yield list(map(Entry._make, rows))
-        if len(rows) < BATCH:
-            return
+    while rows := _within_bytes(connection.execute(query, (after, up_to, since, account))):
+        yield _as_known(connection, account, after, rows)
         after = rows[-1][0]
+
+
+def _within_bytes(cursor: sqlite3.Cursor) -> list[Any]:
+    rows, size = [], 0
+    for row in cursor:
+        rows.append(row)
+        size += len(row[6])
+        if size > STRETCH_BYTES:
+            break
+    # Else a query that was not read to its end would hold its snapshot.
+    cursor.close()
+    return rows
+
+
+def _as_known(
+    connection: sqlite3.Connection, account: int, after: int, rows: Sequence[Any]
+) -> Stretch:
+    latest = {row[3]: row[6] for row in rows if row[2] == Kind.UPDATE}
+    fresh = []
+    for row in rows:
+        if row[2] != Kind.UPDATE:
+            body = latest.pop(row[3], None) if latest and row[2] == Kind.PAYMENT else None
+            fresh.append(Entry._make(row if body is None else (*row[:6], body, row[7])))
+    amended = []
+    for record_id, body in latest.items():
+        known = connection.execute(AS_KNOWN, (after, account, record_id)).fetchone()
+        if known is not None:
+            updated = Entry._make((*known[:6], body, known[7]))
+            amended.append((Entry._make(known), updated))
+    return Stretch(fresh, amended, after, rows[-1][0])
+
+
+def known_between(
+    connection: sqlite3.Connection, account: int, times: tuple[int, int], up_to: int, most: int
+) -> list[Entry] | None:
+    """See `Journal.known_between`."""
+    first, last = times
+    begin = place_at(connection, first - SKEW)
+    end = min(up_to, place_at(connection, last + TIME_TO_ARRIVAL + SKEW))
+    (passed,) = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM journal INDEXED BY by_account"
+        " WHERE account = ? AND place BETWEEN ? AND ? LIMIT ?)",
+        (account, begin, end, most + 1),
+    ).fetchone()
+    if passed > most:
+        return None
+    rows = connection.execute(
+        f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
+        " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
+        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place",
+        (up_to, account, begin, end, first, last),
+    )
+    return list(map(Entry._make, rows))
 
 
 def count(connection: sqlite3.Connection, account: int | None, since: int, after: int) -> int:

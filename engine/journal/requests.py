@@ -1,7 +1,7 @@
 """What commands ask of the service that holds their data folder, and what it answers.
 
-A command leaves a request in the database; the service looks for open ones, tells how far it is,
-and answers. Should the service end before that, the command takes its request back.
+A command leaves a request in the database; the service looks for open ones, takes them, tells how
+far it is, and answers. Should the service end before that, the command takes its request back.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ def leave_request(connection: sqlite3.Connection, action: str, author: str, now:
 
 def open_requests(connection: sqlite3.Connection) -> list[Request]:
     """The requests without an answer, oldest first."""
-    rows = connection.execute("SELECT id, action, author FROM requests WHERE NOT done ORDER BY id")
+    rows = connection.execute(
+        "SELECT id, action, author FROM requests WHERE NOT done AND action != '' ORDER BY id"
+    )
     return [Request(*row) for row in rows]
+
+
+def take(connection: sqlite3.Connection, request: int) -> None:
+    """Forgets what is asked by a request that is about to be done: it may name a person."""
+    connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
 
 
 def progress(connection: sqlite3.Connection, request: int, share: float) -> None:
@@ -51,13 +58,14 @@ def await_answer(
 ) -> str:
     """Waits for a request's answer, JSON text, and tells of progress on the way.
 
-    Raises `Unanswered` when the folder's service has ended; the request is then taken back, so that
-    the next service won't do it unasked.
+    An answer is read once: it may be a key. Raises `Unanswered` when the folder's service has
+    ended; the request is then taken back, so that the next service won't do it unasked.
     """
     while True:
         held = holder(folder) is not None
         result = _look(connection, request, on_progress)
         if result is not None:
+            connection.execute("DELETE FROM requests WHERE id = ?", (request,))
             return result
         if not held:
             connection.execute("DELETE FROM requests WHERE id = ? AND NOT done", (request,))

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from tollkeeper.engine.journal import contents, reads, requests
+from tollkeeper.engine.journal import contents, reads, requests, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 
 # A step stops at the first chance after this, well before the 50 ms that an append may wait.
 STEP_S = 0.01
 CHUNK = 20
+# How long emptying the log may hold up who writes, and the pause before it is tried again.
+EMPTY_MS = 20
+EMPTY_PAUSE_S = 0.05
 KEYS = 500
 
 T = TypeVar("T")
@@ -50,22 +53,31 @@ async def purge(read: Run, write: Run, account: int, before: int) -> int:
 async def expire(write: Run, now: int) -> None:
     """See `Journal.expire`."""
     before = now - reads.DAY
-    for step in (_delete_keys, contents.purge_staged_step, requests.purge_step):
+    for step in (_delete_keys, requests.purge_step):
         while await write(partial(step, before=before)):
             pass
 
 
-async def rewrite(read: Run, write: Run, account: int, change: Callable[[Entry], Entry]) -> int:
+async def rewrite(
+    read: Run, write: Run, account: int, change: Callable[[Entry], Entry], kinds: Collection[Kind]
+) -> int:
     """See `Journal.rewrite`."""
     after, rewritten = 0, 0
     last = await read(reads.last_place)
     while after < last:
         after, changed = await read(
-            partial(_changed, account=account, after=after, last=last, change=change)
+            partial(_changed, account=account, after=after, last=last, change=change, kinds=kinds)
         )
         rewritten += await _in_steps(write, changed, _update)
     await read(empty_log)
     return rewritten
+
+
+async def forget_keys(read: Run, write: Run, places: Sequence[int]) -> int:
+    """See `Journal.forget_keys`."""
+    removed = await _in_steps(write, places, _delete_keys_at)
+    await read(empty_log)
+    return removed
 
 
 async def _in_steps(
@@ -131,17 +143,26 @@ def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
     ).rowcount
 
 
+def _delete_keys_at(connection: sqlite3.Connection, places: Sequence[int]) -> int:
+    return connection.executemany(
+        "DELETE FROM idempotency WHERE place = ?", [(place,) for place in places]
+    ).rowcount
+
+
 def _changed(
     connection: sqlite3.Connection,
     account: int,
     after: int,
     last: int,
     change: Callable[[Entry], Entry],
+    kinds: Collection[Kind],
 ) -> tuple[int, list[Entry]]:
+    chosen = ", ".join(f"{kind:d}" for kind in kinds)
     rows = connection.execute(
         f"SELECT {reads.COLUMNS} FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place > ? AND place <= ? AND kind != ? ORDER BY place LIMIT ?",
-        (account, after, last, Kind.CHANGE, reads.BATCH),
+        f" WHERE account = ? AND place > ? AND place <= ? AND kind IN ({chosen})"
+        " ORDER BY place LIMIT ?",
+        (account, after, last, reads.BATCH),
     ).fetchall()
     entries = list(map(Entry._make, rows))
     changed = [new for entry in entries if (new := change(entry)) != entry]
@@ -158,10 +179,22 @@ def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
 def empty_log(connection: sqlite3.Connection) -> None:
     """Moves what the write-ahead log holds into the file, then cuts the log to nothing.
 
-    The first pass copies without holding up the writer and leaves little for the second, which
-    waits for reads under way. Raises JournalError if one goes on too long.
+    The first pass copies without holding up the writer and leaves little for the second. That one
+    holds up who writes while it waits for reads under way, so it gives up soon and tries again.
+    Raises JournalError when one of them goes on too long.
     """
-    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise JournalError("the write-ahead log still holds what was erased: run this again")
+    (patience_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    deadline = time.monotonic() + schema.PATIENCE_S
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {EMPTY_MS}")
+        while True:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return
+            if time.monotonic() > deadline:
+                break
+            time.sleep(EMPTY_PAUSE_S)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
+    raise JournalError("the write-ahead log still holds what was erased: run this again")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from tollkeeper.engine.journal import contents, reads, requests, retention, schema
-from tollkeeper.engine.journal.contract import EVERY_KIND, Journal, Request
+from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, Journal, Request
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -24,9 +24,13 @@ from tollkeeper.engine.journal.entries import (
     ListChange,
     ListEntry,
     Page,
+    Stretch,
 )
 from tollkeeper.engine.journal.inflight import InFlight
 from tollkeeper.engine.journal.lock import PATIENCE_S, lock
+from tollkeeper.engine.journal.novelty import Novelty
+from tollkeeper.engine.journal.past import SqlitePast
+from tollkeeper.engine.journal.staging import SqliteStaged
 from tollkeeper.engine.journal.writer import Append, Writer
 
 # A few hundredths of a second's work; with the largest bodies, 256 MiB.
@@ -57,13 +61,14 @@ async def open_journal(
             await journal.close()
 
 
-class SqliteJournal(Journal):
+class SqliteJournal(SqlitePast, SqliteStaged, Journal):
     """A `Journal` in a data folder whose lock is held; see `open_journal`."""
 
     def __init__(self, folder: Path, waiting_limit: int = WAITING_LIMIT) -> None:
         self._folder = folder
         self._reading = schema.connect_for_reading(folder)
         self._in_flight = InFlight()
+        self._novelty = Novelty(self._is_unused)
         self._writer = Writer(
             partial(schema.connect, folder), self._in_flight.remove, waiting_limit
         )
@@ -81,14 +86,25 @@ class SqliteJournal(Journal):
         append: Append = self._writer.append(entry, idempotency, contents)
         self._last_appended = entry.place
         self._in_flight.add(append)
+        self._novelty.note(entry.account, entry.id)
         return append.done
 
     def has_room(self) -> bool:
         """See `Journal`."""
         return self._writer.has_room()
 
+    def waiting(self) -> int:
+        """See `Journal`."""
+        return self._writer.waiting
+
+    def failures(self) -> int:
+        """See `Journal`."""
+        return self._writer.failures
+
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """See `Journal`."""
+        if self._novelty.is_new(account, record_id):
+            return False
         return bool(self._in_flight.of(account, record_id, kind)) or reads.exists(
             self._reading, account, kind, record_id
         )
@@ -146,10 +162,25 @@ class SqliteJournal(Journal):
         with closing(schema.connect_for_reading(self._folder)) as connection:
             yield from reads.replay(connection, account, since, after, up_to, kinds)
 
-    def replay_latest(self, account: int, *, since: int, up_to: int) -> Iterator[list[Entry]]:
+    def replay_latest(
+        self,
+        account: int,
+        *,
+        since: int = 0,
+        after: int = 0,
+        up_to: int,
+        kinds: Collection[Kind] = EVERY_KIND,
+    ) -> Iterator[Stretch]:
         """See `Journal`."""
         with closing(schema.connect_for_reading(self._folder)) as connection:
-            yield from reads.replay_latest(connection, account, since, up_to)
+            yield from reads.replay_latest(connection, account, since, after, up_to, kinds)
+
+    def known_between(
+        self, account: int, times: tuple[int, int], *, up_to: int, most: int
+    ) -> list[Entry] | None:
+        """See `Journal`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            return reads.known_between(connection, account, times, up_to, most)
 
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
         """See `Journal`."""
@@ -175,15 +206,24 @@ class SqliteJournal(Journal):
         """See `Journal`."""
         return await retention.purge(self._in_thread, self.run, account, before)
 
-    async def rewrite(self, account: int, change: Callable[[Entry], Entry]) -> int:
+    async def rewrite(
+        self,
+        account: int,
+        change: Callable[[Entry], Entry],
+        kinds: Collection[Kind] = RECORDS,
+    ) -> int:
         """See `Journal`."""
-        return await retention.rewrite(self._in_thread, self.run, account, change)
+        return await retention.rewrite(self._in_thread, self.run, account, change, kinds)
 
     async def forget(self, account: int, values: Collection[str]) -> int:
         """See `Journal`."""
         removed = await self.run(lambda connection: contents.forget(connection, account, values))
         await self._in_thread(retention.empty_log)
         return removed
+
+    async def forget_keys(self, places: Sequence[int]) -> int:
+        """See `Journal`."""
+        return await retention.forget_keys(self._in_thread, self.run, places)
 
     async def expire(self, now: int) -> None:
         """See `Journal`."""
@@ -192,6 +232,10 @@ class SqliteJournal(Journal):
     async def requests(self) -> list[Request]:
         """See `Journal`."""
         return requests.open_requests(self._reading)
+
+    async def take_request(self, request: int) -> None:
+        """See `Journal`."""
+        await self.run(lambda connection: requests.take(connection, request))
 
     async def note_progress(self, request: int, share: float) -> None:
         """See `Journal`."""
@@ -216,6 +260,11 @@ class SqliteJournal(Journal):
         """See `Journal`."""
         await self._writer.close()
         self._reading.close()
+
+    def _is_unused(self, account: int, beginning: str) -> bool:
+        return not self._in_flight.begins(account, beginning) and reads.is_unused(
+            self._reading, account, beginning
+        )
 
     async def _in_thread(self, read: Callable[[sqlite3.Connection], T]) -> T:
         def work() -> T:

@@ -12,6 +12,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import chain, groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
@@ -61,7 +62,8 @@ class Writer:
     """Takes work from one event loop and does it in a thread of its own, in order.
 
     `settled` is called in the loop with each append once it is on disk or lost, before those who
-    wait for it are woken.
+    wait for it are woken. `waiting` counts the appends that are neither, `failures` the commits
+    and steps that came to nothing.
     """
 
     def __init__(
@@ -73,19 +75,20 @@ class Writer:
         self._connect = connect
         self._settled = settled
         self._waiting_limit = waiting_limit
-        self._waiting = 0
+        self.waiting = 0
+        self.failures = 0
         self._closed = False
         self._generation = 0
         self._oldest_valid = 0
         self._gathered: list[Append] = []
-        self._queue: SimpleQueue[Append | Step | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Append] | Step | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
     def has_room(self) -> bool:
         """Whether fewer than `waiting_limit` appends wait to be written."""
-        return self._waiting < self._waiting_limit
+        return self.waiting < self._waiting_limit
 
     def append(
         self, entry: Entry, idempotency: Idempotency | None, changes: tuple[ListChange, ...]
@@ -94,14 +97,16 @@ class Writer:
         if self._closed:
             raise Unavailable("the journal is closed")
         if not self.has_room():
-            raise Overloaded(f"{self._waiting} entries already wait to be written")
+            raise Overloaded(f"{self.waiting} entries already wait to be written")
         done = Settling(loop=asyncio.get_running_loop())
         append = Append(entry, idempotency, changes, self._generation, done)
-        self._waiting += 1
+        self.waiting += 1
         if not self._gathered:
             # All that one turn of the loop appends wakes the thread once, and is one commit.
             asyncio.get_running_loop().call_soon(self._hand_over)
         self._gathered.append(append)
+        if len(self._gathered) == BATCH:
+            self._hand_over()
         return append
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
@@ -124,27 +129,28 @@ class Writer:
         await asyncio.sleep(0)
 
     def _hand_over(self) -> None:
-        for append in self._gathered:
-            self._queue.put(append)
-        self._gathered.clear()
+        if self._gathered:
+            self._queue.put(self._gathered)
+            self._gathered = []
 
     def _work(self) -> None:
-        items: list[Append | Step | None] = []
+        items: list[list[Append] | Step | None] = []
         while None not in items:
             items = self._next_items()
             for kind, group in groupby(items, type):
-                if kind is Append:
-                    self._write([item for item in group if isinstance(item, Append)])
+                if kind is list:
+                    appends = (item for item in group if isinstance(item, list))
+                    self._write([*chain.from_iterable(appends)])
                 else:
                     for item in group:
                         if isinstance(item, Step):
                             self._take(item)
         self._disconnect()
 
-    def _next_items(self) -> list[Append | Step | None]:
+    def _next_items(self) -> list[list[Append] | Step | None]:
         items = [self._queue.get()]
         try:
-            while items[-1] is not None and len(items) < BATCH:
+            while items[-1] is not None and sum(map(_size, items)) < BATCH:
                 items.append(self._queue.get_nowait())
         except Empty:
             pass
@@ -161,6 +167,7 @@ class Writer:
             refused = self._commit(batch)
         except Exception as error:
             # Whatever it is, those who wait must hear of it.
+            self.failures += 1
             self._disconnect()
             self._oldest_valid = batch[-1].generation + 1
             _post(batch[0].done, self._give_up, batch, str(error), self._oldest_valid)
@@ -170,11 +177,16 @@ class Writer:
     def _commit(self, batch: Sequence[Append]) -> dict[int, Exception]:
         """Writes all of the batch or nothing, but for single entries that can't be: those it returns."""
         connection = self._connected()
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
+                # A statement by itself is a transaction: the thread waits for the interpreter once.
+                _insert_rows(connection, batch)
+                return {}
+            connection.execute("BEGIN IMMEDIATE")
             _insert(connection, batch)
         except (sqlite3.IntegrityError, ValueError, OverflowError):
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         else:
             connection.execute("COMMIT")
             return {}
@@ -198,6 +210,7 @@ class Writer:
             result = step.work(connection)
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
+            self.failures += 1
             self._disconnect()
             _post(
                 step.done, _fail, step.done, Unavailable(f"the journal can't be written: {error}")
@@ -221,7 +234,7 @@ class Writer:
             self._connection = None
 
     def _deliver(self, batch: Sequence[Append], failure: Callable[[int], Exception | None]) -> None:
-        self._waiting -= len(batch)
+        self.waiting -= len(batch)
         for append in batch:
             self._settled(append)
             error = failure(append.entry.place)
@@ -239,11 +252,27 @@ class Writer:
         self._generation = generation
 
 
+def _size(item: list[Append] | Step | None) -> int:
+    return len(item) if isinstance(item, list) else 1
+
+
+def _is_more_than_a_row(append: Append) -> bool:
+    return append.idempotency is not None or bool(append.contents)
+
+
+@cache
+def _insert_of(rows: int) -> str:
+    return f"INSERT INTO journal VALUES {', '.join([ROW] * rows)}"
+
+
+def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
+    rows = [append.entry for append in batch]
+    connection.execute(_insert_of(len(rows)), [*chain.from_iterable(rows)])
+
+
 def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
     for start in range(0, len(batch), ROWS):
-        rows = [append.entry for append in batch[start : start + ROWS]]
-        values = ", ".join([ROW] * len(rows))
-        connection.execute(f"INSERT INTO journal VALUES {values}", [*chain.from_iterable(rows)])
+        _insert_rows(connection, batch[start : start + ROWS])
     for append in batch:
         if append.idempotency is not None:
             key, entry = append.idempotency, append.entry

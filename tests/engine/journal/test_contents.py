@@ -122,17 +122,6 @@ async def test_purging_removes_what_no_longer_held_and_only_of_that_account(jour
     assert rows(folder, "list_contents") == 2
 
 
-async def test_an_import_that_was_cut_off_is_removed_after_a_day(journal, folder, make):
-    await change(journal, make, Put("blocked", (ListEntry("a"),)))
-    stage(folder, [str(number) for number in range(1200)])
-    await journal.expire(now=24 * 3600 * 1_000_000)
-    assert rows(folder, "list_contents") == 2
-    await journal.expire(now=24 * 3600 * 1_000_000 + 2)
-    assert rows(folder, "list_contents") == 1
-    assert rows(folder, "list_entries") == 1
-    assert values(journal) == ["a"]
-
-
 async def test_a_forgotten_value_is_gone_from_the_past_too(journal, folder, make):
     await change(journal, make, Put("blocked", (ListEntry("ana@example.org"),)))
     await change(journal, make, Remove("blocked", ("ana@example.org",)))

@@ -205,22 +205,46 @@ async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(jo
 
 
 async def test_replaying_the_latest_gives_each_payment_once_as_known_by_then(journal, make):
-    await write(
-        journal,
-        [
-            make(1),
-            make(2),
-            make(3, id="p1", kind=Kind.UPDATE, body=b"first", outcome=None),
-            make(4, kind=Kind.EVENT),
-            make(5, id="p1", kind=Kind.UPDATE, body=b"second", outcome=None),
-            make(6, account=2),
-        ],
-    )
-    (batch,) = journal.replay_latest(1, since=0, up_to=4)
-    assert [(entry.place, entry.body) for entry in batch] == [
+    await write(journal, updated_twice(make))
+    (stretch,) = journal.replay_latest(1, up_to=4)
+    assert [(entry.place, entry.body) for entry in stretch.fresh] == [
         (1, b"first"),
         (2, b"body"),
         (4, b"body"),
     ]
-    (batch,) = journal.replay_latest(1, since=0, up_to=6)
-    assert batch[0] == make(1, body=b"second")
+    assert (stretch.amended, stretch.after, stretch.place) == ([], 0, 4)
+    (stretch,) = journal.replay_latest(1, up_to=6, kinds={Kind.PAYMENT})
+    assert stretch.fresh == [make(1, body=b"second"), make(2)]
+
+
+async def test_a_later_stretch_tells_what_was_known_before_it(journal, make, monkeypatch):
+    await write(journal, updated_twice(make))
+    (stretch,) = journal.replay_latest(1, after=2, up_to=6)
+    assert stretch.fresh == [make(4, kind=Kind.EVENT)]
+    assert stretch.amended == [(make(1), make(1, body=b"second"))]
+    monkeypatch.setattr(reads, "STRETCH", 2)
+    stretches = list(journal.replay_latest(1, up_to=6))
+    assert [[entry.place for entry in each.fresh] for each in stretches] == [[1, 2], [4], []]
+    assert [each.amended for each in stretches] == [
+        [],
+        [(make(1), make(1, body=b"first"))],
+        [(make(1, body=b"first"), make(1, body=b"second"))],
+    ]
+
+
+async def test_a_stretch_of_large_bodies_ends_early(journal, make, monkeypatch):
+    monkeypatch.setattr(reads, "STRETCH_BYTES", 10)
+    await write(journal, [make(1, body=b"x" * 20), make(2), make(3)])
+    stretches = list(journal.replay_latest(1, up_to=3))
+    assert [[entry.place for entry in each.fresh] for each in stretches] == [[1], [2, 3]]
+
+
+def updated_twice(make):
+    return [
+        make(1),
+        make(2),
+        make(3, id="p1", kind=Kind.UPDATE, body=b"first", outcome=None),
+        make(4, kind=Kind.EVENT),
+        make(5, id="p1", kind=Kind.UPDATE, body=b"second", outcome=None),
+        make(6, account=2),
+    ]

@@ -1,0 +1,53 @@
+"""What the journal keeps of lists beside their present entries: two parts of its contract.
+
+All of it blocks, and is for other threads than the event loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from tollkeeper.engine.journal.entries import ListEntry
+
+
+class Turnover(NamedTuple):
+    """Entries that were put into a list, and values that left it, each with the place of that.
+
+    Renewing an entry ends the one before it. What came with a whole content is not among them.
+    """
+
+    begun: list[tuple[int, ListEntry]]
+    ended: list[tuple[int, str]]
+
+
+class Past(Protocol):
+    """Lists as they were, and since when history is kept."""
+
+    def listed_at(self, account: int, list_name: str, place: int) -> Iterator[ListEntry]:
+        """A list's entries as a payment at `place` met them, ordered by value.
+
+        As far back as the account keeps its history.
+        """
+
+    def turnover(self, account: int, list_name: str, after: int) -> Turnover:
+        """How a list's entries changed beyond a place."""
+
+    def begins(self, account: int) -> int | None:
+        """When (µs) the first payment that is still kept arrived; None when there is none."""
+
+
+class Staged(Protocol):
+    """Contents that are filled beside a list's own, to be swapped in."""
+
+    def staged_count(self, account: int, list_name: str, content: int) -> int | None:
+        """How many entries are staged for the list under `content`; None when nothing is."""
+
+    def staged(self, content: int) -> Iterator[ListEntry]:
+        """The entries of a staged content, ordered by value."""
+
+    def discard_abandoned(self) -> None:
+        """Takes away what killed imports left behind.
+
+        While an import runs nothing is: all that is staged may be its own.
+        """

@@ -1,0 +1,88 @@
+"""An account's past beside its entries, in SQLite: see `parts.Past`."""
+
+# ruff: noqa: S608 - only constants of this package are put into its queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.entries import Kind, ListEntry
+from tollkeeper.engine.journal.parts import Past, Turnover
+
+BATCH = 500
+ENTRY = "value, columns, expires_at, note, by"
+_CONTENT_AT = (
+    "SELECT id FROM list_contents WHERE account = ? AND list = ? AND from_place <= ?"
+    " AND coalesce(to_place > ?, TRUE)"
+)
+_ENTRIES_AT = (
+    f"SELECT {ENTRY} FROM list_entries"
+    " WHERE content = ? AND value > ? AND from_place <= ? AND coalesce(to_place > ?, TRUE)"
+    " ORDER BY value LIMIT ?"
+)
+_OF_LIST = "content IN (SELECT id FROM list_contents WHERE account = ? AND list = ?)"
+_BEGUN = f"SELECT from_place, {ENTRY} FROM list_entries WHERE {_OF_LIST} AND from_place > ?"
+_ENDED = f"SELECT to_place, value FROM list_entries WHERE {_OF_LIST} AND to_place > ?"
+_BEGINS = (
+    "SELECT arrived FROM journal INDEXED BY by_account"
+    f" WHERE account = ? AND kind = {Kind.PAYMENT:d} ORDER BY place LIMIT 1"
+)
+
+
+class SqlitePast(Past):
+    """`Past` in a data folder; each call reads on a connection of its own."""
+
+    _folder: Path
+
+    def listed_at(self, account: int, list_name: str, place: int) -> Iterator[ListEntry]:
+        """See `Past`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            yield from listed_at(connection, account, list_name, place)
+
+    def turnover(self, account: int, list_name: str, after: int) -> Turnover:
+        """See `Past`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            return turnover(connection, account, list_name, after)
+
+    def begins(self, account: int) -> int | None:
+        """See `Past`."""
+        with closing(schema.connect_for_reading(self._folder)) as connection:
+            return begins(connection, account)
+
+
+def listed_at(
+    connection: sqlite3.Connection, account: int, list_name: str, place: int
+) -> Iterator[ListEntry]:
+    """See `Past.listed_at`."""
+    found = connection.execute(_CONTENT_AT, (account, list_name, place, place)).fetchone()
+    if found is not None:
+        yield from entries(connection, found[0], place)
+
+
+def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
+    """See `Past.turnover`."""
+    of = (account, list_name, after)
+    begun = [(place, ListEntry(*entry)) for place, *entry in connection.execute(_BEGUN, of)]
+    return Turnover(begun, connection.execute(_ENDED, of).fetchall())
+
+
+def begins(connection: sqlite3.Connection, account: int) -> int | None:
+    """See `Past.begins`."""
+    first = connection.execute(_BEGINS, (account,)).fetchone()
+    return None if first is None else int(first[0])
+
+
+def entries(connection: sqlite3.Connection, content: int, place: int) -> Iterator[ListEntry]:
+    """The entries that a content held at a place, ordered by value."""
+    beyond = ""
+    while True:
+        rows = connection.execute(_ENTRIES_AT, (content, beyond, place, place, BATCH)).fetchall()
+        for row in rows:
+            yield ListEntry(*row)
+        if len(rows) < BATCH:
+            return
+        beyond = rows[-1][0]

@@ -1,0 +1,94 @@
+"""What was staged for a list and never swapped in goes, and nothing that an import needs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from tollkeeper.engine.journal import contents, schema, staging
+from tollkeeper.engine.journal.entries import Kind, ListEntry, Swap
+from tollkeeper.engine.journal.lock import importing
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def command(folder, journal):
+    with closing(schema.connect(folder)) as connection:
+        yield connection
+
+
+def stage(connection, count, list_name="blocked"):
+    content = contents.stage(connection, 1, list_name, now=1)
+    list(contents.fill(connection, content, (ListEntry(str(n)) for n in range(count))))
+    return content
+
+
+def rows(connection):
+    return [
+        connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in ("list_contents", "list_entries")
+    ]
+
+
+async def swap(journal, make, content):
+    entry = make(journal.last_place() + 1, kind=Kind.CHANGE)
+    await journal.append(entry, contents=(Swap("blocked", content),))
+
+
+async def test_staged_entries_are_counted_and_read_until_they_are_swapped_in(
+    journal, command, make
+):
+    content = stage(command, 1200)
+    assert journal.staged_count(1, "blocked", content) == 1200
+    assert len(list(journal.staged(content))) == 1200
+    assert journal.staged_count(1, "trusted", content) is None
+    assert journal.staged_count(2, "blocked", content) is None
+    await swap(journal, make, content)
+    assert journal.staged_count(1, "blocked", content) is None
+
+
+async def test_what_killed_imports_left_is_taken_away_and_what_lists_hold_stays(
+    journal, command, make
+):
+    await swap(journal, make, stage(command, 3))
+    stage(command, 1200)
+    stage(command, 700, "trusted")
+    journal.discard_abandoned()
+    assert rows(command) == [1, 3]
+
+
+async def test_nothing_is_taken_away_while_an_import_runs(journal, command, folder):
+    content = stage(command, 1200)
+    with importing(folder):
+        journal.discard_abandoned()
+    assert journal.staged_count(1, "blocked", content) == 1200
+
+
+async def test_what_is_being_taken_away_can_be_swapped_in_no_more(
+    journal, command, folder, make, monkeypatch
+):
+    content = stage(command, 1200)
+
+    def cut_off(_connection, _content):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contents, "purge_content_step", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        journal.discard_abandoned()
+    monkeypatch.undo()
+    assert journal.staged_count(1, "blocked", content) is None
+    await swap(journal, make, content)
+    assert [*journal.listed(1, "blocked")] == []
+    with importing(folder):
+        journal.discard_abandoned()
+    assert rows(command) == [0, 0]
+
+
+async def test_one_content_is_taken_away_unless_a_list_holds_it(journal, command, make):
+    kept, gone = stage(command, 3), stage(command, 1200)
+    await swap(journal, make, kept)
+    staging.discard(command, kept)
+    staging.discard(command, gone)
+    assert rows(command) == [1, 3]

@@ -21,16 +21,17 @@ from tollkeeper.engine.events.versions import AT_ONCE, Planned
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal import requests, schema
 from tollkeeper.engine.journal.contract import JournalError, Locked, Request
-from tollkeeper.engine.journal.lock import SERVICE, holder
+from tollkeeper.engine.journal.lock import COMMAND, SERVICE, holder
 from tollkeeper.engine.open import now, open_engine
 from tollkeeper.engine.publish import Rejected, publish, store, unpublish, violations
 from tollkeeper.engine.registry.accounts import create_account, find_account
-from tollkeeper.engine.registry.changes import Kind, Scope
+from tollkeeper.engine.registry.changes import Kind, PersonErased, Scope
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.registry.keys import create_key, revoke_key
 from tollkeeper.engine.registry.lists import read_spec
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.settings import set_settings
+from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.trials import clear_rollout, clear_shadow, set_rollout, set_shadow
 from tollkeeper.engine.violations import Violation
 
@@ -162,6 +163,7 @@ class Done(Struct, frozen=True, tag=True, omit_defaults=True):
     key: str | None = None
     version: int | None = None
     count: int | None = None
+    erased: PersonErased | None = None
 
 
 class NotDone(Struct, frozen=True, tag=True):
@@ -196,7 +198,7 @@ def run_errand(folder: Path, errand: Errand, author: str, progress: Progress) ->
 
 
 async def _run_alone(folder: Path, errand: Errand, author: str, progress: Progress) -> Answer:
-    async with open_engine(folder, author) as engine:
+    async with open_engine(folder, COMMAND) as engine:
         return await do_errand(engine, errand, author, progress)
 
 
@@ -218,6 +220,7 @@ async def _do(engine: Engine, errand: Errand, author: str, progress: Progress) -
         async with engine.changing:
             number, created = create_account(engine.state, errand.name)
             await make_change(engine, number, author, created)
+            await take_up_shipped(engine, number)
             if engine.ready.is_set():
                 await fill(engine, number, engine.force[number].plans(), progress)
         return Done()
@@ -249,7 +252,7 @@ async def _on_account(engine: Engine, number: int, errand: OnAccounts, author: s
                 await make_change(engine, number, author, revoked)
             return Done()
         case EraseUser():
-            return Done(count=await erase_user(engine, number, author, errand.user))
+            return Done(erased=await erase_user(engine, number, author, errand.user))
 
 
 async def _on_file(
@@ -324,6 +327,7 @@ async def answer_requests(engine: Engine) -> None:
 
 
 async def _answer_request(engine: Engine, request: Request) -> None:
+    await engine.journal.take_request(request.id)
     shares: list[float] = []
     doing = asyncio.create_task(_do_request(engine, request, shares.append))
     while not (await asyncio.wait([doing], timeout=requests.LOOK_S))[0]:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.facts import Facts
 from tollkeeper.engine.windows.contract import Observation, Record, State
+
+
+def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]:
+    """Within it the account's past may change, in the journal and in the windows.
+
+    Should that be cut off, the next start fills the account's ages from the whole journal.
+    """
+    return engine.moments.rewriting(account, engine.journal.written)
 
 
 async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:
@@ -16,6 +26,13 @@ async def count_as(engine: Engine, account: int, id_: str, state: State) -> None
     """Count a payment that was taken back as what is left of it."""
     observed = await _at_new_place(engine, account, id_, state)
     await engine.windows.observe(observed.record, ())
+
+
+async def recount_event(engine: Engine, old: Record, new: Record) -> None:
+    """Count an event as what is left of it."""
+    place = await engine.windows.take_place()
+    await engine.windows.withdraw(Observation(place, old, ()))
+    await engine.windows.observe(new, ())
 
 
 async def _at_new_place(engine: Engine, account: int, id_: str, state: State) -> Observation:

@@ -6,12 +6,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 from typing import BinaryIO, TextIO
 
-from tollkeeper.engine.errands import Answer, ReplaceEntries, run_errand
-from tollkeeper.engine.journal import contents, schema
+from tollkeeper.engine.errands import Answer, NotDone, ReplaceEntries, run_errand
+from tollkeeper.engine.journal import contents, staging
 from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.lock import importing
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.imports import BadEntry, Imported, import_entries
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
@@ -62,17 +65,30 @@ def import_file(
     Raises `Refused`, `BadDatabase`, `JournalError`.
     """
     target = find_target(folder, account, name)
-    with closing(schema.connect(folder)) as connection:
-        content = contents.stage(connection, target.account, name, now())
+    with closing(staging.connect(folder)) as connection:
+        staging.discard_abandoned(connection, folder)
+        with importing(folder):
+            content = contents.stage(connection, target.account, name, now())
+            entries = _entries(target, file, columns, author, progress)
+            is_whole = False
+            try:
+                imported = import_entries(entries, partial(_stage, connection, content))
+                is_whole = not imported.bad
+            finally:
+                if not is_whole:
+                    staging.discard(connection, content)
+            if imported.bad:
+                return imported
+            errand = ReplaceEntries(account, name, content)
+            answer = run_errand(folder, errand, author, lambda _share: None)
+            if isinstance(answer, NotDone):
+                staging.discard(connection, content)
+            return answer
 
-        def stage(batch: Sequence[ListEntry]) -> None:
-            for _ in contents.fill(connection, content, batch):
-                pass
 
-        imported = import_entries(_entries(target, file, columns, author, progress), stage)
-    if imported.bad:
-        return imported
-    return run_errand(folder, ReplaceEntries(account, name, content), author, lambda _share: None)
+def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:
+    for _ in contents.fill(connection, content, batch):
+        pass
 
 
 def export_file(

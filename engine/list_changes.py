@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tollkeeper.engine.change import make_change
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.lock import importing
 from tollkeeper.engine.lists.contents import hold
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.errors import NotFound
@@ -20,9 +22,11 @@ from tollkeeper.engine.registry.lists import (
     remove_entries,
     replace_entries,
 )
-from tollkeeper.engine.stored_lists import staged_count, staged_entries
 
 PAGE = 500
+STEP = 200
+PAUSE_S = 0.0005
+"""After so many entries that are brought into memory, so long a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,25 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     It is brought into memory beside the traffic; the swap itself is one step.
     """
     spec = find_list(engine.state.accounts[account], name).spec
-    count = await asyncio.to_thread(staged_count, engine.folder, account, name, content)
-    if count is None:
-        raise NotFound("content", f"nothing is staged for `{name}` under {content}")
-    held = await asyncio.to_thread(hold, spec, staged_entries(engine.folder, content))
-    async with engine.changing:
-        change, swap = replace_entries(engine.state.accounts[account], name, content, count)
-        await make_change(engine, account, by, change, swap, held)
+    journal = engine.journal
+    # Else it might be taken away meanwhile, should the command that staged it have ended.
+    with importing(engine.folder):
+        count = await asyncio.to_thread(journal.staged_count, account, name, content)
+        if count is None:
+            raise NotFound("content", f"nothing is staged for `{name}` under {content}")
+        held = await asyncio.to_thread(hold, spec, _with_pauses(journal.staged(content)))
+        async with engine.changing:
+            change, swap = replace_entries(engine.state.accounts[account], name, content, count)
+            await make_change(engine, account, by, change, swap, held)
     return count
+
+
+def _with_pauses(entries: Iterator[ListEntry]) -> Iterator[ListEntry]:
+    """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep it."""
+    for number, entry in enumerate(entries):
+        if number % STEP == 0:
+            time.sleep(PAUSE_S)
+        yield entry
 
 
 async def page(

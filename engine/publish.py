@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tollkeeper.engine.change import make_change
-from tollkeeper.engine.checking import known_of, read_file
+from tollkeeper.engine.checking import read_file
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.versions import AT_ONCE, Planned, applies_from
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.loading import loaded_event_type, loaded_rule, loaded_scorecard
+from tollkeeper.engine.force import SCORECARD
+from tollkeeper.engine.known import known_of
+from tollkeeper.engine.loading import (
+    loaded_event_type,
+    loaded_rule,
+    loaded_scorecard,
+    shipped_scorecard,
+)
 from tollkeeper.engine.registry.changes import Change, Kind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.lists import make_declared
@@ -26,6 +33,7 @@ from tollkeeper.engine.registry.versions import (
     store_version,
 )
 from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.windows.contract import SeriesPlan
 from tollkeeper.engine.windows.plan import Plan
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.render import Source
@@ -139,13 +147,45 @@ async def bring_in(
         plan = _plan(version)
         if plan is not None and engine.ready.is_set():
             needed = [*engine.force[account].plans(), *plan.series]
-            await fill(engine, account, needed, progress)
+            await _filled(engine, account, needed, (account, kind, name), progress)
         await _change(engine, account, by, change)
 
 
+async def _filled(
+    engine: Engine,
+    account: int,
+    plans: Sequence[SeriesPlan],
+    of: tuple[int, Kind, str],
+    progress: Progress,
+) -> None:
+    """Fill what is needed; meanwhile `engine.filling` tells of it."""
+
+    def tell(share: float) -> None:
+        engine.filling[of] = share
+        progress(share)
+
+    engine.filling[of] = 0.0
+    try:
+        await fill(engine, account, plans, tell)
+    finally:
+        engine.filling.pop(of, None)
+
+
 async def unpublish(engine: Engine, account: int, by: str, kind: Kind, name: str) -> None:
-    """Take the active version out of force. Raises `NotFound`."""
-    await take_out(engine, account, by, lambda state: deactivate(state, kind, name))
+    """Take the active version out of force. Raises `NotFound`.
+
+    In the place of an account's own scorecard the shipped one is, once its windows are whole.
+    """
+
+    def change(state: Account) -> Change:
+        return deactivate(state, kind, name)
+
+    async with engine.publishing[account]:
+        change(engine.state.accounts[account])
+        if (kind, name) == ("scorecard", SCORECARD) and engine.ready.is_set():
+            needed = [*engine.force[account].plans(), *shipped_scorecard().reading.plan.series]
+            await fill(engine, account, needed, lambda _share: None)
+        await _change(engine, account, by, change)
 
 
 async def take_out(

@@ -8,7 +8,7 @@ from structlog import get_logger
 
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.noting import purge_alerts
-from tollkeeper.engine.forgetting import take_back
+from tollkeeper.engine.forgetting import rewriting, take_back
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.update import state_of
@@ -23,6 +23,7 @@ async def keep_to_retention(engine: Engine) -> None:
     """Purge every account each hour, until cancelled."""
     while True:
         try:
+            await asyncio.to_thread(engine.journal.discard_abandoned)
             for account in list(engine.state.accounts):
                 removed = await purge(engine, account)
                 if removed:
@@ -40,7 +41,7 @@ async def purge(engine: Engine, account: int) -> int:
     """
     settings = engine.state.accounts[account].settings
     before = engine.clock() - settings.retention_days * DAY
-    async with engine.publishing[account]:
+    async with engine.publishing[account], rewriting(engine, account):
         if _outlives(engine, account, engine.clock() - before):
             await _forget(engine, account, before)
         await purge_alerts(engine, account, before)

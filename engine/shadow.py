@@ -119,7 +119,7 @@ def _entry(engine: Engine, place: int, item: Waiting, would: Decision | None) ->
 
 
 def _lose(engine: Engine, item: Waiting, error: JournalError) -> None:
-    engine.shadows.skipped[item.trial] += 1
+    engine.shadows.skip(item)
     log.warning("shadow_not_recorded", error=str(error))
 
 

@@ -32,23 +32,29 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class ShadowQueue:
-    """At most `LIMIT` wait; those beyond are skipped, and counted by what is on trial.
+    """At most `LIMIT` wait; those beyond are skipped, and counted by what is on trial until the
+    count is recorded.
 
-    `unfinished` are those that wait and those in hand.
+    `unfinished` are those that wait and those in hand, `lost` all that were ever skipped.
     """
 
     waiting: deque[Waiting] = field(default_factory=deque)
     skipped: Counter[Trial] = field(default_factory=Counter)
     filled: asyncio.Event = field(default_factory=asyncio.Event)
     unfinished: int = 0
+    lost: int = 0
 
     def add(self, item: Waiting) -> None:
         if len(self.waiting) >= LIMIT:
-            self.skipped[item.trial] += 1
+            self.skip(item)
             return
         self.waiting.append(item)
         self.unfinished += 1
         self.filled.set()
+
+    def skip(self, item: Waiting) -> None:
+        self.skipped[item.trial] += 1
+        self.lost += 1
 
     def take(self, count: int) -> list[Waiting]:
         """The oldest ones, at most `count`."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.decide import encode, keep
 from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events.alerts import EventOutcome, Shown, show
+from tollkeeper.engine.events.alerts import EventOutcome, Shown
 from tollkeeper.engine.events.stored import Kept
 from tollkeeper.engine.events.submission import Event
 from tollkeeper.engine.events.types import LoadedEventType
@@ -87,4 +87,8 @@ async def accept(
 
 def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, Shown]:
     """Each metric's value for the event's own keys."""
-    return {each.name: show(observed.values[each.index], each.type) for each in loaded.metrics}
+    values = observed.values
+    return {
+        each.name: None if (value := values[each.index]) is None else each.show(value)
+        for each in loaded.metrics
+    }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -67,27 +68,34 @@ def watched(decision: Decision, turns: Sequence[Turn]) -> Decision:
 
 def show(value: Any, type_: t.Type) -> Shown:
     """A carried value as JSON: an instant as RFC 3339, an address as text, a duration in seconds."""
-    if value is None:
-        return None
+    return None if value is None else shower(type_)(value)
+
+
+def shower(type_: t.Type) -> Callable[[Any], Shown]:
+    """`show` for the values of a type that are there."""
     match type_:
         case t.Number(scale=None):
-            return float(value)
+            return float
+        case t.Number(scale=0):
+            return int
         case t.Number(scale=int(scale)):
-            return _number(int(value), scale)
+            return partial(_decimal, scale)
         case t.Ip():
-            return show_network(int(value), IP_BITS)
+            return _address
         case t.Instant():
-            return show_instant(value)
+            return show_instant
         case t.Duration():
-            return _number(int(value), 6)
+            return partial(_decimal, 6)
         case t.Boolean():
-            return bool(value)
+            return bool
         case _:
-            return str(value)
+            return str
 
 
-def _number(value: int, scale: int) -> int | float:
-    if scale == 0:
-        return value
+def _address(value: int) -> str:
+    return show_network(value, IP_BITS)
+
+
+def _decimal(scale: int, value: int) -> int | float:
     exact = Decimal(value).scaleb(-scale)
     return int(exact) if exact == int(exact) else float(exact)

@@ -163,23 +163,24 @@ def fitted(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) ->
     kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
     others: dict[Contract, frozenset[str]] = {}
 
-    def fit(data: Data) -> Mapping[str, Value]:
-        other = others.get(data.contract)
-        if other is None:
-            known = data.contract.kinds
-            other = frozenset(n for n, kind in kinds.items() if known.get(n, kind) is not kind)
-            others[data.contract] = other
-        if not other:
-            return data
-        return {name: value for name, value in data.items() if name not in other}
+    def other_in(contract: Contract) -> frozenset[str]:
+        known = contract.kinds
+        other = frozenset(n for n, kind in kinds.items() if known.get(n, kind) is not kind)
+        others[contract] = other
+        return other
 
-    return CompiledSeries(_with(compiled.key, fit), _with(compiled.values, fit))
+    def fitting(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        def of_fitted(p_: Any, d: Any, v: Data) -> Any:
+            other = others.get(v.contract)
+            if other is None:
+                other = other_in(v.contract)
+            if not other:
+                return function(p_, d, v)
+            return function(p_, d, {name: v[name] for name in v if name not in other})
 
+        return of_fitted
 
-def _with(
-    function: Callable[[Any, Any, Any], Any], fit: Callable[[Data], Mapping[str, Value]]
-) -> Callable[[Any, Any, Any], Any]:
-    return lambda p_, d, v: function(p_, d, fit(v))
+    return CompiledSeries(fitting(compiled.key), fitting(compiled.values), compiled.facts)
 
 
 def _event_facts(series: p.Series, lets: Sequence[p.Let]) -> Iterator[p.EventFact]:

@@ -64,6 +64,10 @@ class Alert(Struct, frozen=True):
     def id(self) -> str:
         return f"{self.place}-{self.number}"
 
+    @property
+    def of(self) -> tuple[int, int, int]:
+        return self.account, self.place, self.number
+
 
 class Delivery(Struct, frozen=True):
     """One alert on its way to one address; times in µs.
@@ -111,6 +115,39 @@ def standings(connection: sqlite3.Connection) -> list[tuple[Of, Standing]]:
         ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
         for account, type_, monitor, key, place, met, alerted in rows
     ]
+
+
+def standings_of(
+    connection: sqlite3.Connection, account: int, beyond: Of | None, limit: int
+) -> list[tuple[Of, Standing]]:
+    """How an account's monitors stand, in an order that `beyond` continues."""
+    after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
+    rows = connection.execute(
+        "SELECT type, monitor, key, place, met, alerted FROM standings"
+        " WHERE account = ? AND (type, monitor, key) > (?, ?, ?) ORDER BY type, monitor, key"
+        " LIMIT ?",
+        (account, *after, limit),
+    )
+    return [
+        ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
+        for type_, monitor, key, place, met, alerted in rows
+    ]
+
+
+def forget_standings(connection: sqlite3.Connection, gone: Iterable[Of]) -> None:
+    """The monitors know nothing of these keys any more."""
+    connection.executemany(
+        "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
+        [(*of[:3], _encode(of[3]).decode()) for of in gone],
+    )
+
+
+def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None:
+    """Alerts that show something else than before."""
+    connection.executemany(
+        "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
+        [(_encode(each.turn).decode(), *each.of) for each in changed],
+    )
 
 
 def note(
@@ -225,6 +262,13 @@ def next_due(connection: sqlite3.Connection, account: int, url: str, now: int) -
         (account, url, now),
     ).fetchone()
     return None if row is None else Delivery(*row)
+
+
+def pending(connection: sqlite3.Connection) -> int:
+    """How many deliveries are still to be made."""
+    query = "SELECT count(*) FROM deliveries INDEXED BY due WHERE state = 'pending'"
+    count: int = connection.execute(query).fetchone()[0]
+    return count
 
 
 def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tollkeeper.engine.events import outbox
+from tollkeeper.engine.journal import retention
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 
 FILE = "alerts.db"
@@ -44,6 +45,11 @@ class Outbox:
         """Does `work` in a transaction of its own; done once it is on disk. Raises `Unavailable`."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, self._transact, work)
+
+    async def empty_log(self) -> None:
+        """Leaves nothing of what was overwritten in the write-ahead log. Raises `JournalError`."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writer, retention.empty_log, self._writing)
 
     def close(self) -> None:
         """Ends once all that was asked for is done."""

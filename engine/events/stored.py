@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -26,17 +27,25 @@ class Kept(Struct, frozen=True):
 decode_kept = msgspec.json.Decoder(Kept).decode
 
 
-def event_reader(account: Account) -> Callable[[Entry], Record]:
+ReadEvent: TypeAlias = Callable[[Entry], Record]
+
+
+def event_reader(account: Account) -> ReadEvent:
     """Reads the account's stored events, each under the version that it came with."""
-    contracts: dict[tuple[str, int], Contract] = {}
+
+    def contract(type_: str, number: int) -> Contract:
+        return contract_of(account.files["event", type_].versions[number - 1])
+
+    return reader(contract)
+
+
+def reader(contract: Callable[[str, int], Contract]) -> ReadEvent:
+    """Reads stored events; `contract` is that of a type's version."""
+    known = cache(contract)
 
     def read(entry: Entry) -> Record:
         kept = decode_kept(entry.body)
-        of = (kept.type, kept.version)
-        if of not in contracts:
-            version = account.files["event", kept.type].versions[kept.version - 1]
-            contracts[of] = contract_of(version)
-        data = recall_data(contracts[of], kept.data, entry.id, entry.time)
+        data = recall_data(known(kept.type, kept.version), kept.data, entry.id, entry.time)
         state = State(data=data)
         return Record(entry.account, entry.id, entry.time, entry.arrived, state, event=kept.type)
 

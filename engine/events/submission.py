@@ -16,6 +16,7 @@ from tollkeeper.engine.field_rules import rules_at
 from tollkeeper.engine.force import InForce, choose_event_type
 from tollkeeper.engine.identifiers import new_identifier
 from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.numbers import double_of
 from tollkeeper.engine.payment import Instant, RequiredText
 from tollkeeper.engine.violations import Violation
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
@@ -73,19 +74,32 @@ class _LooseBody(Struct):
     event: _Loose
 
 
-_EVENT = json.Decoder(EventBody)
+_EVENT = json.Decoder(EventBody, float_hook=double_of)
 _LOOSE = json.Decoder(_LooseBody)
 _BODIES = json.Decoder(_Bodies)
 _RAWS = json.Decoder(list[Raw])
 
 
-def split(body: bytes) -> list[bytes] | None:
-    """The events of a batch, each as the body it would be alone; None when it is no batch."""
+def split(body: bytes) -> list[bytes] | Violation | None:
+    """The events of a batch, each as the body it would be alone, or why there are none to take.
+
+    None when it is no batch, or no JSON.
+    """
     try:
         bodies = _BODIES.decode(body)
-        if isinstance(bodies.events, UnsetType) or not isinstance(bodies.event, UnsetType):
-            return None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if isinstance(bodies.events, UnsetType):
+        return None
+    if not isinstance(bodies.event, UnsetType):
+        message = "a request has one `event`, or several `events`"
+        return Violation("event", "invalid_value", message)
+    if bytes(bodies.events) == b"null":
+        return violations.null("events")
+    try:
         return [b'{"event":' + bytes(raw) + b"}" for raw in _RAWS.decode(bodies.events)]
+    except msgspec.ValidationError:
+        return violations.invalid_type("events", "an array")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from tollkeeper.engine.compile.counting import Counting
 from tollkeeper.engine.compile.digest import Digests, digest
 from tollkeeper.engine.compile.keys import compile_keys
 from tollkeeper.engine.compile.python import CompiledMonitor, compile_monitors, compile_reads
 from tollkeeper.engine.compile.series import compile_series
 from tollkeeper.engine.compile.sharing import resolved
+from tollkeeper.engine.compile.shown import one_line
+from tollkeeper.engine.events.alerts import Shown, shower
 from tollkeeper.engine.events.data import Contract, fitted
 from tollkeeper.engine.windows.contract import CompiledSeries, Key, Read
 from tollkeeper.engine.windows.plan import Plan, plan
@@ -23,12 +27,13 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class LoadedMetric:
-    """`index` is the place of its value among those that the type reads."""
+    """`index` is the place of its value among those that the type reads, `show` shows one."""
 
     name: str
     index: int
     type: Type
     keys: tuple[Type, ...]
+    show: Callable[[Any], Shown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,13 @@ def load_event_type(
         version=version,
         program=program,
         contract=Contract.of(program),
-        plan=plan(program.histories, program.lets, compiled, digest),
+        plan=plan(
+            program.histories,
+            program.lets,
+            compiled,
+            digest,
+            partial(Counting, vocabulary=vocabulary),
+        ),
         keys=compile_reads(program, vocabulary),
         metrics=tuple(
             LoadedMetric(
@@ -100,6 +111,7 @@ def load_event_type(
                 places[digests.of(each.history)],
                 each.history.type,
                 tuple(key.type for key in each.history.keys),
+                shower(each.history.type),
             )
             for each in program.metrics
         ),
@@ -175,4 +187,4 @@ def _words(history: p.History, let: p.Let | None, text: str) -> str:
     """A metric's or let's name, else what is written in the file."""
     if let is not None and (let.value is history or let.source is not None):
         return let.name
-    return " ".join(text[history.span.start : history.span.end].split())
+    return one_line(text[history.span.start : history.span.end])

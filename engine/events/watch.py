@@ -9,7 +9,7 @@ record could not be kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSet, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,10 +37,16 @@ class Standing(NamedTuple):
 class Standings:
     """How every monitor stands for every key that it ever turned for.
 
-    `_known` holds the newest standing last; the others are for taking it back.
+    `_known` holds the newest standing last; the others are for taking it back. `_turned` are the
+    monitors that ever turned for any key: account, type and name.
     """
 
     _known: dict[Of, tuple[Standing, ...]] = field(default_factory=dict)
+    _turned: MutableSet[tuple[int, str, str]] = field(default_factory=set)
+
+    def has_turned(self, account: int, type_: str, monitor: str) -> bool:
+        """Whether there may be a key for which the monitor stands in any way."""
+        return (account, type_, monitor) in self._turned
 
     def of(self, key: Of) -> Standing | None:
         known = self._known.get(key)
@@ -48,36 +54,44 @@ class Standings:
 
     def set(self, key: Of, standing: Standing) -> None:
         """A standing that is in the journal."""
-        self._known[key] = (standing,)
+        self._know(key, (standing,))
 
     def add(self, account: int, place: int, turns: Iterable[Turn]) -> None:
         """Turns of the record at `place`, which is about to be kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
             known = self._known.get(key, ())
-            self._known[key] = (*known, _after(known[-1] if known else None, place, turn))
+            self._know(key, (*known, _after(known[-1] if known else None, place, turn)))
 
     def settle(self, account: int, place: int, turns: Iterable[Turn]) -> None:
         """The record at `place` is kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
-            self._known[key] = tuple(each for each in self._known[key] if each.place >= place)
+            known = self._known.get(key, ())
+            self._known[key] = tuple(each for each in known if each.place >= place)
 
     def take_back(self, account: int, place: int, turns: Iterable[Turn]) -> None:
         """The record at `place` could not be kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
-            left = tuple(each for each in self._known[key] if each.place != place)
+            left = tuple(each for each in self._known.pop(key, ()) if each.place != place)
             if left:
                 self._known[key] = left
-            else:
-                del self._known[key]
+
+    def forget(self, gone: Iterable[Of]) -> None:
+        """Nothing is known of these keys any more."""
+        for key in gone:
+            self._known.pop(key, None)
 
     def replay(self, account: int, place: int, turns: Iterable[Turn]) -> None:
         """Turns that the journal holds, in its order."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
-            self._known[key] = (_after(self.of(key), place, turn),)
+            self._know(key, (_after(self.of(key), place, turn),))
+
+    def _know(self, key: Of, standings: tuple[Standing, ...]) -> None:
+        self._known[key] = standings
+        self._turned.add(key[:3])
 
 
 @dataclass
@@ -111,18 +125,19 @@ def turns_at(
 ) -> tuple[Turn, ...]:
     """How the type's monitors turn with a record of event time `at` (µs) that read `values`."""
     turns = []
+    type_name = loaded.program.name
     for monitor in loaded.monitors:
+        met = monitor.compiled.when(facts, data, values, environment) is True
+        if not met and not standings.has_turned(account, type_name, monitor.name):
+            continue
         parts = monitor.key(facts, data)
         if parts is None:
             continue
         key = tuple(map(show, parts, monitor.key_types))
-        standing = standings.of((account, loaded.program.name, monitor.name, key))
-        met = monitor.compiled.when(facts, data, values, environment) is True
+        standing = standings.of((account, type_name, monitor.name, key))
         if _turns(monitor, standing, met, at):
             shown = {w: show(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
-            turns.append(
-                Turn(loaded.program.name, monitor.name, key, at, met, monitor.title, shown)
-            )
+            turns.append(Turn(type_name, monitor.name, key, at, met, monitor.title, shown))
     return tuple(turns)
 
 

@@ -107,7 +107,11 @@ def _read_line(
 def _lines(stream: BinaryIO) -> Iterator[str]:
     # A byte that is no UTF-8 becomes a surrogate, and so an error of its own line.
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    return iter(lambda: text.readline(MAX_LINE), "")
+    try:
+        yield from iter(lambda: text.readline(MAX_LINE), "")
+    finally:
+        # Else it would close the stream, which is its opener's to do.
+        text.detach()
 
 
 def _names(names: Iterable[str]) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from tollkeeper.engine.card_numbers import masked
+from tollkeeper.engine.field_rules import shown_name
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.indexes import network_key
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
@@ -26,8 +28,10 @@ from tollkeeper.engine.lists.values import (
     show_network,
     show_value,
 )
-from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.violations import Violation, unknown_member
 from tollkeeper.grammar.program import Value
+
+_MEMBERS = frozenset({"value", "columns", "expires_at", "note", "by"})
 
 _encode_columns = msgspec.json.Encoder().encode
 _decode_columns = msgspec.json.Decoder(list[str | None]).decode
@@ -38,11 +42,14 @@ def read_entry(
 ) -> ListEntry | list[Violation]:
     """An entry from `{"value", "columns"?, "expires_at"?, "note"?}`, or all that is wrong with it.
 
-    `path` is its place in the request. A column left out or null is missing in the row.
+    `path` is its place in the request. A column left out or null is missing in the row; the `by`
+    that an entry is shown with is passed over. Card numbers in the note are masked.
     """
     if not isinstance(given, Mapping):
         return [Violation(path, "invalid_type", "an entry is an object")]
-    violations: list[Violation] = []
+    violations = [
+        unknown_member(f"{path}.{shown_name(name)}") for name in given if name not in _MEMBERS
+    ]
     value, columns, expires_at, note = "", None, None, given.get("note")
     if given.get("value") is None:
         violations.append(Violation(f"{path}.value", "missing", "an entry needs a value"))
@@ -53,6 +60,9 @@ def read_entry(
             violations.append(Violation(f"{path}.value", "invalid_value", str(error)))
     if isinstance(spec, TableSpec):
         columns = _read_columns(spec, given.get("columns"), f"{path}.columns", violations)
+    elif given.get("columns") is not None:
+        message = "only a table's entry has columns"
+        violations.append(Violation(f"{path}.columns", "invalid_value", message))
     if given.get("expires_at") is not None:
         try:
             expires_at = read_instant(given["expires_at"])
@@ -64,7 +74,7 @@ def read_entry(
     elif note is not None and len(note) > MAX_TEXT:
         message = f"a note has at most {MAX_TEXT} characters"
         violations.append(Violation(f"{path}.note", "too_long", message))
-    return violations or ListEntry(value, columns, expires_at, note or None, by)
+    return violations or ListEntry(value, columns, expires_at, masked(note) if note else None, by)
 
 
 def show_entry(spec: Spec, entry: ListEntry) -> dict[str, Any]:

@@ -19,9 +19,11 @@ from tollkeeper.engine.registry.changes import (
     KeyRevoked,
     ListMade,
     ListReplaced,
+    PersonErased,
     Recorded,
     RolloutCleared,
     RolloutSet,
+    ScorecardShipped,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -50,6 +52,7 @@ _SHOWN: Mapping[type[Change], tuple[str, ...]] = {
     KeyCreated: ("scopes",),
     KeyRevoked: (),
     VersionStored: ("number", "checksum", "language"),
+    ScorecardShipped: ("checksum", "language"),
     Activated: ("number",),
     Deactivated: (),
     ShadowSet: ("number",),
@@ -61,6 +64,7 @@ _SHOWN: Mapping[type[Change], tuple[str, ...]] = {
     ListReplaced: ("count",),
     WebhookSet: (),
     WebhookRemoved: (),
+    PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }
 
 
@@ -82,8 +86,11 @@ def _detail(change: Change) -> dict[str, Any]:
         settings = show_settings(change.settings)
         return {name: settings[name] for name in change.changed}
     if isinstance(change, Activated) and change.applies_from is not None:
-        return {"number": change.number, "applies_from": show_instant(change.applies_from)}
-    return {name: msgspec.to_builtins(getattr(change, name)) for name in _SHOWN[type(change)]}
+        return {"version": change.number, "applies_from": show_instant(change.applies_from)}
+    return {
+        "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
+        for name in _SHOWN[type(change)]
+    }
 
 
 def _subject(change: Change) -> str:
@@ -100,5 +107,9 @@ def _subject(change: Change) -> str:
             return f"list {change.list}"
         case WebhookSet() | WebhookRemoved():
             return f"webhook {change.url}"
+        case PersonErased():
+            return "person"
+        case ScorecardShipped():
+            return f"scorecard {change.name}"
         case _:
             return f"{NOUNS[change.kind]} {change.name}"

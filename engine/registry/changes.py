@@ -166,6 +166,33 @@ class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):
     url: str
 
 
+class PersonErased(Struct, frozen=True, tag="person_erased"):
+    """What was kept of one person is gone; `person` is the SHA-256, in hex, of the identifier.
+
+    How many payments, events and alerts told of the person, and by list, how many entries went.
+    """
+
+    person: str
+    payments: int
+    events: int
+    alerts: int
+    list_entries: dict[str, int]
+
+
+class ScorecardShipped(Struct, frozen=True, tag="scorecard_shipped"):
+    """From here on this text decides where the account has published no scorecard of its own.
+
+    Fields as those of `VersionStored`: what a release ships, as the first one that came with it
+    checked it.
+    """
+
+    name: str
+    text: str
+    checksum: str
+    language: int
+    program: bytes
+
+
 VersionChange: TypeAlias = (
     VersionStored
     | Activated
@@ -186,6 +213,8 @@ Change: TypeAlias = (
     | ListReplaced
     | WebhookSet
     | WebhookRemoved
+    | PersonErased
+    | ScorecardShipped
 )
 
 

@@ -21,7 +21,7 @@ from tollkeeper.engine.registry.changes import EntriesChanged, ListMade, ListRep
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.names import check_name
 from tollkeeper.engine.registry.state import Account, EntriesOf
-from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.violations import Violation, ViolationType
 from tollkeeper.grammar import types
 from tollkeeper.grammar.program import ListUse, TableUse
 
@@ -99,10 +99,19 @@ def read_spec(given: Mapping[str, object]) -> Spec:
             raise Invalid([Violation("type", "invalid_value", message)])
         return ListSpec(type_)  # type: ignore[arg-type]
     violations = []
+    if given.get("type") is not None:
+        message = "a list has a type, a table `by` and `columns`, and nothing has both"
+        violations.append(Violation("type", "invalid_value", message))
     by = given.get("by")
     if by not in get_args(Lookup):
         known = ", ".join(f"`{name}`" for name in get_args(Lookup))
-        violations.append(Violation("by", "invalid_value", f"a table is looked up by {known}"))
+        violations.append(
+            Violation(
+                "by",
+                "missing" if by is None else "invalid_value",
+                f"a table is looked up by {known}",
+            )
+        )
     columns, wrong = _read_columns(given.get("columns"))
     violations.extend(wrong)
     if violations:
@@ -190,7 +199,7 @@ def _column_type(type_: types.Type) -> ColumnType:
 def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]]:
     if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_COLUMNS:
         message = f"a table has 1 to {MAX_COLUMNS} columns, an object of names and types"
-        return {}, [Violation("columns", "invalid_type", message)]
+        return {}, [Violation("columns", _misfit(given), message)]
     columns: dict[str, ColumnType] = {}
     violations = []
     for name, type_ in given.items():
@@ -211,6 +220,12 @@ def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]
             message = f"a column's type is one of {known}, or an array of strings to choose from"
             violations.append(Violation(f"columns.{name}", "invalid_value", message))
     return columns, violations
+
+
+def _misfit(columns: object) -> ViolationType:
+    if columns is None:
+        return "missing"
+    return "out_of_range" if isinstance(columns, Mapping) else "invalid_type"
 
 
 def _serves(there: Spec, wanted: Spec) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import cache
 from typing import Any, TypeAlias
@@ -13,6 +13,7 @@ import msgspec
 
 from tollkeeper.engine.codes import CURRENCIES
 from tollkeeper.engine.environment import RATE_SCALE
+from tollkeeper.engine.field_rules import shown_name
 from tollkeeper.engine.limits import Limits
 from tollkeeper.engine.registry.changes import ExtraCodes, Settings, SettingsChanged, Thresholds
 from tollkeeper.engine.registry.errors import Invalid
@@ -39,22 +40,17 @@ Report: TypeAlias = Callable[[str, ViolationType, str], None]
 def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsChanged | None:
     """The settings after what was asked; None when that changes nothing.
 
-    `asked` has the form that `show_settings` gives. A member left out keeps its value, `null` is
-    its default, an unknown one is ignored. Numbers may be `Decimal`. Raises `Invalid` with all
-    violations, each at its path from `account`.
+    `asked` has the form that `show_settings` gives. A member left out keeps its value; one that
+    no setting has is refused, and so is null where it is not the setting's default. Numbers may be
+    `Decimal`. Raises `Invalid` with all violations, each at its path from `account`.
     """
     violations: list[Violation] = []
 
     def report(path: str, type_: ViolationType, message: str) -> None:
         violations.append(Violation(f"account.{path}", type_, message))
 
-    new = {
-        name: read(account, asked, report)
-        for name, read in _READERS.items()
-        if asked.get(name) is not None
-    }
-    defaults = Settings()
-    new |= {name: getattr(defaults, name) for name in _READERS if asked.get(name, 0) is None}
+    _refuse_others(asked, _READERS, "", report)
+    new = {name: read(account, asked, report) for name, read in _READERS.items() if name in asked}
     if violations:
         raise Invalid(violations)
     changed = tuple(name for name in new if new[name] != getattr(account.settings, name))
@@ -96,6 +92,7 @@ def account_limits(settings: Settings, limits: Limits) -> Limits:
 
 def _thresholds(account: Account, asked: Mapping[str, object], report: Report) -> Thresholds:
     wanted = _object(asked["thresholds"], "thresholds", report)
+    _refuse_others(wanted, ("challenge", "deny"), "thresholds.", report)
     old = account.settings.thresholds
     challenge = _hundredths(wanted, "challenge", old.challenge, report)
     deny = _hundredths(wanted, "deny", old.deny, report)
@@ -111,7 +108,7 @@ def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: Repor
     path = f"thresholds.{name}"
     value = wanted[name]
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        report(path, "invalid_type", "a threshold is a number")
+        _misfit(path, value, "a threshold is a number", report)
         return None
     number = _exact(value)
     if not number.is_finite() or not 0 <= number <= 1:
@@ -126,6 +123,8 @@ def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: Repor
 
 def _default_rule(account: Account, asked: Mapping[str, object], report: Report) -> str | None:
     name = asked["default_rule"]
+    if name is None:
+        return None
     if not isinstance(name, str):
         report("default_rule", "invalid_type", "the default rule is a rule's name or null")
         return None
@@ -137,7 +136,7 @@ def _default_rule(account: Account, asked: Mapping[str, object], report: Report)
 def _time_zone(_account: Account, asked: Mapping[str, object], report: Report) -> str:
     name = asked["time_zone"]
     if not isinstance(name, str):
-        report("time_zone", "invalid_type", "a time zone is a string")
+        _misfit("time_zone", name, "a time zone is a string", report)
         return ""
     if name not in _time_zones():
         message = f"there is no time zone `{name}`; one is `America/Sao_Paulo`"
@@ -175,7 +174,7 @@ def _check_currency(path: str, code: str, extra: Sequence[object], report: Repor
 
 def _rate(price: object, path: str, report: Report) -> str:
     if isinstance(price, bool) or not isinstance(price, str | int | float | Decimal):
-        report(path, "invalid_type", 'a rate is a decimal such as "1.0832"')
+        _misfit(path, price, 'a rate is a decimal such as "1.0832"', report)
         return ""
     text = price if isinstance(price, str) else f"{_exact(price):f}"
     if not _DECIMAL.fullmatch(text):
@@ -207,7 +206,7 @@ def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: Repor
 
 def _whole(value: object, path: str, low: int, high: int, report: Report) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        report(path, "invalid_type", "this is a whole number")
+        _misfit(path, value, "this is a whole number", report)
         return low
     if not low <= value <= high:
         report(path, "out_of_range", f"this is from {low} to {high}")
@@ -216,6 +215,7 @@ def _whole(value: object, path: str, low: int, high: int, report: Report) -> int
 
 def _extra_codes(account: Account, asked: Mapping[str, object], report: Report) -> ExtraCodes:
     wanted = _object(asked["extra_codes"], "extra_codes", report)
+    _refuse_others(wanted, _CODES, "extra_codes.", report)
     read = {name: _codes(wanted[name], name, report) for name in _CODES if name in wanted}
     return msgspec.structs.replace(account.settings.extra_codes, **read)
 
@@ -223,7 +223,7 @@ def _extra_codes(account: Account, asked: Mapping[str, object], report: Report) 
 def _codes(value: object, name: str, report: Report) -> tuple[str, ...]:
     path = f"extra_codes.{name}"
     if not isinstance(value, list | tuple):
-        report(path, "invalid_type", "this is an array of codes")
+        _misfit(path, value, "this is an array of codes", report)
         return ()
     if len(value) > MAX_EXTRA_CODES:
         report(path, "out_of_range", f"there are at most {MAX_EXTRA_CODES} extra codes")
@@ -238,9 +238,23 @@ def _codes(value: object, name: str, report: Report) -> tuple[str, ...]:
 
 def _object(value: object, path: str, report: Report) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        report(path, "invalid_type", "this is an object")
+        _misfit(path, value, "this is an object", report)
         return {}
     return value
+
+
+def _misfit(path: str, value: object, message: str, report: Report) -> None:
+    report(path, "null" if value is None else "invalid_type", message)
+
+
+def _refuse_others(
+    given: Mapping[str, object], known: Collection[str], at: str, report: Report
+) -> None:
+    """A setting that is misspelt must not pass unseen."""
+    for name in given:
+        if name not in known:
+            shown = shown_name(name)
+            report(f"{at}{shown}", "unknown_member", f"there is no setting `{shown}`")
 
 
 _READERS: Mapping[str, Callable[[Account, Mapping[str, object], Report], object]] = {

@@ -17,11 +17,13 @@ from tollkeeper.engine.registry.changes import (
     Kind,
     ListMade,
     ListReplaced,
+    PersonErased,
     Recorded,
     RolloutCleared,
     RolloutKey,
     RolloutSet,
     Scope,
+    ScorecardShipped,
     Settings,
     SettingsChanged,
     ShadowCleared,
@@ -71,7 +73,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    number: int
+    version: int
     percent: int
     by: RolloutKey
 
@@ -111,7 +113,9 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`keys` by id, revoked ones included."""
+    """`keys` by id, revoked ones included. `shipped` is the scorecard, as version 0, that decides
+    where `files` has none; None in an account that an older release made, until it is opened.
+    """
 
     number: int
     name: str
@@ -121,6 +125,7 @@ class Account:
     files: Mapping[tuple[Kind, str], Lineage] = field(default_factory=dict)
     lists: Mapping[str, EntriesOf] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
+    shipped: Version | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,21 @@ def _fold_account(account: Account, recorded: Recorded) -> Account:
         case WebhookRemoved():
             kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}
             return replace(account, webhooks=kept)
-        case AccountCreated():
+        case ScorecardShipped():
+            shipped = Version(
+                kind="scorecard",
+                name=change.name,
+                number=0,
+                text=change.text,
+                uses={},
+                checksum=change.checksum,
+                language=change.language,
+                program=change.program,
+                stored_at=recorded.at,
+                stored_by=recorded.by,
+            )
+            return replace(account, shipped=shipped)
+        case AccountCreated() | PersonErased():
             return account
         case _:
             of = (change.kind, change.name)

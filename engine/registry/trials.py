@@ -63,7 +63,10 @@ def set_rollout(
         raise Invalid(violations)
     find_version(account, kind, name, number)
     if active_version(account, kind, name) is None:
-        raise Conflict("name", f"{NOUNS[kind]} `{name}` is not published, so all get the rollout")
+        raise Conflict(
+            "name",
+            f"{NOUNS[kind]} `{name}` is not published: a rollout goes beside an active version",
+        )
     return RolloutSet(kind, name, number, percent, by)  # type: ignore[arg-type]
 
 
@@ -89,7 +92,7 @@ def pick_version(
     if rollout is not None:
         key = key_of(rollout.by)
         if key is not None and _position(account.number, kind, name, key) < rollout.percent:
-            return lineage.versions[rollout.number - 1]
+            return lineage.versions[rollout.version - 1]
     return lineage.versions[lineage.active - 1]
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from tollkeeper.engine.errands import Done, EraseUser, do_errand
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.retention import purge
+from tollkeeper.engine.journal import contents, schema
+from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.retention import keep_to_retention, purge
 from tollkeeper.engine.shadow import drain
 from tollkeeper.engine.windows.memory import MemoryWindows
 from tollkeeper.tests.api.service import NOW, Service, payment
@@ -52,10 +56,11 @@ def later(service: Service, days: int) -> None:
     service.engine.clock = lambda: NOW + days * DAY
 
 
-async def erase(service: Service, user: str) -> int | None:
-    done = await do_errand(service.engine, EraseUser("shop", user), "toll", lambda _: None)
-    assert isinstance(done, Done), done
-    return done.count
+async def erase(service: Service, user: str) -> dict[str, Any]:
+    answer = await service.client.post("/v1/erasures", json={"user": user})
+    assert answer.status_code == 200, answer.text
+    erased: dict[str, Any] = answer.json()["erasure"]
+    return erased
 
 
 async def test_what_is_older_than_the_account_keeps_is_purged(service: Service) -> None:
@@ -86,6 +91,19 @@ async def test_windows_forget_what_was_purged_as_they_would_in_a_restart(
     assert await counts(service, "after") == {MERCHANT: "2", USER: "2"}
 
 
+async def test_a_start_takes_away_what_a_killed_import_left(service: Service) -> None:
+    await publish(service)
+    with closing(schema.connect(service.folder)) as killed:
+        content = contents.stage(killed, 1, "blocked", now=1)
+        list(contents.fill(killed, content, (ListEntry(f"u-{n}") for n in range(1200))))
+    beginning = asyncio.create_task(keep_to_retention(service.engine))
+    journal = service.engine.journal
+    while journal.read(lambda c: c.execute("SELECT 1 FROM list_entries").fetchone()):
+        await asyncio.sleep(0.01)
+    beginning.cancel()
+    assert journal.staged_count(1, "blocked", content) is None
+
+
 async def test_shadows_are_purged_with_their_payments(service: Service) -> None:
     await publish(service)
     await service.client.post(
@@ -112,7 +130,15 @@ async def test_one_persons_data_is_gone_and_the_rest_is_as_it_was(service: Servi
     bob = (await service.client.get("/v1/payments/b-1")).json()
     before = (await service.client.get("/v1/audit")).json()["audit"]
 
-    assert await erase(service, "u-ana") == 2
+    erased = await erase(service, "u-ana")
+    person = sha256(b"u-ana").hexdigest()
+    assert erased == {
+        "person": person,
+        "payments": 2,
+        "events": 0,
+        "alerts": 0,
+        "list_entries": {"blocked": 2},
+    }
 
     known = (await service.client.get("/v1/payments/a-1")).json()
     assert known["payment"]["status"] == "failed"
@@ -125,24 +151,14 @@ async def test_one_persons_data_is_gone_and_the_rest_is_as_it_was(service: Servi
     assert (await service.client.get("/v1/payments/b-1")).json() == bob
     left = (await service.client.get("/v1/lists/blocked/entries")).json()["entries"]
     assert [entry["value"] for entry in left] == ["u-bob"]
-    after = (await service.client.get("/v1/audit")).json()["audit"]
-    assert after[1:] == before
-    assert after[0]["detail"] == {"action": "remove", "count": 2, "values": []}
+    trail = (await service.client.get("/v1/audit")).json()["audit"]
+    assert (trail[0]["action"], trail[0]["detail"]) == ("person_erased", erased)
+    assert trail[1]["detail"] == {"action": "remove", "count": 2, "values": []}
+    (put,) = [item for item in before if item["action"] == "entries_changed"]
+    put["detail"]["values"] = ["erased", "erased", "u-bob"]
+    assert trail[2:] == before
     explained = (await service.client.get("/v1/payments/a-1/explanation")).json()["explanation"]
     assert explained["repeated"] is False
-
-
-async def test_an_erased_person_is_in_no_payment_on_disk(service: Service) -> None:
-    await create(service, "a-1", user={"id": "u-erase-me", "email": "erase-me@mail.example"})
-    await service.engine.journal.written()
-    assert b"erase-me" in stored(service)
-    await erase(service, "u-erase-me")
-    assert b"erase-me" not in stored(service)
-
-
-def stored(service: Service) -> bytes:
-    paths = service.folder.iterdir()
-    return b"".join(path.read_bytes() for path in paths if path.name.startswith("tollkeeper.db"))
 
 
 async def test_windows_forget_an_erased_person_as_they_would_in_a_restart(
@@ -179,5 +195,6 @@ async def test_an_email_that_is_a_domain_alone_is_no_persons(service: Service) -
 
 async def test_erasing_someone_unknown_changes_nothing(service: Service) -> None:
     await create(service, "b-1")
-    assert await erase(service, "nobody") == 0
+    erased = await erase(service, "nobody")
+    assert (erased["payments"], erased["list_entries"]) == (0, {})
     assert (await service.client.get("/v1/payments/b-1")).json()["payment"]["user"]

@@ -30,6 +30,8 @@ EVERY = [
     changes.ListReplaced("trusted", 12, 1_000_000),
     changes.WebhookSet("https://example.com/", (SECRET, SECRET)),
     changes.WebhookRemoved("https://example.com/"),
+    changes.PersonErased("c0ffee", 12, 3, 1, {"blocked": 2}),
+    changes.ScorecardShipped("bot_behaviour", "text", "c0ffee", 1, SECRET.encode()),
 ]
 
 

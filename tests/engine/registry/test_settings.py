@@ -118,10 +118,44 @@ def test_what_is_left_out_stays_as_it_was(registry):
     assert settings.time_zone == "America/Sao_Paulo"
 
 
-def test_null_is_the_default(registry):
-    registry.record(change_settings(registry.account, {"retention_days": 30}))
-    registry.record(change_settings(registry.account, {"retention_days": None}))
+def test_null_is_taken_where_it_is_the_default(registry, rule):
+    registry.record(store_version(registry.account, rule(), "text", {}))
+    registry.record(change_settings(registry.account, {"default_rule": "checkout"}))
+    registry.record(change_settings(registry.account, {"default_rule": None}))
     assert registry.account.settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields"),
+    [
+        (dict.fromkeys(set(Settings.__struct_fields__) - {"default_rule"}), None),
+        ({"thresholds": {"challenge": None, "deny": None}}, {"challenge", "deny"}),
+        ({"rates": {"EUR": None}}, {"EUR"}),
+        ({"extra_codes": {"currency": None}}, {"currency"}),
+    ],
+)
+def test_null_is_refused_elsewhere(asked, fields):
+    with pytest.raises(Invalid) as refused:
+        change_settings(NEW, asked)
+    found = refused.value.violations
+    assert {each.type for each in found} == {"null"}
+    assert {each.field.rpartition(".")[2] for each in found} == (fields or set(asked))
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"treshold": {}}, "account.treshold"),
+        ({"thresholds": {"dney": 0.9}}, "account.thresholds.dney"),
+        ({"extra_codes": {"mcc": []}}, "account.extra_codes.mcc"),
+        ({"x" * 300: 1}, "account.…"),
+    ],
+)
+def test_what_no_setting_is_named_is_refused(asked, field):
+    with pytest.raises(Invalid) as refused:
+        change_settings(NEW, asked)
+    (found,) = refused.value.violations
+    assert (found.field, found.type) == (field, "unknown_member")
 
 
 def test_nothing_changes_when_all_is_as_it_was():

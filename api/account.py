@@ -16,10 +16,21 @@ from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.settings import set_settings
 
 
-class Asked(Struct, frozen=True):
-    """The settings to change: one left out keeps its value, null is its default."""
+class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings to change: one left out keeps its value."""
 
     account: dict[str, Any]
+
+
+class WindowsShown(Struct, frozen=True):
+    """How many elements the account's windows hold, of how many.
+
+    `over_cap` says that one was given up to stay within: what reads it finds nothing there.
+    """
+
+    entries: int
+    cap: int
+    over_cap: bool
 
 
 def account_routes(engine: Engine) -> list[BaseRouteHandler]:
@@ -28,13 +39,20 @@ def account_routes(engine: Engine) -> list[BaseRouteHandler]:
     @get("/v1/account", operation_id="read_account")
     async def read(request: AnyRequest) -> dict[str, Any]:
         key = require(engine.state, request.scope, "admin")
-        return {"account": shown(engine.state.accounts[key.account])}
+        status = await engine.windows.status(key.account)
+        return {
+            "account": shown(engine.state.accounts[key.account]),
+            "windows": WindowsShown(status.entries, status.cap, status.over_cap),
+        }
 
     @put("/v1/account", operation_id="change_account")
     async def change(request: AnyRequest) -> dict[str, Any]:
         key = require(engine.state, request.scope, "admin")
-        asked = await read_json(request, Asked)
-        await set_settings(engine, key.account, key.id, asked.account)
+        asked = (await read_json(request, Asked)).account
+        if asked.get("name") == engine.state.accounts[key.account].name:
+            # It is shown among the settings, so it comes back with them.
+            del asked["name"]
+        await set_settings(engine, key.account, key.id, asked)
         return {"account": shown(engine.state.accounts[key.account])}
 
     return [read, change]

@@ -22,6 +22,7 @@ def require(state: State, request: RequestScope, scope: Scope) -> Key:
     key = authenticate(state, value[7:].strip().decode("latin-1"))
     if key is None:
         raise unauthorized()
+    request["state"]["log"]["account"] = key.account
     if not allows(key, scope):
         raise forbidden(scope)
     return key

@@ -1,29 +1,40 @@
-"""Read a request's body, within its bounds."""
+"""Read a request's body, of the type that its operation takes and within its bounds."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from litestar import Request
 from litestar.types import HTTPReceiveMessage, Receive, Scope
 
-from tollkeeper.api.errors import invalid, slow_body, too_large
-from tollkeeper.engine.violations import Violation
+from tollkeeper.api.errors import (
+    JSON,
+    incomplete_body,
+    invalid,
+    slow_body,
+    too_large,
+    unsupported,
+)
+from tollkeeper.api.settings import Settings
+from tollkeeper.engine.careful import walk
+from tollkeeper.engine.field_rules import rules_at
+from tollkeeper.engine.limits import DEFAULT_LIMITS
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
 
-MAX_BODY = 256 * 1024
 MAX_TEXT = MAX_FILE_BYTES + 1
-BODY_SECONDS = 15.0
 
 AnyRequest: TypeAlias = Request[Any, Any, Any]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
+_JSON = re.compile(rb"application/(?:[!#$&^_.+a-z0-9-]+\+)?json")
+_TEXT = re.compile(rb"text/[!#$&^_.+a-z0-9-]+|application/octet-stream")
 
-class Disconnected(Exception):  # noqa: N818 - the client's doing, not a fault of ours
-    """The client went away before its body was whole."""
+# The members of these bodies have no rules that depend on an account or on the time.
+_RULES = rules_at(0, DEFAULT_LIMITS)
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -34,49 +45,79 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return None
 
 
-async def read_text(request: AnyRequest) -> bytes:
-    """The text of a rule file; what it may hold is the parser's to say."""
-    return await read_body(request.scope, request.receive, MAX_TEXT, BODY_SECONDS)
-
-
 async def read_json(request: AnyRequest, type_: type[T]) -> T:
-    """The body as `type_`. Raises `Problem` 422 at the place that doesn't fit."""
-    body = await read_body(request.scope, request.receive, MAX_BODY, BODY_SECONDS)
+    """The body as `type_`. Raises `Problem` 422 with every place that doesn't fit."""
+    body = await read_json_bytes(request.scope, request.receive)
     try:
         return msgspec.json.decode(body, type=type_)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        field = path.strip("`").lstrip(".") or "body"
-        raise invalid([Violation(field, "invalid_type", message.lower())]) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise invalid([Violation("body", "malformed_json", "this is not JSON")]) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        walked = walk(body, type_, _RULES)
+    if isinstance(walked, tuple):
+        raise invalid(walked)
+    return walked
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int, seconds: float) -> bytes:
-    """The whole body, at most `limit` bytes and within `seconds` from its start.
+async def read_json_bytes(scope: Scope, receive: Receive) -> bytes:
+    """The body, said to be JSON or nothing at all. Raises as `read_body`, and `Problem` 415."""
+    said = header(scope, b"content-type")
+    if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
+        raise unsupported("content-type", "send the body as `application/json`")
+    return await read_body(scope, receive, _settings(scope).body_bytes)
 
-    Raises `Problem` 413 beyond the limit, 408 past the time, `Disconnected` when the client left.
+
+async def read_text(request: AnyRequest) -> bytes:
+    """The text of a rule file, which is the parser's to judge. Raises as `read_json_bytes`."""
+    said = header(request.scope, b"content-type")
+    if said and not _TEXT.fullmatch(_media_type(said)):
+        raise unsupported("content-type", "send the text as `text/plain`")
+    return await read_body(request.scope, request.receive, MAX_TEXT)
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body, at most `limit` bytes.
+
+    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when it took too
+    long, 400 when the client left.
     """
+    coding = header(scope, b"content-encoding")
+    if coding and coding.strip().lower() != b"identity":
+        raise unsupported("content-encoding", "send the body as it is, in no content coding")
     declared = header(scope, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
+    seconds = _settings(scope).body_seconds
     try:
         async with asyncio.timeout(seconds):
-            return await _read_chunks(receive, limit)
+            body = await _read_chunks(receive, limit)
     except TimeoutError:
         raise slow_body(seconds) from None
+    if body is None:
+        scope["state"]["log"]["disconnected"] = True
+        raise incomplete_body()
+    return body
 
 
-async def _read_chunks(receive: Receive, limit: int) -> bytes:
+async def _read_chunks(receive: Receive, limit: int) -> bytes | None:
+    """None when the client left before the end."""
     chunks: list[bytes] = []
     size = 0
     while True:
         message = cast("HTTPReceiveMessage", await receive())
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            return None
         chunks.append(message["body"])
         size += len(chunks[-1])
         if size > limit:
             raise too_large(limit)
         if not message["more_body"]:
             return b"".join(chunks)
+
+
+def _media_type(said: bytes) -> bytes:
+    """The type alone, without its parameters."""
+    return said.partition(b";")[0].strip().lower()
+
+
+def _settings(scope: Scope) -> Settings:
+    settings: Settings = scope["state"]["settings"]
+    return settings

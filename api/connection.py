@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from litestar.types import Receive, Scope, Send
+from structlog import get_logger
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -14,12 +15,10 @@ from uvicorn.server import ServerState
 from tollkeeper.api.errors import Problem, answer, error_body, unavailable
 from tollkeeper.engine.violations import Violation
 
-MAX_HEAD = 64 * 1024
-"""How many bytes a request's head may have, give or take what arrives at once."""
-
 
 async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
     """The application of a connection beyond the limit."""
+    get_logger().warning("refused", status=503)
     problem = unavailable("too many connections are open")
     await answer(
         send,
@@ -29,7 +28,7 @@ async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 class Connection(HttpToolsProtocol):
     """Beyond `limit_concurrency` connections a request is refused; a head has `timeout_keep_alive`
-    seconds to arrive, from the connection's start or from the head's own."""
+    seconds to arrive, from the connection's start or from the head's own, and about `head_bytes`."""
 
     def __init__(
         self,
@@ -37,8 +36,11 @@ class Connection(HttpToolsProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        head_bytes: int,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._most_in_head = head_bytes
         self._most = self.limit_concurrency
         # uvicorn would refuse in a body of its own, and without `Retry-After`.
         self.limit_concurrency = None
@@ -60,13 +62,22 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head and not self.transport.is_closing():
             self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD:
+            if self._head_bytes > self._most_in_head:
+                message = f"a head has at most {self._most_in_head} bytes"
                 self._refuse(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    Violation("headers", "too_large", f"a head has at most {MAX_HEAD} bytes"),
+                    Violation("headers", "too_large", message),
                 )
             elif self._head_due is None:
                 self._await_head()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that has sent all it wants to may close its side, and is answered still."""
+        last = self.pipeline[0][0] if self.pipeline else self.cycle
+        if last is None or last.more_body or last.response_complete:
+            return False
+        last.keep_alive = False
+        return True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -92,6 +103,7 @@ class Connection(HttpToolsProtocol):
             self._head_due = None
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
+        get_logger().warning("refused", status=int(status))
         body = error_body([violation])
         head = (
             f"HTTP/1.1 {status:d} {status.phrase}\r\ncontent-type: application/json\r\n"

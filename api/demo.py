@@ -157,5 +157,5 @@ def curl_line(ready: Ready) -> str:
     """A command that works when pasted."""
     return (
         f"curl -s {ready.url}/payments -H 'Authorization: Bearer {ready.key}' "
-        f"-d '{json.dumps(SAMPLE)}'"
+        f"-H 'Content-Type: application/json' -d '{json.dumps(SAMPLE)}'"
     )

@@ -53,6 +53,10 @@ def not_found(field: str, message: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, [Violation(field, "not_found", message)])
 
 
+def nothing_here() -> Problem:
+    return not_found("path", "there is nothing at this path")
+
+
 def method_not_allowed(allowed: str) -> Problem:
     message = f"use {allowed} here"
     return Problem(
@@ -73,6 +77,19 @@ def too_large(limit: int) -> Problem:
         [Violation("body", "too_large", message)],
         [(b"connection", b"close")],
     )
+
+
+def unsupported(header: str, message: str) -> Problem:
+    return Problem(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        [Violation(header, "unsupported_media_type", message)],
+        [(b"accept-encoding", b"identity")],
+    )
+
+
+def incomplete_body() -> Problem:
+    message = "the client left before the body was whole"
+    return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
 
 
 def slow_body(seconds: float) -> Problem:

@@ -14,7 +14,7 @@ from litestar.params import FromPath, FromQuery
 
 from tollkeeper.api.admission import admit
 from tollkeeper.api.authentication import require
-from tollkeeper.api.bodies import BODY_SECONDS, MAX_BODY, AnyRequest, read_body
+from tollkeeper.api.bodies import AnyRequest, read_json_bytes
 from tollkeeper.api.errors import Problem, invalid, not_found, unavailable
 from tollkeeper.api.idempotency import digest, idempotency_key, repeated
 from tollkeeper.engine.engine import Engine
@@ -34,32 +34,40 @@ AT_ONCE = 32
 
 
 def event_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The routes of events and of metrics."""
+    """The route of events."""
 
     @post("/v1/events", operation_id="submit_events")
     async def submit(request: AnyRequest) -> Response[Any]:
         key = require(engine.state, request.scope, "payments")
         admit(engine)
-        body = await read_body(request.scope, request.receive, MAX_BODY, BODY_SECONDS)
+        body = await read_json_bytes(request.scope, request.receive)
         arrived = engine.clock()
         batch = split(body)
         log = request.scope["state"]["log"]
-        log["account"] = key.account
         repeat_key = idempotency_key(request.scope)
+        if isinstance(batch, Violation):
+            raise invalid([batch])
         if batch is None:
             return await submit_one(key.account, body, arrived, repeat_key, log)
+        return await submit_batch(key.account, batch, arrived, repeat_key, log)
+
+    async def submit_batch(
+        account: int,
+        batch: Sequence[bytes],
+        arrived: int,
+        repeat_key: str | None,
+        log: dict[str, Any],
+    ) -> Response[Any]:
         if repeat_key is not None:
             message = "a batch takes no key: the ids of its events do what a key does"
             raise invalid([Violation("idempotency-key", "invalid_value", message)])
-        force = engine.force[key.account]
         if not 1 <= len(batch) <= MAX_EVENTS:
             message = f"a batch has 1 to {MAX_EVENTS} events"
             raise invalid([Violation("events", "out_of_range", message)])
-        results = await accepted_all(engine, force, batch, arrived)
+        results = await accepted_all(engine, engine.force[account], batch, arrived)
         kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
         log.update(events=len(results), kept=kept)
-        whole = kept == len(results)
-        status = HTTPStatus.CREATED if whole else HTTPStatus.MULTI_STATUS
+        status = HTTPStatus.CREATED if kept == len(results) else HTTPStatus.MULTI_STATUS
         return Response({"events": results}, status_code=status)
 
     async def submit_one(
@@ -77,8 +85,16 @@ def event_routes(engine: Engine) -> list[BaseRouteHandler]:
 
         force = engine.force[account]
         accepted = await accepted_one(engine, force, body, arrived, answer)
-        log.update(event_type=accepted.type, event_id=accepted.id, alerts=len(accepted.alerts))
+        log.update(
+            event_type=accepted.type, event_id=accepted.id, kept=1, alerts=len(accepted.alerts)
+        )
         return created(encode({"event": accepted}))
+
+    return [submit]
+
+
+def metric_routes(engine: Engine) -> list[BaseRouteHandler]:
+    """The route of an event type's metrics."""
 
     @get("/v1/event-types/{name:str}/metrics/{metric:str}", operation_id="read_metric")
     async def read_metric(
@@ -114,7 +130,7 @@ def event_routes(engine: Engine) -> list[BaseRouteHandler]:
             }
         }
 
-    return [submit, read_metric]
+    return [read_metric]
 
 
 def created(body: bytes) -> Response[Any]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tollkeeper.api.authentication import require
 from tollkeeper.api.bodies import AnyRequest, read_json, read_text
 from tollkeeper.api.errors import invalid
+from tollkeeper.api.queries import read_count, read_flag, read_version_number
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.lists.values import read_instant, show_instant
@@ -35,7 +36,7 @@ NOUNS: dict[Kind, tuple[str, str]] = {
 }
 
 
-class Chosen(Struct, frozen=True):
+class Chosen(Struct, frozen=True, forbid_unknown_fields=True):
     """Which version is meant; `breaking` and `applies_from` are for event types alone."""
 
     version: int
@@ -69,30 +70,32 @@ def file_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
         lineage = find_lineage(account, kind, name)
         return {noun: shown(engine, account.number, name, lineage)}
 
-    @get(f"{base}/{{name:str}}/versions/{{number:int}}", operation_id=f"read_{noun}_version")
+    @get(f"{base}/{{name:str}}/versions/{{number:str}}", operation_id=f"read_{noun}_version")
     async def read_version(
-        request: AnyRequest, name: FromPath[str], number: FromPath[int]
+        request: AnyRequest, name: FromPath[str], number: FromPath[str]
     ) -> dict[str, Any]:
-        return {noun: shown_version(find_version(account_of(request), kind, name, number))}
+        account = account_of(request)
+        return {noun: shown_version(find_version(account, kind, name, read_version_number(number)))}
 
     @post(f"{base}/{{name:str}}/versions", operation_id=f"store_{noun}")
     async def store_(
         request: AnyRequest,
         name: FromPath[str],
-        publish: FromQuery[bool] = False,
-        expected: FromQuery[int | None] = None,
-        breaking: FromQuery[bool] = False,
+        publish: FromQuery[str | None] = None,
+        expected: FromQuery[str | None] = None,
+        breaking: FromQuery[str | None] = None,
         applies_from: FromQuery[str | None] = None,
     ) -> Response[dict[str, Any]]:
         key = require(engine.state, request.scope, "rules")
-        planned = read_plan(breaking, applies_from)
+        at_once, newest = read_flag("publish", publish), read_count("expected", expected)
+        planned = read_plan(read_flag("breaking", breaking), applies_from)
         content = await read_text(request)
         try:
-            stored = await store(engine, key.account, key.id, kind, name, content, expected)
+            stored = await store(engine, key.account, key.id, kind, name, content, newest)
         except Rejected as rejected:
             raise invalid(violations(name, rejected)) from None
         number = stored.version.number
-        if publish:
+        if at_once:
             return await published(key.account, key.id, name, number, planned, HTTPStatus.CREATED)
         active = engine.state.accounts[key.account].files[kind, name].active == number
         return Response(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from litestar import Response, get
 from litestar.datastructures import State
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from tollkeeper.api.errors import unavailable
+from tollkeeper.api.figures import exposition
+
+# The framework tells the character set by itself.
+_FORMAT = CONTENT_TYPE_LATEST.partition("; charset")[0]
 
 
 @get("/health/live", sync_to_thread=False)
@@ -25,7 +27,7 @@ def ready(state: State) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@get("/metrics", sync_to_thread=False)
-def metrics() -> Response[bytes]:
+@get("/metrics")
+async def metrics(state: State) -> Response[bytes]:
     """Figures in Prometheus' text format."""
-    return Response(generate_latest(), status_code=HTTPStatus.OK, media_type=CONTENT_TYPE_LATEST)
+    return Response(await exposition(state.engine, state.figures), media_type=_FORMAT)

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from litestar.types import Scope
 
-from tollkeeper.api.bodies import header
-from tollkeeper.api.errors import invalid
+from tollkeeper.api.errors import Problem, invalid
 from tollkeeper.engine.journal.entries import Idempotency
-from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.violations import Violation, ViolationType
 
 MAX_KEY = 256
 _FIELD = "idempotency-key"
+_NAME = _FIELD.encode()
+_PRINTABLE = re.compile(rb"[\x20-\x7e]+")
 
 
 def idempotency_key(scope: Scope) -> str | None:
-    """The request's key. Raises `Problem` 422 for one that is too long or empty."""
-    value = header(scope, _FIELD.encode())
-    if value is None:
+    """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable ASCII."""
+    values = [value for name, value in scope["headers"] if name == _NAME]
+    if not values:
         return None
-    if not 1 <= len(value) <= MAX_KEY:
-        message = f"an idempotency key has 1 to {MAX_KEY} characters"
-        raise invalid([Violation(_FIELD, "too_long", message)])
-    return value.decode("latin-1")
+    if len(values) > 1:
+        raise _refused("invalid_value", "a request has one idempotency key")
+    (value,) = values
+    if not value:
+        raise _refused("invalid_value", "an idempotency key must not be empty")
+    if len(value) > MAX_KEY:
+        raise _refused("too_long", f"an idempotency key has at most {MAX_KEY} characters")
+    if not _PRINTABLE.fullmatch(value):
+        raise _refused("invalid_format", "an idempotency key is printable ASCII")
+    return value.decode()
 
 
 def repeated(stored: Idempotency, body: bytes) -> bytes:
     """The stored response. Raises `Problem` 422 when the key was used with another body."""
     if stored.digest != digest(body):
-        message = "this key was used with another body"
-        raise invalid([Violation(_FIELD, "idempotency_mismatch", message)])
+        raise _refused("idempotency_mismatch", "this key was used with another body")
     return stored.response
+
+
+def _refused(type_: ViolationType, message: str) -> Problem:
+    return invalid([Violation(_FIELD, type_, message)])
 
 
 def digest(body: bytes) -> bytes:

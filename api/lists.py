@@ -9,7 +9,7 @@ import msgspec
 from litestar import Response, delete, get, put
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, FromQuery
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tollkeeper.api.authentication import require
 from tollkeeper.api.bodies import AnyRequest, read_json
@@ -17,16 +17,24 @@ from tollkeeper.api.queries import read_limit
 from tollkeeper.engine import list_changes
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.lists.entries import show_entry
-from tollkeeper.engine.lists.spec import ListSpec, Spec
+from tollkeeper.engine.lists.spec import EntryType, ListSpec, Lookup, Spec
 from tollkeeper.engine.registry.lists import find_list, read_spec
 
 BASE = "/v1/lists"
 
 
-class Entries(Struct, frozen=True):
+class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+    """A list has a `type`, a table `by` and `columns`."""
+
+    type: EntryType | UnsetType = UNSET
+    by: Lookup | UnsetType = UNSET
+    columns: dict[str, Any] | UnsetType = UNSET
+
+
+class Entries(Struct, frozen=True, forbid_unknown_fields=True):
     """Entries as `read_entry` takes them; to remove them, their values are enough."""
 
-    entries: list[Any]
+    entries: tuple[Any, ...]
 
 
 def list_routes(engine: Engine) -> list[BaseRouteHandler]:
@@ -46,7 +54,7 @@ def list_routes(engine: Engine) -> list[BaseRouteHandler]:
     @put(f"{BASE}/{{name:str}}", operation_id="make_list")
     async def make(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
         key = require(engine.state, request.scope, "rules")
-        spec = read_spec(await read_json(request, dict[str, Any]))
+        spec = read_spec(msgspec.to_builtins(await read_json(request, Asked)))
         made = await list_changes.make(engine, key.account, key.id, name, spec)
         kept = engine.state.accounts[key.account].lists[name].spec
         status = HTTPStatus.CREATED if made else HTTPStatus.OK

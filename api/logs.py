@@ -6,6 +6,7 @@ holds nobody up: past a bound lines are dropped, and their number is told once i
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -85,10 +86,26 @@ def logging_to(stream: TextIO = sys.stderr) -> Iterator[None]:
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
+    others = _Others()
+    logging.getLogger().addHandler(others)
     try:
         yield
     finally:
+        logging.getLogger().removeHandler(others)
         lines.close()
+
+
+class _Others(logging.Handler):
+    """Brings what libraries warn of among the lines; their words hold nothing that was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._log = structlog.get_logger("tollkeeper.libraries")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        words = record.getMessage().strip()
+        say("library", logger=record.name, words=words, exc_info=record.exc_info)
 
 
 def request_log() -> FilteringBoundLogger:

@@ -1,23 +1,34 @@
-"""Around every request: its raw path is routed, its faults are answered, one line is logged."""
+"""Around every request: its path is found, its method checked, its faults answered, one line logged."""
 
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from tollkeeper.api.bodies import Disconnected
-from tollkeeper.api.errors import Problem, answer, internal_error
+from tollkeeper.api.errors import (
+    Problem,
+    answer,
+    internal_error,
+    method_not_allowed,
+    nothing_here,
+)
+from tollkeeper.api.figures import Figures
 from tollkeeper.api.logs import request_log
+from tollkeeper.api.routing import Find, Route
+from tollkeeper.api.settings import Settings
+
+NOWHERE = "none"
+"""Stands for the route of a path that is not there: the path itself may hold anything."""
 
 
-def observed(app: ASGIApp) -> ASGIApp:
+def observed(app: ASGIApp, find: Find, figures: Figures, settings: Settings) -> ASGIApp:
     """The application with the one error body for all that is raised in it, and its log lines.
 
-    What a handler leaves in `scope["state"]["log"]` joins the line: account, payment id, action,
-    rule, version; no personal data and no key.
+    What a handler leaves in `scope["state"]["log"]` joins the line, and is counted in `figures`:
+    account, payment id, action, rule, version; no personal data and no key.
     """
     log = request_log()
 
@@ -27,10 +38,14 @@ def observed(app: ASGIApp) -> ASGIApp:
             return
         started = perf_counter()
         # An id may hold any character: only its handler decodes it (API.md, "Validation").
-        scope["path"] = scope["raw_path"].decode("latin-1")
+        path = scope["path"] = scope["raw_path"].decode("latin-1")
+        found = find(path)
+        route = NOWHERE if found is None else found.path
         fields: dict[str, Any] = {}
-        scope.setdefault("state", {})["log"] = fields
+        scope.setdefault("state", {}).update(log=fields, route=route, settings=settings)
         status = 0
+        if scope["method"] == "HEAD":
+            send = _without_body(send)
 
         async def noting(message: Message) -> None:
             nonlocal status
@@ -39,22 +54,55 @@ def observed(app: ASGIApp) -> ASGIApp:
             await send(message)
 
         try:
-            await app(scope, receive, noting)
-        except Disconnected:
-            fields["disconnected"] = True
+            await _dispatch(app, found, scope, receive, noting)
         except Problem as problem:
             await answer(noting, problem)
         except Exception:
-            log.exception("failed", path=scope["path"][:256])
+            log.exception("failed", route=route)
             if status == 0:
                 await answer(noting, internal_error())
         finally:
+            seconds = perf_counter() - started
+            figures.count(route, int(status), seconds, fields)
             log.info(
                 "request",
                 method=scope["method"],
+                route=route,
                 status=int(status),
-                ms=round((perf_counter() - started) * 1000, 3),
+                ms=round(seconds * 1000, 3),
                 **fields,
             )
 
     return handle
+
+
+async def _dispatch(
+    app: ASGIApp, route: Route | None, scope: HTTPScope, receive: Receive, send: Send
+) -> None:
+    method = scope["method"]
+    if route is None:
+        raise nothing_here()
+    if method not in route.methods:
+        raise method_not_allowed(route.allow)
+    if method == "OPTIONS":
+        await _tell_methods(send, route)
+    elif method == "HEAD":
+        as_get = cast("HTTPScope", {**scope, "method": "GET"})
+        await app(as_get, receive, send)
+    else:
+        await app(scope, receive, send)
+
+
+async def _tell_methods(send: Send, route: Route) -> None:
+    headers = [(b"allow", route.allow.encode())]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _without_body(send: Send) -> Send:
+    async def head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message["body"] = b""
+        await send(message)
+
+    return head

@@ -15,15 +15,8 @@ from litestar.types import HTTPScope, Receive, Scope, Send
 from tollkeeper.api.admission import admit
 from tollkeeper.api.answers import Created, PaymentResult, Updated, UpdateResult, analyses
 from tollkeeper.api.authentication import require
-from tollkeeper.api.bodies import BODY_SECONDS, MAX_BODY, read_body
-from tollkeeper.api.errors import (
-    JSON,
-    Problem,
-    invalid,
-    method_not_allowed,
-    not_found,
-    unavailable,
-)
+from tollkeeper.api.bodies import read_json_bytes
+from tollkeeper.api.errors import JSON, Problem, invalid, not_found, unavailable
 from tollkeeper.api.idempotency import digest, idempotency_key, repeated
 from tollkeeper.api.views import explanation_view, payment_view
 from tollkeeper.engine.decide import create
@@ -48,22 +41,14 @@ def payments(engine: Engine) -> ASGIRouteHandler:
     """The routes at and below `/v1/payments`."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-        # Litestar's mount has unescaped nothing, but added a slash: the raw path tells exactly.
-        rest = scope["raw_path"].decode("latin-1")[len(PATH) :]
-        method = cast("HTTPScope", scope)["method"]
-        if rest == "":
-            if method != "POST":
-                raise method_not_allowed("POST")
+        route = scope["state"]["route"]
+        if route == PATH:
             await _send(send, HTTPStatus.CREATED, await post(engine, scope, receive))
             return
-        parts = rest.split("/")
-        operations = _OPERATIONS.get("/".join(parts[2:]))
-        if parts[0] or not parts[1] or operations is None:
-            raise not_found("path", "there is nothing at this path")
-        operation = operations.get(method)
-        if operation is None:
-            raise method_not_allowed(", ".join(operations))
-        await _send(send, HTTPStatus.OK, await operation(engine, scope, receive, parts[1]))
+        # Litestar's mount has changed the path: the raw one has the id as it was sent.
+        raw_id = scope["raw_path"].decode("latin-1").split("/")[3]
+        operation = OPERATIONS[route, cast("HTTPScope", scope)["method"]]
+        await _send(send, HTTPStatus.OK, await operation(engine, scope, receive, raw_id))
 
     return asgi(PATH, is_mount=True, copy_scope=False)(handle)
 
@@ -72,7 +57,7 @@ async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:
     """`POST /payments`: the body of its 201."""
     key = require(engine.state, scope, "payments")
     admit(engine)
-    body = await read_body(scope, receive, MAX_BODY, BODY_SECONDS)
+    body = await read_json_bytes(scope, receive)
     arrived = engine.clock()
     repeat_key = idempotency_key(scope)
     if repeat_key is not None:
@@ -92,7 +77,7 @@ async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:
         return Idempotency(repeat_key, digest(body), answers[0])
 
     decision = await _kept(create(engine, force, payment, arrived, kept))
-    _note(scope, key.account, payment.id, decision)
+    _note(scope, payment.id, decision)
     return answers[0]
 
 
@@ -101,7 +86,7 @@ async def patch(engine: Engine, scope: Scope, receive: Receive, raw_id: str) -> 
     key = require(engine.state, scope, "payments")
     payment_id = _payment_id(raw_id)
     admit(engine)
-    body = await read_body(scope, receive, MAX_BODY, BODY_SECONDS)
+    body = await read_json_bytes(scope, receive)
     arrived = engine.clock()
     sent = read_update(body, arrived, engine.force[key.account].limits)
     if not isinstance(sent, Update):
@@ -111,34 +96,39 @@ async def patch(engine: Engine, scope: Scope, receive: Receive, raw_id: str) -> 
         raise _no_payment()
     if not isinstance(payment, Payment):
         raise invalid(payment)
-    scope["state"]["log"].update(account=key.account, payment=payment.id, became=payment.status)
+    scope["state"]["log"].update(payment=payment.id, became=payment.status)
     return _encode(Updated(UpdateResult(payment.id, payment.status)))
 
 
 async def get(engine: Engine, scope: Scope, _receive: Receive, raw_id: str) -> bytes:
     """`GET /payments/{id}`: the body of its 200."""
     key = require(engine.state, scope, "payments")
-    states = await engine.journal.states(key.account, _payment_id(raw_id))
+    payment_id = _payment_id(raw_id)
+    states = await engine.journal.states(key.account, payment_id)
     if not states:
         raise _no_payment()
+    scope["state"]["log"]["payment"] = payment_id
     return _encode(payment_view(states))
 
 
 async def get_explanation(engine: Engine, scope: Scope, _receive: Receive, raw_id: str) -> bytes:
     """`GET /payments/{id}/explanation`: the body of its 200."""
     key = require(engine.state, scope, "payments")
-    found = await explain(engine.journal, engine.folder, key.account, _payment_id(raw_id))
+    payment_id = _payment_id(raw_id)
+    found = await explain(engine.journal, key.account, payment_id)
     if found is None:
         raise _no_payment()
+    scope["state"]["log"]["payment"] = payment_id
     return _encode(explanation_view(found))
 
 
 Operation: TypeAlias = Callable[[Engine, Scope, Receive, str], Awaitable[bytes]]
 
-# By what follows the id in the path, then by method.
-_OPERATIONS: dict[str, dict[str, Operation]] = {
-    "": {"GET": get, "PATCH": patch},
-    "explanation": {"GET": get_explanation},
+# Those on one payment, by route and method.
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    (f"{PATH}/{{id}}", "GET"): get,
+    (f"{PATH}/{{id}}", "PATCH"): patch,
+    (f"{PATH}/{{id}}/explanation", "GET"): get_explanation,
 }
 
 
@@ -159,9 +149,8 @@ def _created(payment: Payment, decision: Decision) -> bytes:
     return _encode(Created(PaymentResult(payment.id, payment.status, analyses(decision))))
 
 
-def _note(scope: Scope, account: int, payment_id: str, decision: Decision) -> None:
+def _note(scope: Scope, payment_id: str, decision: Decision) -> None:
     fields: dict[str, Any] = scope["state"]["log"]
-    fields["account"] = account
     fields["payment"] = payment_id
     fields["action"] = decision.action
     if decision.rule is not None:

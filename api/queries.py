@@ -1,14 +1,15 @@
-"""Read a request's query parameters, each error at its parameter."""
+"""Read the parameters of a request's query and path, each error at its parameter."""
 
 from __future__ import annotations
 
-from tollkeeper.api.errors import invalid
+from tollkeeper.api.errors import invalid, nothing_here
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.violations import Violation, ViolationType
 
 PAGE = 100
 MAX_PAGE = 500
 _DIGITS = 18
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_place(name: str, text: str | None) -> int | None:
@@ -51,8 +52,31 @@ def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | 
     return text
 
 
+def read_flag(name: str, text: str | None) -> bool:
+    """`true` or `false`, false when not said. Raises `Problem` 422."""
+    if text is not None and text not in _FLAGS:
+        raise _wrong(name, "invalid_value", f"`{name}` is `true` or `false`")
+    return text is not None and _FLAGS[text]
+
+
+def read_count(name: str, text: str | None) -> int | None:
+    """A whole number from 0. Raises `Problem` 422."""
+    return None if text is None else _whole(name, text, f"`{name}` is a whole number")
+
+
+def read_version_number(text: str) -> int:
+    """The number of a version in a path. Raises `Problem` 404."""
+    if not _is_whole(text):
+        raise nothing_here()
+    return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
 def _whole(name: str, text: str, message: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+    if not _is_whole(text):
         raise _wrong(name, "invalid_value", message)
     return int(text)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import httpx
 import msgspec
 
-from tollkeeper.api.bodies import MAX_BODY
+from tollkeeper.api.settings import BODY_BYTES
 from tollkeeper.engine.events.submission import MAX_EVENTS
 
 _AROUND = len(b'{"events":[]}')
@@ -30,7 +30,7 @@ def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         event = _one_line(line)
         if not event:
             continue
-        if batch and (len(batch) == MAX_EVENTS or size + len(event) + 1 > MAX_BODY):
+        if batch and (len(batch) == MAX_EVENTS or size + len(event) + 1 > BODY_BYTES):
             yield batch
             batch, size = [], _AROUND
         batch.append((number, event))

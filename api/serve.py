@@ -7,6 +7,8 @@ import gc
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import cast
 
 import uvicorn
 import uvloop
@@ -95,10 +97,10 @@ class Server(uvicorn.Server):
 
 def configuration(engine: Engine, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(engine),
+        create_app(engine, settings),
         host=settings.host,
         port=settings.port,
-        http=Connection,
+        http=cast("type[Connection]", partial(Connection, head_bytes=settings.head_bytes)),
         ws="none",
         lifespan="on",
         log_config=None,

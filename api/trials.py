@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from litestar import Response, delete, get, put
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.api.authentication import require
 from tollkeeper.api.bodies import AnyRequest, read_json
 from tollkeeper.api.files import NOUNS, Chosen, filled, noting, within_time
 from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.registry.changes import RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.shadow_report import ShadowReport, shadow_report
 from tollkeeper.engine.trials import clear_rollout, clear_shadow, set_rollout, set_shadow
@@ -22,12 +23,12 @@ from tollkeeper.engine.trials import clear_rollout, clear_shadow, set_rollout, s
 DECIDERS: tuple[Decider, ...] = get_args(Decider)
 
 
-class Asked(Struct, frozen=True):
+class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     """`percent` of the payments, chosen by their `by`, get the version."""
 
     version: int
-    percent: int
-    by: str
+    percent: Annotated[int, Meta(ge=0, le=100)]
+    by: RolloutKey
 
 
 def trial_routes(engine: Engine, kind: Decider) -> list[BaseRouteHandler]:

@@ -22,14 +22,14 @@ from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.registry.webhooks import remove_webhook, set_webhook
 
 
-class Sent(Struct, frozen=True):
+class Sent(Struct, frozen=True, forbid_unknown_fields=True):
     """An address, with one secret, or two while one replaces the other."""
 
     url: str
     secrets: tuple[str, ...]
 
 
-class SentBody(Struct, frozen=True):
+class SentBody(Struct, frozen=True, forbid_unknown_fields=True):
     webhook: Sent
 
 

@@ -1,11 +1,13 @@
-"""The operations on the account: its settings, its audit log, its webhooks."""
+"""The operations on the account: its settings, its audit log, erasures, its webhooks."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_type_hints
 
-from msgspec import Meta, Struct, defstruct, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
+from tollkeeper.api.account import WindowsShown
+from tollkeeper.api.erasures import Asked, Erasure
 from tollkeeper.api.openapi.errors import refusal
 from tollkeeper.api.openapi.operation import (
     Content,
@@ -21,17 +23,41 @@ from tollkeeper.engine.registry.webhooks import MAX_SECRET, MAX_URL, MIN_SECRET
 
 TAG = "Account"
 
+
+class ThresholdsChange(Struct, forbid_unknown_fields=True):
+    """Either may be left out."""
+
+    challenge: float | UnsetType = UNSET
+    deny: float | UnsetType = UNSET
+
+
+class ExtraCodesChange(Struct, forbid_unknown_fields=True):
+    """Those of one kind replace all that were there."""
+
+    currency: list[str] | UnsetType = UNSET
+    country: list[str] | UnsetType = UNSET
+    category_code: list[str] | UnsetType = UNSET
+
+
 _SHOWN = {**get_type_hints(Settings, include_extras=True), "thresholds": Thresholds}
 _SETTINGS = [(field.name, _SHOWN[field.name]) for field in structs.fields(Settings)]
+_SENT = {
+    **_SHOWN,
+    "thresholds": ThresholdsChange,
+    "rates": dict[str, dict[str, str | float]],
+    "extra_codes": ExtraCodesChange,
+}
 
 AccountShown = defstruct("AccountShown", [("name", str), *_SETTINGS])
 AccountChange = defstruct(
     "AccountChange",
-    [(name, shape | None, None) for name, shape in _SETTINGS],
+    [("name", str | UnsetType, UNSET)]
+    + [(name, _SENT[name] | UnsetType, UNSET) for name, _ in _SETTINGS],
     namespace={
-        "__doc__": "A setting left out keeps its value; null is its default. A rate may be a "
-        "number or decimal text."
+        "__doc__": "A setting left out keeps its value. `name` may come back as it was read; it "
+        "can't be changed."
     },
+    forbid_unknown_fields=True,
 )
 
 Url = Annotated[str, Meta(max_length=MAX_URL, examples=["https://shop.example/alerts"])]
@@ -48,7 +74,7 @@ class AuditItem(Struct):
     detail: dict[str, Any]
 
 
-class WebhookSent(Struct):
+class WebhookSent(Struct, forbid_unknown_fields=True):
     """An address, with one secret, or two while one replaces the other."""
 
     url: Url
@@ -83,6 +109,16 @@ class DeliveryShown(Struct):
     delivered_at: str | None
 
 
+_ERASURE = {
+    "erasure": {
+        "person": "7cb3cbfcc0a9f0e6bbd8b9a4b7ae0fbba2bc4b1b1cd9c9d1e4c1c3c6c1b9a2d4",
+        "payments": 12,
+        "events": 3,
+        "alerts": 1,
+        "list_entries": {"blocked": 1},
+    }
+}
+
 _WEBHOOK = {
     "webhook": {
         "url": "https://shop.example/alerts",
@@ -97,9 +133,10 @@ OPERATIONS = (
         "read_account",
         TAG,
         "Read the account's settings",
-        "Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes.",
+        "Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes; "
+        "and how much the account's windows hold of what they may.",
         "admin",
-        {200: answered("The settings.", {"account": AccountShown})},
+        {200: answered("The settings.", {"account": AccountShown, "windows": WindowsShown})},
     ),
     Operation(
         "put",
@@ -116,6 +153,8 @@ OPERATIONS = (
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
+
+A member that is no setting is refused, and so is null, but for `default_rule`.
 """,
         "admin",
         {200: answered("The settings as they are now.", {"account": AccountShown})},
@@ -159,6 +198,30 @@ OPERATIONS = (
         (SINCE, CURSOR, limit()),
     ),
     Operation(
+        "post",
+        "/v1/erasures",
+        "erase_person",
+        TAG,
+        "Erase one person's data",
+        """It goes for good, and in one request, which takes longer the more history the account has. Sent again it erases what came since, or what a run that was cut off had left.
+
+- Of the person's payments: user, device, backend, metadata and the card's digits. What was decided stays, and so do amount, merchant, status and attempts.
+- Of events that name the person: free texts and addresses.
+- Of alerts that show something of these: keys and values.
+- Entries of lists and tables whose value is the identifier, or an e-mail address that stands beside it in a payment. They are your configuration: `list_entries` tells of each list how many went.
+
+The audit log keeps when, by whom and how much, with a hash in place of the identifier.""",
+        "admin",
+        {
+            200: answered(
+                "What was erased.", {"erasure": Erasure}, erased=Example("a customer", _ERASURE)
+            )
+        },
+        (422, 503),
+        (),
+        Content(Asked, examples={"user": Example("a customer", {"user": "u-1"})}),
+    ),
+    Operation(
         "get",
         "/v1/webhooks",
         "list_webhooks",
@@ -174,7 +237,8 @@ OPERATIONS = (
         "set_webhook",
         TAG,
         "Send alerts to an address",
-        "A new address, or new secrets for one that is there. Each delivery is signed with every "
+        "A new address, or new secrets for one that is there. It starts with `https://` and is a "
+        "public one, both when it is set and whenever its name is resolved. Each delivery is signed with every "
         "secret, so that a receiver can change from one to the other.",
         "admin",
         {200: answered("Alerts are sent there.", {"webhook": WebhookShown})},

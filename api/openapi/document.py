@@ -81,11 +81,11 @@ def document() -> Json:
 
 def statuses(operation: Operation) -> list[int]:
     """Every status of the one error body that the operation can answer with."""
-    found = {*operation.refusals, 500}
+    found = {*operation.refusals, 400, 500}
     if operation.scope is not None:
         found |= {401, 403}
     if operation.sent is not None:
-        found |= {408, 413, 422}
+        found |= {408, 413, 415, 422}
     return sorted(found)
 
 

@@ -21,6 +21,7 @@ from tollkeeper.api.openapi.operation import (
     query_parameter,
 )
 from tollkeeper.api.trials import DECIDERS
+from tollkeeper.engine.diff import Difference
 from tollkeeper.engine.registry.changes import Kind, RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.shadow_report import ShadowReport
@@ -67,7 +68,7 @@ _PLAN = (
 class RunningRollout(Struct):
     """A version that a percentage of the payments gets, stable by a key."""
 
-    number: int
+    version: int
     percent: int
     by: RolloutKey
 
@@ -130,7 +131,7 @@ class ShadowState(Struct):
     filling: Share | UnsetType = UNSET
 
 
-class AskedRollout(Struct):
+class AskedRollout(Struct, forbid_unknown_fields=True):
     version: Version
     percent: Percent
     by: RolloutKey
@@ -195,6 +196,25 @@ def _file_operations(kind: Kind) -> Iterator[Operation]:
         (name, path_parameter("number", "The version's number.", 1, Version)),
     )
     yield Operation(
+        "get",
+        f"{base}/{{name}}/diff",
+        f"diff_{noun}",
+        TAGS[kind],
+        f"Tell what changed in meaning between two versions of {'an' if kind == 'event' else 'a'} {one}",
+        "What was added, removed, moved or changed, in the author's words; nothing for two texts "
+        "that say the same.",
+        "rules",
+        {200: answered("The differences.", {"differences": list[Difference]})},
+        (404, 422),
+        (
+            name,
+            query_parameter(
+                "from", "The older version, the one before `to` when not sent.", Version, 1
+            ),
+            query_parameter("to", "The newer version, the newest when not sent.", Version, 2),
+        ),
+    )
+    yield Operation(
         "post",
         f"{base}/{{name}}/versions",
         f"store_{noun}",
@@ -212,7 +232,7 @@ With `publish=true` the version becomes active once the windows that it reads ar
             ),
             202: _later(noun, VersionState),
         },
-        (400, 404, 409, 422, 503),
+        (404, 409, 422, 503),
         (
             name,
             query_parameter("publish", "Whether to make it active at once.", bool),

@@ -17,13 +17,13 @@ TAG = "Lists"
 _NAME = path_parameter("name", "The name of the list or table.", "trusted_merchants")
 
 
-class ListSent(Struct):
+class ListSent(Struct, forbid_unknown_fields=True):
     """A list of strings, of numbers, or of IP addresses and networks."""
 
     type: EntryType
 
 
-class TableSent(Struct):
+class TableSent(Struct, forbid_unknown_fields=True):
     """A table, found by exact value, longest prefix or network."""
 
     by: Lookup
@@ -42,8 +42,12 @@ class ListShown(Struct):
     columns: dict[str, ColumnType] | UnsetType = UNSET
 
 
-class EntrySent(Struct):
-    """An entry; a table's has `columns`. The value of a number may be sent as text."""
+class EntrySent(Struct, forbid_unknown_fields=True):
+    """An entry; a table's has `columns`. The value of a number may be sent as text.
+
+    A value is kept as it is sent; a card number in a note is masked. `by` may come back as it was
+    read, and is passed over.
+    """
 
     value: str | float
     columns: dict[str, Any] | UnsetType = UNSET
@@ -51,6 +55,7 @@ class EntrySent(Struct):
         str | UnsetType | None, Meta(description="RFC 3339; from then on it is not there.")
     ] = UNSET
     note: Annotated[str, Meta(max_length=MAX_TEXT)] | UnsetType | None = UNSET
+    by: str | UnsetType = UNSET
 
 
 class EntryShown(Struct):
@@ -173,7 +178,7 @@ OPERATIONS = (
         "remove_entries",
         TAG,
         "Remove entries",
-        "By their values; one that is not there is no error.",
+        "By their values, all or none: one that is not there is a 404.",
         "rules",
         {200: answered("They are out.", {"list": RemovedCount})},
         (404, 503),

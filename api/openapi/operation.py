@@ -15,7 +15,7 @@ from tollkeeper.engine.registry.changes import Scope
 Method: TypeAlias = Literal["get", "post", "put", "patch", "delete"]
 Shape: TypeAlias = Any
 Body: TypeAlias = Mapping[str, Shape] | tuple[Shape, ...] | Shape
-Refusal: TypeAlias = Literal[400, 404, 409, 422, 503]
+Refusal: TypeAlias = Literal[404, 409, 422, 503]
 
 JSON = "application/json"
 TEXT = "text/plain"

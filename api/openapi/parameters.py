@@ -17,7 +17,7 @@ Cursor: TypeAlias = Annotated[
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
     "header",
-    Annotated[str, Meta(min_length=1, max_length=MAX_KEY)],
+    Annotated[str, Meta(min_length=1, max_length=MAX_KEY, pattern="^[ -~]+$")],
     "Names this request. The same request again within 24 hours gets the stored answer; another "
     "body under the same key gets 422.",
     "order-1001-1-create",

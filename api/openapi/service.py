@@ -47,7 +47,15 @@ OPERATIONS = (
         "metrics",
         TAG,
         "Figures in Prometheus' text format",
-        "Counts and durations, without personal data.",
+        """For whoever runs the service, and not to be exposed: it needs no key.
+
+- `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
+- `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
+- `toll_ready`, `toll_journal_waiting`, `toll_journal_errors_total`.
+- `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number.
+- `toll_shadows_waiting`, `toll_shadows_skipped_total`, `toll_deliveries_pending`.
+
+No label holds a name or an id.""",
         None,
         {200: answered("The figures.", str, TEXT)},
     ),

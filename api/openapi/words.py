@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tollkeeper.api.bodies import BODY_SECONDS, MAX_BODY
 from tollkeeper.api.idempotency import MAX_KEY
 from tollkeeper.api.openapi import account, events, files, lists, payments, service
 from tollkeeper.api.openapi.errors import TYPES
+from tollkeeper.api.settings import BODY_BYTES, BODY_SECONDS, HEAD_BYTES
 from tollkeeper.engine.limits import DEFAULT_LIMITS, HOUR
 from tollkeeper.engine.payment import MAX_HEADER, MAX_HEADERS, MAX_TEXT, MAX_TRANSACTIONS
 from tollkeeper.engine.violations import MAX_LISTED
@@ -25,17 +25,22 @@ DESCRIPTION: Final = f"""Tollkeeper scores each payment for automated behaviour,
 
 ## Requests
 
-Bodies are JSON in UTF-8, member names are case-sensitive, unknown members are ignored. A member takes `null` only where its schema says so, and null means the same as leaving it out. A required text must not be empty; where a value may be left blank, an empty text counts as null. An id may hold any character; in a path it is percent-encoded, `/` as `%2F`.
+A path is matched as it is sent: a slash more or less is another path. `HEAD` answers wherever `GET` does, `OPTIONS` with the methods of a path.
+
+Bodies are JSON in UTF-8, sent as `application/json`, another `application/*+json`, or without a `Content-Type`; the text of a rule is `text/*` or `application/octet-stream`. A body of another type, or in a content coding such as `gzip`, gets 415.
+
+Member names are case-sensitive. In payments and events unknown members are ignored. In whatever changes a setting (the account, lists, versions in force, webhooks) a member that nothing reads is refused, so that a typo can't pass unseen. A member takes `null` only where its schema says so, and null means the same as leaving it out. A required text must not be empty; where a value may be left blank, an empty text counts as null. An id may hold any character; in a path it is percent-encoded, `/` as `%2F`.
 
 | limit | value |
 |---|---|
-| body | {MAX_BODY // KIB} KiB, whole within {BODY_SECONDS:g} seconds |
+| body | {BODY_BYTES // KIB} KiB, whole within {BODY_SECONDS} seconds, unless the operator has set another |
 | rule file | {MAX_FILE_BYTES // KIB} KiB |
 | ids and other short texts | {MAX_TEXT} characters |
 | headers in `headers` | {MAX_HEADERS}, each {MAX_HEADER // KIB} KiB |
 | `metadata` | {DEFAULT_LIMITS.metadata_size // KIB} KiB, nested {DEFAULT_LIMITS.metadata_depth} deep |
 | `transactions` | {MAX_TRANSACTIONS} |
-| idempotency key | {MAX_KEY} characters |
+| idempotency key | 1 to {MAX_KEY} characters of printable ASCII |
+| head of a request | {HEAD_BYTES // KIB} KiB, unless the operator has set another |
 
 ## Time
 
@@ -51,7 +56,7 @@ Every error of every status has one body: `{{"errors": [{{"field", "type", "mess
 
 Where a request holds a rule's text, `type` is the code of a diagnostic (`unknown-name`) and `field` its place in the text (`checkout.rule:12:31`).
 
-A method that a path does not have gets 405 and the header `Allow`.
+A method that a path does not have gets 405 and the header `Allow`. A 503 has `Retry-After`, in seconds. What comes before a route is known, such as a head of too many bytes (431), has the same body.
 
 ## Sending again
 

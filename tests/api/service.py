@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from tollkeeper.api.app import create_app
+from tollkeeper.api.app import DEFAULTS, create_app
+from tollkeeper.api.settings import Settings
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.errands import CreateAccount, CreateKey, Done, do_errand
 from tollkeeper.engine.open import open_engine, rebuild
@@ -33,9 +34,10 @@ class Service:
         assert done.key is not None
         return done.key
 
-    def client_with(self, key: str | None) -> httpx.AsyncClient:
+    def client_with(self, key: str | None, settings: Settings = DEFAULTS) -> httpx.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        transport = httpx.ASGITransport(create_app(self.engine), raise_app_exceptions=False)  # type: ignore[arg-type]
+        app = create_app(self.engine, settings)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
         return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 
     async def account(self, name: str) -> None:
@@ -48,8 +50,8 @@ def _ignore(_share: float) -> None:
 
 
 @asynccontextmanager
-async def open_service(folder: Path) -> AsyncIterator[Service]:
-    async with open_engine(folder, "serve", clock=lambda: NOW) as engine:
+async def open_service(folder: Path, **limits: int) -> AsyncIterator[Service]:
+    async with open_engine(folder, "serve", clock=lambda: NOW, **limits) as engine:
         service = Service(engine, httpx.AsyncClient(), folder)
         if "shop" not in engine.state.numbers:
             await service.account("shop")

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
+import click
 import httpx
+import pytest
 
+from tollkeeper.cli import main
+from tollkeeper.engine.decision import Action
+from tollkeeper.engine.events.reach import Reach
+from tollkeeper.engine.lists.spec import EntryType, Lookup
+from tollkeeper.engine.registry.changes import Kind, RolloutKey, Scope
+from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.service import payment
 from tollkeeper.tests.service.process import new_key, serving, toll
 
@@ -64,3 +76,49 @@ def test_a_file_with_errors_is_not_published(tmp_path: Path) -> None:
     refused = toll(folder, "publish", str(file), "--account", "shop")
     assert refused.returncode == 1
     assert "did you mean `amount`?" in refused.stderr
+
+
+OF_THE_SERVICE = {
+    *("crawleruseragents", "httpcore", "httpx", "iso18245", "litestar", "maxminddb", "pycountry"),
+    *("prometheus_client", "pytest", "sqlite_utils", "structlog", "ua_parser", "uvicorn", "yaml"),
+}
+TELL = """
+import atexit, sys
+atexit.register(lambda: print("loaded", *sorted(sys.modules)))
+sys.argv[0] = "toll"
+from tollkeeper.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["--help", "check", "fmt --check", "fields amount"])
+def test_what_authors_run_all_day_loads_nothing_of_the_service(
+    command: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "checkout.rule"
+    file.write_text(RULE)
+    arguments = [*command.split(), *([str(file)] if command in ("check", "fmt --check") else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", TELL, *arguments], capture_output=True, text=True, check=False
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "tollkeeper.cli" in loaded, done.stderr
+    assert not loaded & OF_THE_SERVICE
+
+
+def test_the_choices_of_options_are_those_of_the_code() -> None:
+    known = [Action, Decider, EntryType, Kind, Lookup, Reach, RolloutKey, Scope]
+    offered = {
+        frozenset(parameter.type.choices)
+        for command in commands(main)
+        for parameter in command.params
+        if isinstance(parameter.type, click.Choice)
+    }
+    assert offered == {frozenset(get_args(each)) for each in known}
+
+
+def commands(of: Any) -> Iterator[click.Command]:
+    yield of
+    if isinstance(of, click.Group):
+        for each in of.commands.values():
+            yield from commands(each)

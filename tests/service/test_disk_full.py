@@ -2,82 +2,181 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tollkeeper.tests.api.service import errors, payment
-from tollkeeper.tests.service.process import new_key, serving
+from tollkeeper.bench.crash import differing, payment, rule
+from tollkeeper.engine.errands import CreateAccount, CreateKey, Done, do_errand
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.open import open_engine
+from tollkeeper.engine.reading import Picture, read_folder
+from tollkeeper.tests.api.service import errors
+from tollkeeper.tests.service.process import TOLL, serving
 
+CLIENTS = 8
+USERS = 5
 MOST = 2000
 
 
+@dataclass
+class Shop:
+    """What takes writes from the folder and gives them back."""
+
+    folder: Path
+    stop_writes: Callable[[], None]
+    allow_writes: Callable[[], None]
+
+
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with 4 MB."""
+def full_disk(tmp_path: Path) -> Iterator[Shop]:
+    """On a file system of its own with 6 MB, which a file then fills."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk]
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
         pytest.skip("mounting a small file system is not allowed here")
-    yield disk
+    ballast = disk / "ballast"
+
+    def fill() -> None:
+        with suppress(OSError), ballast.open("wb", 0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    yield Shop(disk / "data", fill, ballast.unlink)
     subprocess.run(["umount", disk], check=True)
 
 
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Shop]:
+    """A folder whose files then may not be changed, not even by the owner or through open files."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+
+    def change(how: str) -> int:
+        # SQLite maps its `-shm` into memory: a write to it that the file system fails is a SIGBUS.
+        files = [each for each in folder.iterdir() if not each.name.endswith("-shm")]
+        return subprocess.run(["chattr", how, folder, *files], capture_output=True).returncode
+
+    if change("+i") or change("-i"):
+        pytest.skip("files can't be made immutable here")
+    yield Shop(folder, lambda: _check(change("+i")), lambda: _check(change("-i")))
+    change("-i")
+
+
+@pytest.fixture(params=["full_disk", "read_only"])
+def shop(request: pytest.FixtureRequest) -> Shop:
+    found: Shop = request.getfixturevalue(request.param)
+    return found
+
+
+def _check(returned: int) -> None:
+    assert returned == 0
+
+
+@dataclass
 class Till:
-    """A client that remembers which of its payments were acknowledged."""
+    """A client that remembers which of its payments were acknowledged, and how the others went."""
 
-    def __init__(self, client: httpx.Client) -> None:
-        self.client = client
-        self.kept: list[str] = []
+    client: httpx.Client
+    name: str
+    kept: list[str] = field(default_factory=list)
+    refused: list[httpx.Response] = field(default_factory=list)
 
-    def pay(self) -> httpx.Response:
-        id_ = f"p{len(self.kept)}"
-        answer = self.client.post("/v1/payments", json=payment(id=id_))
+    def pay(self) -> bool:
+        """Whether the payment was acknowledged; the next one has the id of one that wasn't."""
+        number = len(self.kept)
+        id_ = f"{self.name}-{number}"
+        answer = self.client.post("/v1/payments", json=payment(id_, f"u{number % USERS}"))
         if answer.status_code == 201:
             self.kept.append(id_)
-        return answer
+            return True
+        self.refused.append(answer)
+        return False
 
-    def pay_until_refused(self) -> httpx.Response:
+    def pay_until_refused(self) -> None:
         for _ in range(MOST):
-            answer = self.pay()
-            if answer.status_code != 201:
-                return answer
+            if not self.pay():
+                return
         raise AssertionError("the folder took everything")
 
-    def missing(self) -> list[str]:
-        return [
-            id_ for id_ in self.kept if self.client.get(f"/v1/payments/{id_}").status_code != 200
+
+def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(shop: Shop) -> None:
+    headers = {"authorization": f"Bearer {asyncio.run(new_key(shop.folder))}"}
+    with (
+        serving(shop.folder) as service,
+        httpx.Client(base_url=service.url, headers=headers, timeout=30) as client,
+    ):
+        stored = client.post("/v1/rules/crash/versions?publish=true", content=rule(0))
+        assert stored.status_code == 201, stored.text
+        tills = [Till(client, f"till{number}") for number in range(CLIENTS)]
+        assert all(till.pay() for till in tills)
+        shop.stop_writes()
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            for each in [clients.submit(till.pay_until_refused) for till in tills]:
+                each.result()
+        kept = tills[0].kept[0]
+        others = [
+            client.patch(f"/v1/payments/{kept}", json={"payment": {"status": "failed"}}),
+            client.post("/v1/rules/crash/versions?publish=true", content=rule(1)),
         ]
+        for refused in [*others, *(answer for till in tills for answer in till.refused)]:
+            assert refused.status_code == 503
+            assert errors(refused) == [("body", "unavailable")]
+            assert refused.headers["retry-after"] == "1"
+        assert client.get(f"/v1/payments/{kept}").json()["payment"]["status"] == "initiated"
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/v1/payments/never").status_code == 404
+
+        shop.allow_writes()
+        assert [till.pay() for till in tills] == [True] * CLIENTS
+        assert client.patch(
+            f"/v1/payments/{kept}", json={"payment": {"status": "failed"}}
+        ).is_success
+
+    with (
+        serving(shop.folder) as service,
+        httpx.Client(base_url=service.url, headers=headers) as client,
+    ):
+        again = Till(client, "afterwards")
+        assert again.pay()
+        assert client.get(f"/v1/payments/{kept}").json()["payment"]["status"] == "failed"
+    entries = read_folder(shop.folder, everything)
+    acknowledged = Counter(id_ for till in [*tills, again] for id_ in till.kept)
+    assert Counter(each.id for each in entries if each.kind == Kind.PAYMENT) == acknowledged
+    assert sum(each.kind == Kind.UPDATE for each in entries) == 1
+    assert differing(entries) == 0
 
 
-def fill(path: Path) -> None:
-    """Makes a file as large as the disk allows."""
-    with suppress(OSError), path.open("wb", 0) as file:
-        while True:
-            file.write(bytes(4096))
+async def new_key(folder: Path) -> str:
+    async with open_engine(folder, "test") as engine:
+        asked = (CreateAccount("shop"), CreateKey("shop", ("payments", "rules")))
+        _, made = [await do_errand(engine, each, "test", lambda _share: None) for each in asked]
+        assert isinstance(made, Done)
+        assert made.key is not None
+        return made.key
 
 
-def test_a_full_disk_refuses_until_there_is_space(disk: Path) -> None:
-    folder = disk / "data"
-    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
-        till = Till(client)
-        assert till.pay().status_code == 201
-        fill(disk / "ballast")
-        refused = till.pay_until_refused()
-        assert refused.status_code == 503
-        assert errors(refused) == [("body", "unavailable")]
-        assert refused.headers["retry-after"] == "1"
-        assert till.missing() == []
-        assert till.client.get("/health/live").status_code == 200
-        (disk / "ballast").unlink()
-        assert [till.pay().status_code for _ in range(5)] == [201] * 5
-    with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
-        till.client = client
-        assert till.missing() == []
+async def everything(picture: Picture) -> list[Entry]:
+    return [entry for batch in picture.journal.replay() for entry in batch]
+
+
+def test_a_read_only_folder_is_not_served_and_the_reason_is_told(read_only: Shop) -> None:
+    asyncio.run(new_key(read_only.folder))
+    read_only.stop_writes()
+    told = subprocess.run(
+        [TOLL, "serve", "--data", read_only.folder, "--port", "1"], capture_output=True, text=True
+    )
+    assert told.returncode == 1
+    assert "cannot" in told.stderr
+    assert str(read_only.folder) in told.stderr
+    assert "Traceback" not in told.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -17,6 +18,25 @@ def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:
             get_logger().info("request", number=number)
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line["number"] for line in lines] == list(range(100))
+
+
+def test_what_a_library_warns_of_is_a_line_like_the_others(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream, logging_to(stream):
+        logging.getLogger("uvicorn.error").warning("%s is odd", "this")
+        logging.getLogger("uvicorn.error").info("passed over")
+        try:
+            raise RuntimeError("planted")
+        except RuntimeError:
+            logging.getLogger("asyncio").exception("it failed")
+    logging.getLogger("uvicorn.error").warning("after the end")
+    odd, failed = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert (odd["level"], odd["logger"], odd["words"]) == (
+        "warning",
+        "uvicorn.error",
+        "this is odd",
+    )
+    assert (failed["level"], failed["words"]) == ("error", "it failed")
+    assert "planted" in failed["exception"]
 
 
 def test_a_reader_that_stops_holds_nobody_up_and_is_told_what_it_missed() -> None:

@@ -1,0 +1,185 @@
+"""HTTP as clients really speak it: broken off, malformed, of 1.0, kept alive, expecting."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving_within
+from tollkeeper.tests.service.wire import connected, head, read_answer
+
+BODY = json.dumps(payment()).encode()
+LIVE = b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Served:
+    service: Running
+    headers: dict[str, str]
+    log: Path
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("wire") / "data"
+    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
+    with serving_within(folder, head_bytes=4096, body_bytes=4096, body_seconds=1) as service:
+        yield Served(service, headers, folder.parent / "serve.log")
+
+
+def spoken(served: Served, *parts: bytes) -> bytes:
+    """What comes back on one connection until the service closes it."""
+    with connected(served.service) as connection:
+        for part in parts:
+            connection.sendall(part)
+        connection.shutdown(socket.SHUT_WR)
+        told = b""
+        while chunk := connection.recv(65536):
+            told += chunk
+        return told
+
+
+def line_with(served: Served, **members: Any) -> dict[str, Any]:
+    """The first log line that has these members; every line is JSON."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        for text in served.lines():
+            line: dict[str, Any] = json.loads(text)
+            if members.items() <= line.items():
+                return line
+        time.sleep(0.05)
+    raise AssertionError(f"no line has {members}")
+
+
+def test_a_client_that_leaves_within_its_body_is_one_line_without_a_trace(served: Served) -> None:
+    with connected(served.service) as leaving:
+        leaving.sendall(head(served.headers, len(BODY)) + BODY[:100])
+        assert httpx.get(f"{served.service.url}/health/live").status_code == 200
+    line = line_with(served, disconnected=True)
+    assert (line["level"], line["route"], line["account"]) == ("info", "/v1/payments", 1)
+    assert "Traceback" not in served.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00ana@shop.example\r\n\r\n",
+        b"GET /v1/payments/ana@shop.example HTTP/9.9\r\n\r\n",
+        b"GET /ana@shop.example HTTP/1.1\r\nbad header\r\n\r\n",
+        b"POST /v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: ana@shop.example\r\n\r\n",
+        b"POST /v1/payments HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"POST /v1/payments HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nana@\r\n",
+        b"FETCH /ana@shop.example HTTP/1.1\r\nhost: x\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_told_so_and_logged_without_its_words(
+    served: Served, sent: bytes
+) -> None:
+    told = spoken(served, sent)
+    assert told.startswith((b"HTTP/1.1 400", b"HTTP/1.1 401"))
+    if b"400" in told[:20]:
+        assert json.loads(told.partition(b"\r\n\r\n")[2])["errors"][0]["type"]
+    line_with(served, event="refused", level="warning", status=400)
+    assert "ana@" not in served.log.read_text()
+
+
+def test_an_answer_to_http_1_0_ends_the_connection(served: Served) -> None:
+    told = spoken(served, b"GET /health/live HTTP/1.0\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in told
+    assert told.endswith(b'{"status":"live"}')
+
+
+def test_a_connection_is_kept_alive_and_pipelined_requests_are_answered_in_order(
+    served: Served,
+) -> None:
+    with connected(served.service) as kept:
+        for _ in range(3):
+            kept.sendall(LIVE)
+            assert read_answer(kept).endswith(b'{"status":"live"}')
+    closing = LIVE.replace(b"host: x", b"host: x\r\nconnection: close")
+    told = spoken(served, LIVE.replace(b"live", b"ready") + LIVE + closing)
+    assert told.count(b"HTTP/1.1 200") == 3
+    assert told.index(b'"ready"') < told.index(b'"live"')
+
+
+def test_a_client_that_closes_its_side_is_answered_still(served: Served) -> None:
+    told = spoken(served, head(served.headers, len(BODY)) + BODY)
+    assert told.startswith(b"HTTP/1.1 201")
+    assert line_with(served, status=201, route="/v1/payments")
+
+
+def test_head_on_the_wire_has_a_length_and_no_body(served: Served) -> None:
+    with connected(served.service) as kept:
+        kept.sendall(LIVE.replace(b"GET", b"HEAD") + LIVE)
+        told = b""
+        while not told.endswith(b'{"status":"live"}'):
+            told += kept.recv(65536)
+    first, _, rest = told.partition(b"\r\n\r\n")
+    assert b"content-length: 17" in first
+    assert rest.startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_expects_100_continue_is_told_to_go_on(served: Served) -> None:
+    with connected(served.service) as waiting:
+        waiting.sendall(head({**served.headers, "expect": "100-continue"}, len(BODY)))
+        assert waiting.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        waiting.sendall(BODY)
+        assert read_answer(waiting).startswith(b"HTTP/1.1 201")
+
+
+def test_a_client_that_expects_100_continue_is_refused_before_it_sends(served: Served) -> None:
+    for headers, size, status in (
+        ({}, len(BODY), b"401"),
+        (served.headers, 5000, b"413"),
+        ({**served.headers, "content-encoding": "gzip"}, len(BODY), b"415"),
+    ):
+        with connected(served.service) as waiting:
+            waiting.sendall(head({**headers, "expect": "100-continue"}, size))
+            assert read_answer(waiting).split()[1] == status
+
+
+def test_a_body_that_is_refused_unread_does_not_become_the_next_request(served: Served) -> None:
+    with connected(served.service) as kept:
+        kept.sendall(head({}, len(BODY)) + BODY)
+        assert read_answer(kept).startswith(b"HTTP/1.1 401")
+        kept.sendall(LIVE)
+        assert read_answer(kept).startswith(b"HTTP/1.1 200")
+
+
+def test_the_bounds_are_those_of_the_settings(served: Served) -> None:
+    large = BODY + b" " * 4096
+    told = spoken(served, head(served.headers, len(large)) + large)
+    assert told.startswith(b"HTTP/1.1 413")
+    assert b"4096 bytes" in told
+    with connected(served.service) as talker:
+        talker.sendall(LIVE[:-2] + b"x-more: " + b"a" * 5000)
+        assert read_answer(talker).startswith(b"HTTP/1.1 431")
+    line_with(served, event="refused", status=431)
+    with connected(served.service) as slow:
+        slow.sendall(head(served.headers, len(BODY)) + BODY[:100])
+        told = read_answer(slow)
+        assert told.startswith(b"HTTP/1.1 408")
+        assert b"within 1 seconds" in told
+
+
+def test_every_path_can_be_asked_in_full_and_with_a_query(served: Served) -> None:
+    host = served.service.url.removeprefix("http://").encode()
+    for target in (b"http://" + host + b"/health/live", b"/health/live?x=%ff&&=", b"/health/live?"):
+        told = spoken(served, b"GET " + target + b" HTTP/1.0\r\n\r\n")
+        assert told.startswith(b"HTTP/1.1 200"), target
+    for target in (b"*", b"/health/live%00", b"/health/live#x", b"//health/live"):
+        told = spoken(served, b"OPTIONS " + target + b" HTTP/1.0\r\n\r\n")
+        assert told.split()[1] in (b"400", b"404", b"204"), (target, told)

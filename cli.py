@@ -5,113 +5,32 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import indent
-from typing import Any, BinaryIO, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
-import httpx
-import msgspec
 import rich_click as click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from tollkeeper.api.answers import analyses
-from tollkeeper.api.demo import Decided, Ready, curl_line
-from tollkeeper.api.demo import demo as run_demo
-from tollkeeper.api.lists import shown as list_view
-from tollkeeper.api.sending import send_events
-from tollkeeper.api.serve import serve as serve_folder
-from tollkeeper.api.settings import Settings
-from tollkeeper.api.views import audit_view, decided_view, explanation_view
-from tollkeeper.engine.backtest.backtest import backtest_account, backtest_files
-from tollkeeper.engine.backtest.files import HistoryError
-from tollkeeper.engine.backtest.given import GivenError, read_labels, read_since
-from tollkeeper.engine.backtest.page import page as backtest_page
-from tollkeeper.engine.backtest.plan import NotReplayableError
-from tollkeeper.engine.backtest.report import summary as backtest_summary
-from tollkeeper.engine.backtest.stored import account_now
-from tollkeeper.engine.checking import Reading, read_file
-from tollkeeper.engine.decision import Action
-from tollkeeper.engine.diff import diff as differences
-from tollkeeper.engine.drawing import (
-    ACTION_STYLES,
-    draw_backtest,
-    draw_differences,
-    draw_explanation,
-    draw_fitted,
-    draw_report,
-)
-from tollkeeper.engine.errands import (
-    Activate,
-    Answer,
-    ChangeSettings,
-    ClearRollout,
-    ClearShadow,
-    CreateAccount,
-    CreateKey,
-    Deactivate,
-    Done,
-    EraseUser,
-    Errand,
-    MakeList,
-    NotDone,
-    PutEntries,
-    RemoveEntries,
-    RevokeKey,
-    SetRollout,
-    SetShadow,
-    Store,
-    run_errand,
-)
-from tollkeeper.engine.events.reach import Reach
-from tollkeeper.engine.events.versions import Planned
-from tollkeeper.engine.explaining import explain as explain_payment
-from tollkeeper.engine.files import known_files, rule_files, used_definitions
-from tollkeeper.engine.importing import export_file, import_file
-from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.list_changes import page as entries_page
-from tollkeeper.engine.lists.entries import show_entry
-from tollkeeper.engine.lists.imports import Imported
-from tollkeeper.engine.lists.maxmind_file import BadDatabase
-from tollkeeper.engine.lists.spec import EntryType, Lookup
-from tollkeeper.engine.lists.values import read_instant, show_instant
-from tollkeeper.engine.loading import SHIPPED
-from tollkeeper.engine.open import now
-from tollkeeper.engine.proof.coverage import percent
-from tollkeeper.engine.proof.coverage_report import as_html
-from tollkeeper.engine.proof.coverage_report import as_json as coverage_as_json
-from tollkeeper.engine.proof.coverage_report import as_text as coverage_as_text
-from tollkeeper.engine.proof.evaluation import evaluate_payment, explanation_lines
-from tollkeeper.engine.proof.files import BrokenFileError, library_of
-from tollkeeper.engine.proof.run import run_tests
-from tollkeeper.engine.proof.starting import OccupiedError, start_folder
-from tollkeeper.engine.proof.streams import StreamError
-from tollkeeper.engine.reading import Picture, read_folder
-from tollkeeper.engine.records import audit_page, decided_page
-from tollkeeper.engine.reference import find_fields
-from tollkeeper.engine.registry.accounts import find_account
-from tollkeeper.engine.registry.changes import RolloutKey, Scope
-from tollkeeper.engine.registry.errors import Refused
-from tollkeeper.engine.registry.lists import find_list
-from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.engine.registry.settings import show_settings
-from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.trials import Decider
-from tollkeeper.engine.registry.versions import find_lineage, find_version, kind_of
-from tollkeeper.engine.settings import read_assignments
-from tollkeeper.engine.shadow_report import ShadowReport, shadow_report
-from tollkeeper.engine.violations import Violation
-from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.formatter import format_file
-from tollkeeper.grammar.parser import parse
-from tollkeeper.grammar.program import EventType, Program, Rule, Scorecard
-from tollkeeper.grammar.render import Source, as_json, as_rich, as_sarif
+if TYPE_CHECKING:
+    from tollkeeper.api.demo import Decided, Ready
+    from tollkeeper.engine.checking import Reading
+    from tollkeeper.engine.errands import Answer, Done, Errand
+    from tollkeeper.engine.reading import Picture
+    from tollkeeper.engine.registry.changes import Scope
+    from tollkeeper.engine.registry.state import Account
+    from tollkeeper.engine.shadow_report import ShadowReport
+    from tollkeeper.engine.violations import Violation
+    from tollkeeper.grammar.diagnostics import Diagnostic
+    from tollkeeper.grammar.render import Source
 
 OK, NO, USAGE = 0, 1, 2
+PIPE_WIDTH = 10_000
+WATCH_EVERY_S = 0.3
 
 T = TypeVar("T")
 
@@ -141,32 +60,49 @@ def main() -> None:
 
 # The service
 
+POSITIVE = click.IntRange(min=1)
 
-def setting(name: str, help_: str, **more: Any) -> Callable[[Callable[..., Any]], Any]:
-    """An option of `toll serve`, its `TOLL_…` variable and its default, from `Settings`."""
+
+class Setting(click.Option):
+    """An option whose default is that of `Settings`, looked up when it is asked for."""
+
+    def get_default(self, ctx: Any, call: bool = True) -> Any:  # noqa: ARG002 - click's way
+        from tollkeeper.api.settings import Settings
+
+        return getattr(Settings(), self.name or "")
+
+
+def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., Any]], Any]:  # noqa: A002 - click's word
+    """An option of `toll serve`, with its `TOLL_…` variable."""
     return click.option(
         f"--{name.replace('_', '-')}",
-        default=getattr(Settings(), name),
+        cls=Setting,
+        type=type,
         envvar=f"TOLL_{name.upper()}",
         show_default=True,
         show_envvar=True,
         help=help_,
-        **more,
     )
 
 
 @main.command()
 @data_option
-@setting("host", "Address to listen on.")
+@setting("host", "Address to listen on.", type=str)
 @setting("port", "Port to listen on.")
 @setting("waiting", "Requests that may wait for the disk at once; more get a 503.")
 @setting("connections", "Connections that may be open at once; more get a 503.")
 @setting("idle_seconds", "A connection without a whole request for so long is closed.")
+@setting("head_bytes", "Bytes of a request's head; a larger one gets a 431.", POSITIVE)
+@setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.", POSITIVE)
+@setting("body_seconds", "How long a body may take to arrive; else it gets a 408.", POSITIVE)
 @setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
-@setting("reach", "Where webhooks may go.", type=click.Choice(get_args(Reach)))
+@setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
 def serve(data: Path, **settings: Any) -> None:
     """Start the service."""
+    from tollkeeper.api.serve import serve as serve_folder
+    from tollkeeper.api.settings import Settings
+
     with refusals(), progress_bar("filling windows") as progress:
         serve_folder(Settings(folder=data, **settings), progress)
 
@@ -175,31 +111,17 @@ def serve(data: Path, **settings: Any) -> None:
 @click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
 def demo(port: int) -> None:
     """Serve a throwaway account with sample traffic, and show what is decided."""
+    from tollkeeper.api.demo import demo as run_demo
+
     with refusals():
         run_demo(port, show_demo)
 
 
 def show_demo(told: Ready | Decided) -> None:
-    if isinstance(told, Ready):
-        out.print(
-            f"Tollkeeper answers at [bold]{told.url}[/], its page is at /schema", highlight=False
-        )
-        out.print(f"account [bold]demo[/], key [bold]{told.key}[/]", highlight=False)
-        out.print("\ntry it in another terminal:\n", highlight=False)
-        print(curl_line(told))  # noqa: T201 - to be pasted, so never wrapped
-        out.print("\nsample payments, as they are decided (Ctrl-C ends):\n", highlight=False)
-        return
-    sent = told.item.body["payment"]
-    found = told.analyses["bot_behaviour"]
-    rule = told.analyses["rule"]
-    why = rule["condition"]["id"] if rule and rule["condition"] else ""
-    colour = {"allow": "green", "challenge": "yellow", "deny": "red"}[found["action"]]
-    amount = f"{sent.get('amount', 0):>9.2f} {sent['currency']}"
-    out.print(
-        f"{sent['timestamp'][11:19]}  {amount}  score {found['score']:.2f}  "
-        f"[{colour}]{found['action']:<9}[/]  {why:<14} [dim]{told.item.kind.replace('_', ' ')}[/]",
-        highlight=False,
-    )
+    from tollkeeper.api.drawing import demo_lines
+
+    for line in demo_lines(told):
+        out.print(line, highlight=False, soft_wrap=True)
 
 
 # Accounts and keys
@@ -215,6 +137,8 @@ def accounts() -> None:
 @data_option
 def create_account(name: str, data: Path) -> None:
     """Make an account."""
+    from tollkeeper.engine.errands import CreateAccount
+
     done(data, CreateAccount(name))
     say(
         f"account [bold]{name}[/] is there; make a key with [cyan]toll keys create --account {name}[/]"
@@ -226,6 +150,7 @@ def create_account(name: str, data: Path) -> None:
 @data_option
 def list_accounts(as_json_: bool, data: Path) -> None:
     """List the accounts."""
+    from tollkeeper.engine.lists.values import show_instant
 
     async def ask(picture: Picture) -> list[Account]:
         return list(picture.state.accounts.values())
@@ -233,10 +158,7 @@ def list_accounts(as_json_: bool, data: Path) -> None:
     found = ask_folder(data, ask)
     rows = [(each.name, show_instant(each.created_at)) for each in found]
     titles = ("name", "created_at")
-    if as_json_:
-        print_json([dict(zip(titles, row, strict=True)) for row in rows])
-    else:
-        show_rows(titles, rows)
+    show_rows(titles, rows, as_json_)
 
 
 @accounts.command("show")
@@ -244,6 +166,8 @@ def list_accounts(as_json_: bool, data: Path) -> None:
 @data_option
 def show_account(name: str, data: Path) -> None:
     """Print the account's settings as JSON."""
+    from tollkeeper.engine.registry.settings import show_settings
+
     print_json(show_settings(ask_account(data, name).settings))
 
 
@@ -252,7 +176,10 @@ def show_account(name: str, data: Path) -> None:
 @click.argument("settings", nargs=-1, required=True, metavar="SETTING=VALUE...")
 @data_option
 def set_account(name: str, settings: Sequence[str], data: Path) -> None:
-    """Change settings: `thresholds.deny=0.9`, `default_rule=checkout`, `time_zone=null`."""
+    """Change settings: `thresholds.deny=0.9`, `default_rule=checkout`, `default_rule=null`."""
+    from tollkeeper.engine.errands import ChangeSettings
+    from tollkeeper.engine.settings import read_assignments
+
     with refusals():
         asked = read_assignments(settings)
     changed = done(data, ChangeSettings(name, asked)).count
@@ -270,7 +197,7 @@ def keys() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(get_args(Scope)),
+    type=click.Choice(("payments", "rules", "admin")),
     default=("payments",),
     show_default=True,
     help="What the key may do; give it more than once for more scopes.",
@@ -278,6 +205,8 @@ def keys() -> None:
 @data_option
 def create_key(account: str, scopes: tuple[Scope, ...], data: Path) -> None:
     """Make a key and print it alone; it is shown this once."""
+    from tollkeeper.engine.errands import CreateKey
+
     print(done(data, CreateKey(account, scopes)).key)  # noqa: T201 - the key alone, for a script
 
 
@@ -287,6 +216,8 @@ def create_key(account: str, scopes: tuple[Scope, ...], data: Path) -> None:
 @data_option
 def list_keys(account: str, as_json_: bool, data: Path) -> None:
     """List the account's keys by the part of them that may be shown."""
+    from tollkeeper.engine.lists.values import show_instant
+
     rows = [
         (
             key.id,
@@ -297,10 +228,7 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
         for key in ask_account(data, account).keys.values()
     ]
     titles = ("id", "scopes", "created_at", "revoked_at")
-    if as_json_:
-        print_json([dict(zip(titles, row, strict=True)) for row in rows])
-    else:
-        show_rows(titles, rows)
+    show_rows(titles, rows, as_json_)
 
 
 @keys.command("revoke")
@@ -309,6 +237,8 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
 @data_option
 def revoke_key(key_id: str, account: str, data: Path) -> None:
     """Revoke the key whose shown part is KEY_ID."""
+    from tollkeeper.engine.errands import RevokeKey
+
     done(data, RevokeKey(account, key_id))
     say(f"key [bold]{key_id}[/] is revoked")
 
@@ -320,27 +250,57 @@ def revoke_key(key_id: str, account: str, data: Path) -> None:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for a code host.")
-def check(paths: Sequence[Path], as_json_: bool, sarif: bool) -> None:
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
+def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool) -> None:
     """Check rule files; exit 1 when one has an error."""
-    files = rule_files(paths)
-    known = known_files(files)
-    found: list[tuple[Source, tuple[Diagnostic, ...]]] = []
-    for path in files:
-        reading = read_file(path.read_bytes(), known)
-        found.append((Source.of(str(path), reading.text), reading.diagnostics))
-    errors = sum(each.severity == "error" for _, several in found for each in several)
-    warnings = sum(len(several) for _, several in found) - errors
+    from tollkeeper.engine.files import check_files
+    from tollkeeper.grammar.render import as_json, as_sarif
+
+    if watch and (as_json_ or sarif):
+        raise click.UsageError("--watch shows a page for people: leave --json and --sarif out")
+    if watch:
+        watch_files(paths)
+    found = check_files(paths)
     if as_json_:
         print_json([item for source, several in found for item in as_json(source, several)])
     elif sarif:
         print_json(as_sarif(found))
     else:
-        for source, several in found:
-            if several:
-                out.print(as_rich(source, several), soft_wrap=True)
-        summary = f"{plural(len(files), 'file')}, {plural(errors, 'error')}, {plural(warnings, 'warning')}"
-        say(summary, style="bold red" if errors else "bold green")
-    sys.exit(NO if errors else OK)
+        show_found(found)
+    broken = any(each.severity == "error" for _, several in found for each in several)
+    sys.exit(NO if broken else OK)
+
+
+def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
+    """What was found in each file, and how much in all."""
+    from tollkeeper.grammar.render import as_rich
+
+    for source, several in found:
+        if several:
+            out.print(as_rich(source, several), soft_wrap=True)
+    errors = sum(each.severity == "error" for _, several in found for each in several)
+    warnings = sum(len(several) for _, several in found) - errors
+    summary = (
+        f"{plural(len(found), 'file')}, {plural(errors, 'error')}, {plural(warnings, 'warning')}"
+    )
+    say(summary, style="bold red" if errors else "bold green")
+
+
+def watch_files(paths: Sequence[Path]) -> NoReturn:
+    """Shows what is found, and again after each change, until the person ends it."""
+    from tollkeeper.engine.files import check_files, last_written
+
+    try:
+        while True:
+            seen = last_written(paths)
+            with suppress(FileNotFoundError):  # an editor may be putting a file in place
+                found = check_files(paths)
+                out.clear()
+                show_found(found)
+            while last_written(paths) == seen:
+                time.sleep(WATCH_EVERY_S)
+    except KeyboardInterrupt:
+        sys.exit(OK)
 
 
 @main.command()
@@ -350,19 +310,19 @@ def check(paths: Sequence[Path], as_json_: bool, sarif: bool) -> None:
 )
 def fmt(paths: Sequence[Path], check_only: bool) -> None:
     """Bring rule files into the one layout; comments stay where they are."""
+    from tollkeeper.engine.files import formatted_file, replace_file, rule_files
+    from tollkeeper.grammar.render import Source, as_rich
+
     changed = broken = 0
     for path in rule_files(paths):
-        text = path.read_bytes().decode("utf-8", "replace")
-        parsed = parse(text)
-        if any(found.severity == "error" for found in parsed.diagnostics):
-            out.print(as_rich(Source.of(str(path), text), parsed.diagnostics), soft_wrap=True)
+        text, formatted, errors = formatted_file(path)
+        if formatted is None:
+            out.print(as_rich(Source.of(str(path), text), errors), soft_wrap=True)
             broken += 1
-            continue
-        formatted = format_file(text)
-        if formatted != text:
+        elif formatted != text:
             changed += 1
             if not check_only:
-                path.write_text(formatted)
+                replace_file(path, formatted)
             say(escape(f"{'would change' if check_only else 'changed'} {path}"))
     sys.exit(NO if broken or (check_only and changed) else OK)
 
@@ -372,6 +332,10 @@ def fmt(paths: Sequence[Path], check_only: bool) -> None:
 @json_option
 def fields(pattern: str, as_json_: bool) -> None:
     """List what a rule can name: fields that hold PATTERN, or fit it (`device.*`)."""
+    import msgspec
+
+    from tollkeeper.engine.reference import find_fields
+
     found = find_fields(pattern)
     if as_json_:
         print_json(msgspec.to_builtins(found))
@@ -390,6 +354,8 @@ def fields(pattern: str, as_json_: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def init(folder: Path) -> None:
     """Write a folder of rules to begin with: a rule with tests, a case, a workflow."""
+    from tollkeeper.engine.proof.starting import OccupiedError, start_folder
+
     try:
         for path in start_folder(folder):
             say(f"wrote {path}")
@@ -419,6 +385,12 @@ def test(
     fail_under: float | None,
 ) -> None:
     """Run the tests and cases under PATHS; exit 1 when one fails."""
+    from tollkeeper.engine.proof.coverage import percent
+    from tollkeeper.engine.proof.coverage_report import as_html
+    from tollkeeper.engine.proof.coverage_report import as_json as coverage_as_json
+    from tollkeeper.engine.proof.coverage_report import as_text as coverage_as_text
+    from tollkeeper.engine.proof.run import run_tests
+
     run = run_tests(paths, accept=accept)
     for fault in run.faults:
         out.print(f"{fault.place}: {fault.title}", style="bold red", markup=False, highlight=False)
@@ -453,6 +425,13 @@ def evaluate(
     file: Path, score: float | None, history: Path | None, explain: bool, as_json_: bool
 ) -> None:
     """Decide about the payment on standard input with FILE, with no server."""
+    import msgspec
+
+    from tollkeeper.api.answers import analyses
+    from tollkeeper.engine.proof.evaluation import evaluate_payment, explanation_lines
+    from tollkeeper.engine.proof.files import BrokenFileError, library_of
+    from tollkeeper.engine.proof.streams import StreamError
+
     try:
         found = evaluate_payment(
             file,
@@ -487,25 +466,30 @@ def evaluate(
 @click.option(
     "--scorecard",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    default=SHIPPED / "bot_behaviour.rule",
-    show_default="the shipped one",
-    help="The scorecard whose weights are estimated.",
+    help="The scorecard whose weights are estimated, in place of the shipped one.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the new text here; standard output otherwise.",
 )
-def fit(history: Path, scorecard: Path, output: Path | None) -> None:
+def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     """Estimate a scorecard's baseline and weights from labelled HISTORY (JSON Lines)."""
+    from tollkeeper.engine.drawing import draw_fitted
+    from tollkeeper.engine.force import SCORECARD
+    from tollkeeper.engine.loading import SHIPPED
+    from tollkeeper.engine.proof.streams import StreamError
+    from tollkeeper.grammar.program import Scorecard
+
     try:
         from tollkeeper.engine.fit.fitting import FitError
         from tollkeeper.engine.fit.fitting import fit as fit_weights
     except ModuleNotFoundError:
         refuse("fitting needs the extra: pip install 'tollkeeper\\[fit]'")
-    reading = readable(scorecard)
+    path = scorecard or SHIPPED / f"{SCORECARD}.rule"
+    reading = readable(path)
     if not isinstance(reading.program, Scorecard):
-        refuse(escape(f"{scorecard} is not a scorecard"))
+        refuse(escape(f"{path} is not a scorecard"))
     try:
         with progress_bar("replaying") as progress:
             fitted = fit_weights(reading.text, reading.program, history, progress)
@@ -527,6 +511,10 @@ def fit(history: Path, scorecard: Path, output: Path | None) -> None:
 @data_option
 def publish(file: Path, account: str, draft: bool, expected: int | None, data: Path) -> None:
     """Store FILE as a new version and make it active, with the definitions that it uses."""
+    from tollkeeper.engine.errands import Store
+    from tollkeeper.engine.files import rule_files, used_definitions
+    from tollkeeper.engine.registry.versions import kind_of
+
     reading = readable(file)
     program = reading.program
     assert program is not None
@@ -545,6 +533,10 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
 
 def readable(file: Path) -> Reading:
     """What a rule file says; says what is wrong with it, and exits 1 when it has an error."""
+    from tollkeeper.engine.checking import read_file
+    from tollkeeper.engine.files import known_files, rule_files
+    from tollkeeper.grammar.render import Source, as_rich
+
     reading = read_file(file.read_bytes(), known_files(rule_files([file.parent])))
     if reading.diagnostics:
         err.print(as_rich(Source.of(str(file), reading.text), reading.diagnostics), soft_wrap=True)
@@ -570,6 +562,8 @@ def kind_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @data_option
 def activate(name: str, version: int, kind: Any, account: str, data: Path) -> None:
     """Make VERSION of NAME the active one; also rolls back."""
+    from tollkeeper.engine.errands import Activate
+
     with progress_bar("filling windows") as progress:
         done(data, Activate(account, kind, name, version), progress)
     say(f"[bold]{name}[/] version {version} is active")
@@ -582,6 +576,8 @@ def activate(name: str, version: int, kind: Any, account: str, data: Path) -> No
 @data_option
 def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
     """Take NAME out of force."""
+    from tollkeeper.engine.errands import Deactivate
+
     done(data, Deactivate(account, kind, name))
     say(f"[bold]{name}[/] is not published any more")
 
@@ -594,15 +590,20 @@ def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
 @data_option
 def versions(name: str, kind: Any, account: str, as_json_: bool, data: Path) -> None:
     """List the versions of NAME, newest first."""
+    from tollkeeper.engine.lists.values import show_instant
+    from tollkeeper.engine.registry.versions import find_lineage
+
     with refusals():
         lineage = find_lineage(ask_account(data, account), kind, name)
-    states = {lineage.shadow: "shadow", lineage.active: "active"}
+    states: defaultdict[int | None, list[str]] = defaultdict(list)
+    states[lineage.active].append("active")
     if lineage.rollout is not None:
-        states[lineage.rollout.number] = f"rollout {lineage.rollout.percent}%"
+        states[lineage.rollout.version].append(f"rollout {lineage.rollout.percent}%")
+    states[lineage.shadow].append("shadow")
     rows = [
         (
             version.number,
-            states.get(version.number, ""),
+            ", ".join(states[version.number]),
             show_instant(version.stored_at),
             version.stored_by,
             version.checksum[:12],
@@ -610,10 +611,7 @@ def versions(name: str, kind: Any, account: str, as_json_: bool, data: Path) -> 
         for version in reversed(lineage.versions)
     ]
     titles = ("version", "state", "stored_at", "stored_by", "checksum")
-    if as_json_:
-        print_json([dict(zip(titles, row, strict=True)) for row in rows])
-    else:
-        show_rows(titles, rows)
+    show_rows(titles, rows, as_json_)
 
 
 @main.command()
@@ -628,6 +626,12 @@ def diff(
     name: str, old: int, new: int, kind: Any, account: str, as_json_: bool, data: Path
 ) -> None:
     """Tell what changed in meaning from version OLD of NAME to version NEW."""
+    import msgspec
+
+    from tollkeeper.engine.diff import diff as differences
+    from tollkeeper.engine.drawing import draw_differences
+    from tollkeeper.engine.registry.versions import find_version
+
     with refusals():
         known = ask_account(data, account)
         before, after = (find_version(known, kind, name, number) for number in (old, new))
@@ -647,7 +651,7 @@ def diff(
 
 def decider_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--kind", type=click.Choice(get_args(Decider)), default="rule", show_default=True
+        "--kind", type=click.Choice(("rule", "scorecard")), default="rule", show_default=True
     )(command)
 
 
@@ -664,6 +668,8 @@ def shadow() -> None:
 @data_option
 def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> None:
     """Evaluate VERSION of NAME beside what decides."""
+    from tollkeeper.engine.errands import SetShadow
+
     with progress_bar("filling windows") as progress:
         done(data, SetShadow(account, kind, name, version), progress)
     say(f"[bold]{name}[/] version {version} is evaluated as a shadow")
@@ -676,6 +682,8 @@ def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> 
 @data_option
 def clear_shadow(name: str, kind: Any, account: str, data: Path) -> None:
     """Evaluate the shadow of NAME no longer."""
+    from tollkeeper.engine.errands import ClearShadow
+
     done(data, ClearShadow(account, kind, name))
     say(f"[bold]{name}[/] has no shadow any more")
 
@@ -691,6 +699,11 @@ def report_shadow(
     name: str, version: int | None, kind: Any, account: str, as_json_: bool, data: Path
 ) -> None:
     """Tell how many decisions the shadow of NAME would change, from what to what."""
+    import msgspec
+
+    from tollkeeper.engine.drawing import draw_report
+    from tollkeeper.engine.registry.accounts import find_account
+    from tollkeeper.engine.shadow_report import shadow_report
 
     async def ask(picture: Picture) -> ShadowReport:
         known = find_account(picture.state, account)
@@ -712,7 +725,9 @@ def rollout() -> None:
 @click.argument("name")
 @click.argument("version", type=int)
 @click.option("--percent", type=int, required=True, help="0 to 100; growing it moves none back.")
-@click.option("--by", type=click.Choice(get_args(RolloutKey)), default="user", show_default=True)
+@click.option(
+    "--by", type=click.Choice(("user", "device", "order")), default="user", show_default=True
+)
 @decider_option
 @account_option
 @data_option
@@ -720,6 +735,8 @@ def set_rollout(
     name: str, version: int, percent: int, by: str, kind: Any, account: str, data: Path
 ) -> None:
     """Give a part of the payments VERSION of NAME."""
+    from tollkeeper.engine.errands import SetRollout
+
     with progress_bar("filling windows") as progress:
         done(data, SetRollout(account, kind, name, version, percent, by), progress)
     say(f"[bold]{name}[/] version {version} gets {percent}% of the payments, by {by}")
@@ -732,6 +749,8 @@ def set_rollout(
 @data_option
 def clear_rollout(name: str, kind: Any, account: str, data: Path) -> None:
     """Give all payments the active version of NAME again."""
+    from tollkeeper.engine.errands import ClearRollout
+
     done(data, ClearRollout(account, kind, name))
     say(f"[bold]{name}[/] has no rollout any more")
 
@@ -746,8 +765,10 @@ def lists() -> None:
 
 @lists.command("make")
 @click.argument("name")
-@click.option("--type", "type_", type=click.Choice(get_args(EntryType)), help="Of a list.")
-@click.option("--by", type=click.Choice(get_args(Lookup)), help="How a table is looked up.")
+@click.option("--type", "type_", type=click.Choice(("string", "number", "ip")), help="Of a list.")
+@click.option(
+    "--by", type=click.Choice(("value", "prefix", "network")), help="How a table is looked up."
+)
 @click.option(
     "--column", "columns", multiple=True, help="Of a table: `NAME=TYPE`, or `NAME=one|another`."
 )
@@ -762,6 +783,8 @@ def make_list(
     data: Path,
 ) -> None:
     """Make a list or table; one that is there already and serves is left alone."""
+    from tollkeeper.engine.errands import MakeList
+
     types = {key: text.split("|") if "|" in text else text for key, text in pairs(columns)}
     asked = {"type": type_, "by": by, "columns": types or None}
     made = done(data, MakeList(account, name, asked)).count
@@ -774,6 +797,8 @@ def make_list(
 @data_option
 def list_lists(account: str, as_json_: bool, data: Path) -> None:
     """List the account's lists and tables."""
+    from tollkeeper.api.lists import shown as list_view
+
     known = ask_account(data, account).lists
     views = [list_view(name, known[name].spec) for name in sorted(known)]
     if as_json_:
@@ -783,7 +808,7 @@ def list_lists(account: str, as_json_: bool, data: Path) -> None:
         (view["name"], view.get("type") or f"table by {view['by']}", json_line(view.get("columns")))
         for view in views
     ]
-    show_rows(("name", "type", "columns"), rows)
+    show_rows(("name", "type", "columns"), rows, as_json_=False)
 
 
 @lists.command("show")
@@ -797,6 +822,10 @@ def show_list(
     name: str, limit: int, after: str | None, account: str, as_json_: bool, data: Path
 ) -> None:
     """Show the entries of a list, ordered by value."""
+    from tollkeeper.engine.list_changes import page as entries_page
+    from tollkeeper.engine.lists.entries import show_entry
+    from tollkeeper.engine.registry.accounts import find_account
+    from tollkeeper.engine.registry.lists import find_list
 
     async def ask(picture: Picture) -> tuple[list[dict[str, Any]], str | None]:
         known = find_account(picture.state, account)
@@ -815,7 +844,7 @@ def show_list(
         )
         for entry in entries
     ]
-    show_rows(titles, rows)
+    show_rows(titles, rows, as_json_=False)
     if cursor is not None:
         say(escape(f"there are more: --after {cursor}"))
 
@@ -838,6 +867,8 @@ def add_entries(
     data: Path,
 ) -> None:
     """Add entries to a list, or renew those that are there."""
+    from tollkeeper.engine.errands import PutEntries
+
     shared: dict[str, Any] = {"expires_at": expires_at, "note": note}
     if columns:
         shared["columns"] = dict(pairs(columns))
@@ -853,6 +884,8 @@ def add_entries(
 @data_option
 def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -> None:
     """Remove entries from a list."""
+    from tollkeeper.engine.errands import RemoveEntries
+
     count = done(data, RemoveEntries(account, name, list(values))).count
     say(f"{plural(count or 0, 'entry')} removed from [bold]{name}[/]")
 
@@ -870,6 +903,9 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -
 @data_option
 def import_list(name: str, file: Path, columns: Sequence[str], account: str, data: Path) -> None:
     """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
+    from tollkeeper.engine.importing import import_file
+    from tollkeeper.engine.lists.imports import Imported
+
     with refusals(), progress_bar(f"reading {file.name}") as progress:
         found = import_file(data, account, name, file, dict(pairs(columns)), "toll", progress)
     if not isinstance(found, Imported):
@@ -889,6 +925,8 @@ def import_list(name: str, file: Path, columns: Sequence[str], account: str, dat
 @data_option
 def export_list(name: str, file: Any, account: str, data: Path) -> None:
     """Write the entries of a list as CSV to FILE, or to standard output."""
+    from tollkeeper.engine.importing import export_file
+
     with refusals(), counter("entries") as count:
         exported = export_file(data, account, name, file, count)
     say(f"{plural(exported, 'entry')} of [bold]{name}[/]")
@@ -899,7 +937,9 @@ def export_list(name: str, file: Any, account: str, data: Path) -> None:
 
 @main.command()
 @click.argument("candidate")
-@click.option("--since", default="30d", show_default=True, help="`30d`, `12h`, or a day.")
+@click.option(
+    "--since", help="`30d`, `12h`, or a day; by default `30d`, of a file all that it holds."
+)
 @click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account.")
 @click.option(
     "--history",
@@ -919,7 +959,7 @@ def export_list(name: str, file: Any, account: str, data: Path) -> None:
 @data_option
 def backtest(
     candidate: str,
-    since: str,
+    since: str | None,
     account: str | None,
     histories: tuple[Path, ...],
     labels: Path | None,
@@ -929,21 +969,32 @@ def backtest(
     data: Path,
 ) -> None:
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
+    import msgspec
+
+    from tollkeeper.engine.backtest.backtest import backtest_account, backtest_files
+    from tollkeeper.engine.backtest.files import HistoryError
+    from tollkeeper.engine.backtest.given import GivenError, read_candidate, read_labels, read_since
+    from tollkeeper.engine.backtest.page import page as backtest_page
+    from tollkeeper.engine.backtest.words import summary as backtest_summary
+    from tollkeeper.engine.drawing import draw_backtest
+    from tollkeeper.engine.open import now
+    from tollkeeper.engine.proof.files import BrokenFileError
+
     if bool(account) == bool(histories):
         raise click.UsageError("give either --account or --history")
     try:
         with refusals():
-            program = candidate_program(candidate, account, data)
+            program, event_types = read_candidate(candidate, account, data)
             moment = now()
-            period = (read_since(since, moment), moment)
+            begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
             known = {} if labels is None else read_labels(labels)
             with progress_bar("replaying") as progress:
                 report = (
-                    backtest_account(data, account, program, period, known, progress)
+                    backtest_account(data, account, program, (begin, moment), known, progress)
                     if account
-                    else backtest_files(histories, program, period, known, progress)
+                    else backtest_files(histories, program, event_types, begin, known, progress)
                 )
-    except (GivenError, HistoryError, NotReplayableError, Refused) as error:
+    except (BrokenFileError, GivenError, HistoryError) as error:
         refuse(escape(str(error)))
     if html is not None:
         html.write_text(backtest_page(report), encoding="utf-8")
@@ -952,23 +1003,7 @@ def backtest(
     elif markdown:
         print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
     else:
-        out.print(draw_backtest(report))
-
-
-def candidate_program(candidate: str, account: str | None, data: Path) -> Rule | Scorecard:
-    """The program of a file, or of a stored version."""
-    name, at, version = candidate.rpartition("@")
-    if at and account and version.isdigit():
-        stored = find_version(account_now(data, account), "rule", name, int(version))
-        program: Program | None = decode_program(stored.program)
-    else:
-        path = Path(candidate)
-        if not path.is_file():
-            raise click.UsageError(f"there is no file `{candidate}`")
-        program = readable(path).program
-    if not isinstance(program, Rule | Scorecard):
-        raise click.UsageError("a backtest takes a rule or a scorecard")
-    return program
+        out.print(draw_backtest(report), soft_wrap=True)
 
 
 # Events
@@ -989,6 +1024,10 @@ def publish_event_type(
     file: Path, breaking: bool, applies_from: str | None, account: str, data: Path
 ) -> None:
     """Store the event type in FILE as a new version and make it active."""
+    from tollkeeper.engine.errands import Store
+    from tollkeeper.engine.events.versions import Planned
+    from tollkeeper.grammar.program import EventType
+
     reading = readable(file)
     if not isinstance(reading.program, EventType):
         refuse(escape(f"{file} is not an event type"))
@@ -1008,17 +1047,11 @@ def list_event_types(account: str, as_json_: bool, data: Path) -> None:
     """List the event types, with the version that is active."""
     files = ask_account(data, account).files
     rows = [
-        {"name": name, "newest": len(lineage.versions), "active": lineage.active}
+        (name, len(lineage.versions), lineage.active)
         for (kind, name), lineage in sorted(files.items())
         if kind == "event"
     ]
-    if as_json_:
-        print_json(rows)
-        return
-    show_rows(
-        ("name", "newest", "active"),
-        [[row["name"], row["newest"], row["active"] or ""] for row in rows],
-    )
+    show_rows(("name", "newest", "active"), rows, as_json_)
 
 
 @events.command("deactivate")
@@ -1027,6 +1060,8 @@ def list_event_types(account: str, as_json_: bool, data: Path) -> None:
 @data_option
 def deactivate_event_type(name: str, account: str, data: Path) -> None:
     """Take an event type out of force: its events are refused from now on."""
+    from tollkeeper.engine.errands import Deactivate
+
     done(data, Deactivate(account, "event", name))
     say(f"[bold]{name}[/] is not published any more")
 
@@ -1044,6 +1079,10 @@ def deactivate_event_type(name: str, account: str, data: Path) -> None:
 @click.option("--key", required=True, envvar="TOLL_KEY", show_envvar=True, help="API key.")
 def send(file: BinaryIO, url: str, key: str) -> None:
     """Send events, one JSON object a line, to a running service; exit 1 when one was refused."""
+    import httpx
+
+    from tollkeeper.api.sending import send_events
+
     lines = file.readlines()
     kept = refused = 0
     with progress_bar("sending") as progress:
@@ -1070,10 +1109,16 @@ def send(file: BinaryIO, url: str, key: str) -> None:
 @data_option
 def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     """Explain a stored decision: its signals, its conditions, the value of every part."""
+    import msgspec
+
+    from tollkeeper.api.views import explanation_view
+    from tollkeeper.engine.drawing import draw_explanation
+    from tollkeeper.engine.explaining import explain as explain_payment
+    from tollkeeper.engine.registry.accounts import find_account
 
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number
-        return await explain_payment(picture.journal, data, number, payment_id)
+        return await explain_payment(picture.journal, number, payment_id)
 
     found = ask_folder(data, ask)
     if found is None:
@@ -1087,7 +1132,7 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
 @main.command()
 @account_option
 @click.option("--since", help="A time of RFC 3339; none that arrived before it.")
-@click.option("--action", type=click.Choice(get_args(Action)))
+@click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
 @click.option("--rule", help="Only those that this rule was applied to.")
 @click.option("--limit", default=20, show_default=True)
 @click.option("--cursor", type=int, help="Continue where an earlier page ended.")
@@ -1104,6 +1149,13 @@ def decisions(
     data: Path,
 ) -> None:
     """List decisions, newest first."""
+    import msgspec
+
+    from tollkeeper.api.drawing import decision_line
+    from tollkeeper.api.views import decided_view
+    from tollkeeper.engine.records import decided_page
+    from tollkeeper.engine.registry.accounts import find_account
+
     start = since_option(since)
 
     async def ask(picture: Picture) -> Any:
@@ -1124,17 +1176,7 @@ def decisions(
         print_json({"decisions": items, "cursor": page.cursor})
         return
     for item in items:
-        found = item["analyses"].get("bot_behaviour") or {}
-        chosen = item["analyses"]["rule"]
-        condition = (chosen["condition"] or {}).get("id", "") if chosen else ""
-        verdict = found.get("action", "")
-        score = f"{found['score']:.2f}" if found else "    "
-        out.print(
-            f"{item['at']}  [{ACTION_STYLES.get(verdict, 'dim')}]{verdict or 'no action':<9}[/]"
-            f"  {score}  {escape(item['id'])}  [dim]{chosen['name'] if chosen else ''} {condition}[/]",
-            highlight=False,
-            soft_wrap=True,
-        )
+        out.print(decision_line(item), highlight=False, soft_wrap=True)
     continued(page.cursor)
 
 
@@ -1149,6 +1191,10 @@ def audit(
     account: str, since: str | None, limit: int, cursor: int | None, as_json_: bool, data: Path
 ) -> None:
     """List who changed what, newest first."""
+    from tollkeeper.api.views import audit_view
+    from tollkeeper.engine.records import audit_page
+    from tollkeeper.engine.registry.accounts import find_account
+
     start = since_option(since)
 
     async def ask(picture: Picture) -> Any:
@@ -1164,7 +1210,7 @@ def audit(
         (item["at"], item["by"], item["action"], item["subject"], json_line(item["detail"]))
         for item in items
     ]
-    show_rows(("at", "by", "action", "subject", "detail"), rows)
+    show_rows(("at", "by", "action", "subject", "detail"), rows, as_json_=False)
     continued(page.cursor)
 
 
@@ -1173,9 +1219,15 @@ def audit(
 @account_option
 @data_option
 def erase(user: str, account: str, data: Path) -> None:
-    """Erase one person's data for good: from payments, lists and windows."""
-    count = done(data, EraseUser(account, user)).count
-    say(f"the data of this user is erased from {plural(count or 0, 'payment')}")
+    """Erase one person's data for good: from payments, events, alerts, lists and windows."""
+    from tollkeeper.engine.errands import EraseUser
+
+    erased = done(data, EraseUser(account, user)).erased
+    assert erased is not None
+    told = (plural(erased.payments, "payment"), plural(erased.events, "event"))
+    say(f"erased from {', '.join(told)} and {plural(erased.alerts, 'alert')}")
+    for name, count in erased.list_entries.items():
+        say(f"{plural(count, 'entry')} removed from the list [bold]{name}[/]")
 
 
 # What the commands share
@@ -1183,11 +1235,15 @@ def erase(user: str, account: str, data: Path) -> None:
 
 def ask_folder(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
     """What a command reads of the data folder; says why and exits 1 when it can't."""
+    from tollkeeper.engine.reading import read_folder
+
     with refusals():
         return read_folder(data, ask)
 
 
 def ask_account(data: Path, name: str) -> Account:
+    from tollkeeper.engine.registry.accounts import find_account
+
     async def ask(picture: Picture) -> Account:
         return find_account(picture.state, name)
 
@@ -1196,6 +1252,8 @@ def ask_account(data: Path, name: str) -> Account:
 
 def since_option(text: str | None) -> int:
     """The time in µs, 0 when none was given."""
+    from tollkeeper.engine.lists.values import read_instant
+
     if text is None:
         return 0
     try:
@@ -1215,20 +1273,26 @@ def pairs(options: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in split]
 
 
-def show_rows(
-    titles: Sequence[str],
-    rows: Sequence[Sequence[object]],
-) -> None:
-    """A table for people."""
+def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_: bool) -> None:
+    """A table for people, or for a program an object for each row."""
+
+    from rich.table import Table
+
+    if as_json_:
+        print_json([dict(zip(titles, row, strict=True)) for row in rows])
+        return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in titles:
         table.add_column(title.replace("_", " "), no_wrap=not out.is_terminal)
     for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
-    out.print(table, soft_wrap=True)
+        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+    # In a pipe nothing is cut to a width.
+    (out if out.is_terminal else Console(width=PIPE_WIDTH)).print(table, soft_wrap=True)
 
 
 def json_line(value: Any) -> str:
+    import msgspec
+
     return "" if not value else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 
@@ -1241,12 +1305,16 @@ def done(
     data: Path, errand: Errand, progress: Callable[[float], None] = lambda _share: None
 ) -> Done:
     """What came of an errand; says why and exits 1 when nothing did."""
+    from tollkeeper.engine.errands import run_errand
+
     with refusals():
         return answered(run_errand(data, errand, "toll", progress))
 
 
 def answered(answer: Answer) -> Done:
     """What was done; says why and exits 1 when nothing was."""
+    from tollkeeper.engine.errands import NotDone
+
     if isinstance(answer, NotDone):
         refuse_all(answer.errors)
     return answer
@@ -1255,6 +1323,10 @@ def answered(answer: Answer) -> Done:
 @contextmanager
 def refusals() -> Iterator[None]:
     """What the data folder refuses, as one line for a person."""
+    from tollkeeper.engine.journal.contract import JournalError
+    from tollkeeper.engine.lists.maxmind_file import BadDatabase
+    from tollkeeper.engine.registry.errors import Refused
+
     try:
         yield
     except Refused as refused:
@@ -1282,6 +1354,15 @@ def say(message: str, style: str = "") -> None:
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
     """A bar on a terminal, nothing in a pipe; it shows once there is progress to tell."""
+
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     if not err.is_terminal:
         yield lambda _share: None
         return

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shutil import copymode
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
 
 from tollkeeper.engine.checking import read_file
+from tollkeeper.engine.places import SUFFIX
 from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse_bytes
 from tollkeeper.grammar.program import Definitions, EventType
-
-SUFFIX = ".rule"
+from tollkeeper.grammar.render import Source
+from tollkeeper.grammar.syntax_errors import file_too_large
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
@@ -18,6 +26,56 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         found.update(path.rglob(f"*{SUFFIX}") if path.is_dir() else [path])
     return sorted(found)
+
+
+def check_files(paths: Iterable[Path]) -> list[tuple[Source, tuple[Diagnostic, ...]]]:
+    """Each rule file among the paths, with all that was found in it."""
+    files = rule_files(paths)
+    known = known_files(files)
+    found = []
+    for path in files:
+        reading = read_file(path.read_bytes(), known)
+        found.append((Source.of(str(path), reading.text), reading.diagnostics))
+    return found
+
+
+class Formatted(NamedTuple):
+    """A file's text and the one layout of it: None, and what is wrong, when it can't be laid out."""
+
+    text: str
+    formatted: str | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def formatted_file(path: Path) -> Formatted:
+    content = path.read_bytes()
+    text, parsed = content.decode("utf-8", "replace"), parse_bytes(content)
+    if parsed.diagnostics:
+        return Formatted(text, None, parsed.diagnostics)
+    try:
+        return Formatted(text, format_file(text))
+    except ValueError:
+        return Formatted(text, None, (file_too_large(MAX_FILE_BYTES),))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Puts the text where the file is, in one step: nobody ever reads a part of it."""
+    place = path.resolve()
+    with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as new:
+        try:
+            new.write(text.encode())
+            new.flush()
+            os.fsync(new.fileno())
+            copymode(place, new.name)
+            Path(new.name).replace(place)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
+def last_written(paths: Iterable[Path]) -> dict[Path, int]:
+    """When each rule file among the paths was last written, in nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in rule_files(paths) if path.exists()}
 
 
 def known_files(files: Sequence[Path]) -> Known:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from tollkeeper.engine.loading import full_vocabulary
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
 

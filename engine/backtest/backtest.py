@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tollkeeper.engine.backtest.candidate import (
@@ -17,21 +18,19 @@ from tollkeeper.engine.backtest.candidate import (
 )
 from tollkeeper.engine.backtest.compare import Comparison, Labels, compare
 from tollkeeper.engine.backtest.files import file_history
-from tollkeeper.engine.backtest.replay import Happened, replay
-from tollkeeper.engine.backtest.report import Report, report_of
-from tollkeeper.engine.backtest.stored import History, account_now, stored_history
+from tollkeeper.engine.backtest.replay import Happened, History, replay
+from tollkeeper.engine.backtest.report import FILES, Report, report_of
+from tollkeeper.engine.backtest.stored import account_now, stored_history
+from tollkeeper.engine.backtest.words import counted
 from tollkeeper.engine.compile.shown import shown, shown_duration
 from tollkeeper.engine.journal import schema
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.programs import load_rule, load_scorecard
 from tollkeeper.engine.registry.lists import make_declared
 from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar.checker.walk import parts
-from tollkeeper.grammar.program import Rule, Score, Scorecard
+from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
 from tollkeeper.grammar.types import Instant
-
-FILES = "files"
-"""What stands for the account's name when history comes from files."""
 
 Progress = Callable[[float], None]
 
@@ -47,7 +46,7 @@ def backtest_account(
     """What the program would change of an account's decisions; `period` (µs) is of arrivals.
 
     Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
-    `NotReplayableError`, JournalError.
+    JournalError.
     """
     account = account_now(folder, account_name)
     make_declared(account, program.lists, program.tables)
@@ -70,24 +69,26 @@ def backtest_account(
 def backtest_files(
     paths: Iterable[Path],
     program: Rule | Scorecard,
-    period: tuple[int, int],
+    events: Mapping[str, EventType | None],
+    since: int,
     labels: Labels,
     progress: Progress,
 ) -> Report:
     """What the program would decide about the payments in files, which all get it.
 
-    Raises `HistoryError`, `NotReplayableError`.
+    `events` are the event types near the program, `since` (µs) is of arrivals. Raises
+    `HistoryError`.
     """
-    since, until = period
     candidate = candidate_of(program, Account(0, FILES, 0))
-    history = file_history(paths, program)
+    history = file_history(paths, program, events)
     found = _compared(candidate, history, since, labels, progress)
     notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
-    return report_of(program, FILES, (since, until), found, notes)
+    period = (found.first or since, found.last or since)
+    return report_of(program, FILES, period, found, notes)
 
 
 def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
-    """The program as it would be tried for the account. Raises `NotReplayableError`."""
+    """The program as it would be tried for the account."""
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
@@ -118,9 +119,9 @@ def _published(account: Account, program: Rule | Scorecard) -> bool:
 def _compared(
     candidate: Candidate, history: History, since: int, labels: Labels, progress: Progress
 ) -> Comparison:
-    happened = _watched(history.happened, history.total, progress)
+    watched = replace(history, happened=_watched(history.happened, history.total, progress))
     with _no_cycles():
-        found = compare(replay(candidate, history.situation, happened, since), labels)
+        found = compare(replay(candidate, watched, since), labels)
     progress(1.0)
     return found
 
@@ -148,15 +149,20 @@ def _watched(happened: Happened, total: int, progress: Progress) -> Happened:
 
 def _notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
     program = candidate.program
+    if not found.cells:
+        yield f"no payment of this time would have got `{program.name}`"
     if candidate.plan.reads_decisions:
         yield (
             f"`{program.name}` reads `decision`: history holds what was decided then,"
             " not what it would have decided itself"
         )
     if found.lost:
-        yield f"{found.lost} payments were decided live with a window missing"
+        yield f"live, a window was missing for {counted(found.lost)}"
+    unrecorded = sum(tally.payments for cell, tally in found.cells.items() if cell.was is None)
+    if unrecorded and any(cell.was is not None for cell in found.cells):
+        yield f"no decision is recorded of {counted(unrecorded)}: what they would get is told apart"
     if found.scoreless and _reads_score(program):
-        yield f"{found.scoreless} payments have no recorded score, so `score` was missing for them"
+        yield f"no score is recorded of {counted(found.scoreless)}: `score` was missing there"
 
 
 def _reads_score(program: Rule | Scorecard) -> bool:
@@ -178,5 +184,5 @@ def _missing(candidate: Candidate, history: History, since: int) -> Iterator[str
         longest = max(window.over or 0 for window in candidate.plan.windows)
         yield (
             f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
-            f" payments from {shown(begins + reach, Instant())} on"
+            f" payments from {shown(begins + reach, Instant())} on, as some may come a day late"
         )

@@ -78,7 +78,7 @@ class Candidate:
 
 
 def rule_candidate(loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary) -> Candidate:
-    """A rule, which reads the recorded scores. Raises `NotReplayableError`."""
+    """A rule, which reads the recorded scores."""
     rule = loaded.rule
     met_by = [Outcome(each.action, rule.name, each.name) for each in rule.conditions]
     unmet = {action: Outcome(action, rule.name) for action in ("allow", "challenge", "deny")}
@@ -108,7 +108,7 @@ def scorecard_candidate(
 ) -> Candidate:
     """A scorecard; the rules that decided then decide again, by its scores.
 
-    `versions` are the stored rules. Raises `NotReplayableError`.
+    `versions` are the stored rules.
     """
 
     @cache

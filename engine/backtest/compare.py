@@ -31,7 +31,11 @@ class Tally(Struct, gc=False):
 
 
 class Cell(Struct, frozen=True):
-    """Payments alike in all of this; `status` is followed for those whose outcome changes."""
+    """Payments alike in all of this.
+
+    `was` is None when no decision is recorded; `status` is followed for these, and for those whose
+    outcome changes.
+    """
 
     was: Outcome | None
     now: Outcome
@@ -61,65 +65,70 @@ class Example(Struct, frozen=True):
     merchant: str
 
 
-Change: TypeAlias = tuple[Outcome, Outcome]
+Change: TypeAlias = tuple[Outcome | None, Outcome]
 
 
 @dataclass(slots=True)
 class Comparison:
-    """`lost` payments were decided with a window missing; `scoreless` have no recorded score."""
+    """`lost` payments were decided with a window missing; `scoreless` have no recorded score.
+
+    `first` and `last` (µs) are when the first and the last of the payments arrived.
+    """
 
     cells: dict[Cell, Tally] = field(default_factory=dict)
     examples: dict[Change, list[Example]] = field(default_factory=dict)
     lost: int = 0
     scoreless: int = 0
-
-    def total(self) -> int:
-        return sum(tally.payments for tally in self.cells.values())
+    first: int | None = None
+    last: int | None = None
 
 
 def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
-    """Counts every payment once, under its final status where its outcome changes."""
+    """Counts every payment once, under its final status where its outcome is followed."""
     found = Comparison()
     tallies: dict[tuple[Any, ...], Tally] = {}
-    changed: dict[str, tuple[Cell, int]] = {}
+    followed: dict[str, tuple[Cell, int]] = {}
     examples: defaultdict[Change, list[Example]] = defaultdict(list)
     for each in replayed:
         if isinstance(each, Settled):
-            if each.id in changed:
-                cell, hundredths = changed[each.id]
-                changed[each.id] = (_settled(cell, each.status), hundredths)
+            if each.id in followed:
+                cell, hundredths = followed[each.id]
+                followed[each.id] = (_settled(cell, each.status), hundredths)
             continue
+        if found.first is None:
+            found.first = each.arrived
+        found.last = each.arrived
         facts, decided, now = each.facts, each.was, each.now
         payment = facts.payment
         currency, merchant = payment.currency, payment.merchant.id
         label = labels.get(each.id) if labels else None
         amount = facts.amount or 0
-        if decided is None:
-            action = rule = condition = None
+        if each.score is None:
             found.scoreless += 1
-        else:
-            action, applied = decided.action, decided.rule
-            rule, condition = (None, None) if applied is None else (applied.name, applied.condition)
-            if decided.lost:
-                found.lost += 1
-            if decided.score is None:
-                found.scoreless += 1
-            if action != now.action or condition != now.condition:
-                was = Outcome(action, rule, condition)
-                cell = Cell(was, now, currency, merchant, label, payment.status)
-                changed[each.id] = (cell, amount)
-                _show(examples[was, now], each)
-                continue
-        key = (action, rule, condition, now, currency, merchant, label, decided is None)
+        if decided is None:
+            cell = Cell(None, now, currency, merchant, label, payment.status)
+            followed[each.id] = (cell, amount)
+            _show(examples[None, now], each)
+            continue
+        action, applied = decided.action, decided.rule
+        rule, condition = (None, None) if applied is None else (applied.name, applied.condition)
+        if decided.lost:
+            found.lost += 1
+        if action != now.action or condition != now.condition:
+            was = Outcome(action, rule, condition)
+            cell = Cell(was, now, currency, merchant, label, payment.status)
+            followed[each.id] = (cell, amount)
+            _show(examples[was, now], each)
+            continue
+        key = (action, rule, condition, now, currency, merchant, label)
         tally = tallies.get(key)
         if tally is None:
             tally = tallies[key] = Tally()
         tally.payments += 1
         tally.hundredths += amount
-    for (action, rule, condition, now, *rest, unknown), tally in tallies.items():
-        was_then = None if unknown else Outcome(action, rule, condition)
-        found.cells[Cell(was_then, now, *rest)] = tally
-    for cell, hundredths in changed.values():
+    for (action, rule, condition, now, *rest), tally in tallies.items():
+        found.cells[Cell(Outcome(action, rule, condition), now, *rest)] = tally
+    for cell, hundredths in followed.values():
         found.cells.setdefault(cell, Tally()).add(Tally(1, hundredths))
     found.examples = dict(examples)
     return found

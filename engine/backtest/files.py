@@ -4,6 +4,7 @@ A line of JSON is one of
 
     {"payment": {…}}                       the body of `POST /payments`
     {"update": {"id": "p-1", …}}           the body of `PATCH /payments/{id}`, and the id
+    {"event": {"type": "…", …}}            the body of `POST /events`
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
 as the histories of tests are (`proof/streams.py`), with `"at"` for when it arrived and `"decision"`
@@ -14,16 +15,18 @@ interface (`method.card.bin`), and `at`, `decision.action`, `decision.rule`, `de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import structs
 
 from tollkeeper.engine.backtest.candidate import Situation
+from tollkeeper.engine.backtest.replay import History
 from tollkeeper.engine.backtest.rows import FORMATS, json_lines
-from tollkeeper.engine.backtest.stored import History
 from tollkeeper.engine.clients import client
 from tollkeeper.engine.decide import encode
+from tollkeeper.engine.events.data import Contract, read_data
+from tollkeeper.engine.events.stored import Kept, reader
 from tollkeeper.engine.facts import Facts, derive, record
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.lists.contents import Contents
@@ -34,9 +37,11 @@ from tollkeeper.engine.proof.environments import (
     environment_of,
     with_entries,
 )
+from tollkeeper.engine.proof.history import told
 from tollkeeper.engine.proof.streams import (
     Created,
     Entered,
+    Happened,
     Item,
     StreamError,
     Updated,
@@ -45,26 +50,34 @@ from tollkeeper.engine.proof.streams import (
 from tollkeeper.engine.registry.changes import Settings
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.windows.contract import State
-from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.grammar.program import EventType, Rule, Scorecard
 
 
 class HistoryError(Exception):
     """A file that can't be read, or a line of it that doesn't fit those before."""
 
 
-def file_history(paths: Iterable[Path], program: Rule | Scorecard) -> History:
+def file_history(
+    paths: Iterable[Path], program: Rule | Scorecard, events: Mapping[str, EventType | None]
+) -> History:
     """What happened by the files, one after another in the order of their first arrivals.
 
     Payments that say nothing of `analyze` ask for a recommendation. Settings are the defaults and
-    the program's lists are empty until a line fills them. Raises `HistoryError`.
+    the program's lists are empty until a line fills them. Of the event types, events of those count
+    whose metrics the program reads. Raises `HistoryError`.
     """
+    read = {history.series.event for history in program.histories}
+    contracts = {
+        name: Contract.of(type_) for name, type_ in events.items() if type_ and name in read
+    }
     streams = sorted((_items(path) for path in paths), key=lambda items: items[0].arrived)
     items = [item for each in streams for item in each]
     created = (item.arrived for item in items if isinstance(item, Created))
     contents = empty_contents([program])
     return History(
         situation=Situation(Settings(), environment_of(contents)),
-        happened=_happened(items, contents),
+        happened=_happened(items, contents, contracts),
+        read_event=reader(lambda type_, _version: contracts[type_]),
         total=len(items),
         begins=next(created, None),
     )
@@ -89,7 +102,7 @@ def _rows(path: Path) -> list[Item]:
 
 
 def _happened(
-    items: Iterable[Item], contents: dict[str, Contents]
+    items: Iterable[Item], contents: dict[str, Contents], contracts: Mapping[str, Contract]
 ) -> Iterator[list[Entry] | Situation]:
     known: dict[str, State] = {}
     for place, item in enumerate(items, start=1):
@@ -105,10 +118,11 @@ def _happened(
                     raise _refused(item, f"there is no payment `{id_}` before this")
                 after = updated(known[id_], item.update, item.arrived)
                 if not isinstance(after, State):
-                    told = "; ".join(f"`{each.field}`: {each.message}" for each in after)
-                    raise _refused(item, told)
+                    raise _refused(item, told(after))
                 known[id_] = after
                 yield [_entry(place, item, Kind.UPDATE, after, None)]
+            case Happened(type=type_) if type_ in contracts:
+                yield [_event(place, item, contracts[type_])]
             case Entered(list=name):
                 if name in contents:
                     try:
@@ -132,6 +146,21 @@ def _entry(
         time=facts.timestamp,
         body=encode(record(facts)),
         outcome=outcome,
+    )
+
+
+def _event(place: int, item: Happened, contract: Contract) -> Entry:
+    reading = read_data(contract, item.data, "event.data")
+    if reading.violations:
+        raise _refused(item, told(reading.violations))
+    return Entry(
+        place=place,
+        account=0,
+        kind=Kind.EVENT,
+        id=item.id,
+        arrived=item.arrived,
+        time=item.timestamp,
+        body=encode(Kept(item.type, 0, reading.kept)),
     )
 
 

@@ -1,17 +1,24 @@
-"""What the author of a backtest gives beside the rule: labels, and where the period begins."""
+"""What the author of a backtest gives: the candidate, labels, and where the period begins."""
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.backtest.compare import Labels
+from tollkeeper.engine.backtest.stored import account_now
 from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.proof.files import library_of, load_file
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.versions import find_version
+from tollkeeper.grammar.program import EventType, Program, Rule, Scorecard
 
 _AGO = re.compile(r"([0-9]{1,6})([mhd])")
 _UNITS = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -24,6 +31,35 @@ class GivenError(Exception):
 class _Labelled(Struct):
     id: str
     label: str | int
+
+
+class Given(NamedTuple):
+    """The candidate, and the event types that are declared near it."""
+
+    program: Rule | Scorecard
+    events: Mapping[str, EventType | None]
+
+
+def read_candidate(given: str, account: str | None, folder: Path) -> Given:
+    """The program of a file, or with an account of a stored version, `NAME@VERSION`.
+
+    Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
+    """
+    name, _, version = given.rpartition("@")
+    program: Program
+    events: Mapping[str, EventType | None] = {}
+    if name and account and version.isdecimal():
+        stored = find_version(account_now(folder, account), "rule", name, int(version))
+        program = decode_program(stored.program)
+    else:
+        path = Path(given)
+        if not path.is_file():
+            raise GivenError(f"there is no file `{given}`")
+        file = load_file(path, library_of([path.parent]))
+        program, events = file.program, file.events
+    if not isinstance(program, Rule | Scorecard):
+        raise GivenError("a backtest takes a rule or a scorecard")
+    return Given(program, events)
 
 
 _labelled = msgspec.json.Decoder(_Labelled).decode

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from tollkeeper.engine.backtest.needs import Access, facts_decoder, facts_read
 from tollkeeper.engine.backtest.windows import Kept
 from tollkeeper.engine.facts import Recorded
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.needs import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.programs import LoadedRule, LoadedScorecard, Reading
 from tollkeeper.engine.windows.contract import LATE, Window
 from tollkeeper.grammar import program as p
@@ -38,16 +38,14 @@ UPDATABLE: frozenset[str] = frozenset({"status", "method", "transactions"})
 CARD_FINGERPRINT = ("card_fingerprint",)
 
 
-class NotReplayableError(Exception):
-    """A program that reads what no replay has."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
     """`facts` decodes a stored payment; `reading` are the aggregates that the program reads.
 
     `update` decodes an update as far as `changing` reads it: the facts that an update can change
     and that a series reads, None without any.
+
+    `kept` are the series, those of payments first; `events` are the types whose metrics it reads.
 
     `reach` (µs) is how far before its first payment a replay must begin for its windows to be
     exact, None for all that is kept.
@@ -56,6 +54,7 @@ class ReplayPlan:
     facts: Callable[[Entry], Any]
     reading: Reading
     kept: tuple[Kept, ...]
+    events: frozenset[str]
     reach: int | None
     update: Callable[[Entry], Any]
     changing: Callable[[Any], Sequence[Any]] | None
@@ -71,17 +70,14 @@ class ReplayPlan:
 
 
 def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary) -> ReplayPlan:
-    """Raises `NotReplayableError`."""
     rule = loaded.rule
-    roots = [condition.when for condition in rule.conditions]
+    # Keys of aggregates are read, whether or not a condition reads the let they stand in.
+    roots = [*(each.when for each in rule.conditions), *(let.value for let in rule.lets)]
     return _plan(rule, loaded.reading, facts_read(roots, rule.lets, vocabulary), vocabulary)
 
 
 def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary) -> ReplayPlan:
-    """A scorecard's plan decodes payments whole, for the rules that are decided again by it.
-
-    Raises `NotReplayableError`.
-    """
+    """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
     every: frozenset[Access] = frozenset((field,) for field in Recorded.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
     return _plan(loaded.scorecard, loaded.reading, every, vocabulary)
@@ -94,7 +90,7 @@ def _plan(
     vocabulary: Vocabulary,
 ) -> ReplayPlan:
     needs = dict(_kept(program, reading, vocabulary))
-    kept = tuple(needs)
+    kept = tuple(sorted(needs, key=lambda each: each.plan.event is not None))
     of_updated = frozenset().union(*(read for each, read in needs.items() if each.updated))
     changing = sorted(filter(_can_change, of_updated))
     longest = max((each.plan.over or 0 for each in kept), default=0)
@@ -102,6 +98,7 @@ def _plan(
         facts=facts_decoder(read | COUNTED),
         reading=reading,
         kept=kept,
+        events=frozenset(each.plan.event for each in kept if each.plan.event is not None),
         reach=None if any(each.plan.ages for each in kept) else longest + LATE if kept else 0,
         update=facts_decoder(of_updated),
         changing=_getter(changing) if changing else None,
@@ -114,18 +111,10 @@ def _kept(
     """The series, each with the facts it reads."""
     digests = [window.series for window in reading.plan.windows]
     for plan in reading.plan.series:
-        if plan.event is not None:
-            raise NotReplayableError(
-                f"`{program.name}` reads metrics of the event type `{plan.event}`,"
-                " and a backtest has payments alone"
-            )
         history = digests.index(plan.digest)
         series = program.histories[history].series
         bare = series.collection == "payments" and series.where is None and series.value is None
-        expressions = [*series.by, *(part for part in (series.where, series.value) if part)]
-        read = facts_read(expressions, program.lets, vocabulary)
-        if series.collection == "transactions":
-            read |= {vocabulary.payment["transactions"].access}
+        read = facts_of_series(series, program.lets, vocabulary)
         updated = any(map(_can_change, read))
         yield Kept(plan, history, bare and not plan.valued, updated), read
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,11 +11,26 @@ from msgspec import Struct
 
 from tollkeeper.engine.backtest.candidate import Candidate, Decided, Outcome, Situation
 from tollkeeper.engine.backtest.windows import ReplayWindows
+from tollkeeper.engine.events.stored import ReadEvent
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.grammar.program import Value
 
 Happened: TypeAlias = Iterable[list[Entry] | Situation]
-"""Payments and updates in the order of their places, and each new situation in its place."""
+"""Payments, updates and events in the order of their places, each new situation in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened, from a situation on; `total` is about how many entries that is.
+
+    `begins` (µs) is when the first payment that is still kept arrived, None when there is none.
+    """
+
+    situation: Situation
+    happened: Happened
+    read_event: ReadEvent
+    total: int
+    begins: int | None
 
 
 class _Status(Struct, gc=False):
@@ -54,21 +70,20 @@ class Settled(Struct, gc=False):
         return _decode_updated(self.body).payment.status
 
 
-def replay(
-    candidate: Candidate, situation: Situation, happened: Happened, since: int
-) -> Iterator[Replayed | Settled]:
+def replay(candidate: Candidate, history: History, since: int) -> Iterator[Replayed | Settled]:
     """The payments that arrived at `since` (µs) or later, and their updates.
 
-    What arrived before fills the windows. `situation` is that before the first entry.
+    What arrived before fills the windows, and so do events.
     """
-    plan = candidate.plan
+    plan, situation = candidate.plan, history.situation
     facts_of, keys_of = plan.facts, plan.reading.keys
     concerns, decide = candidate.concerns, candidate.decide
     decode_decided = candidate.decode_decided
     windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
-    payment, update, updatable = int(Kind.PAYMENT), int(Kind.UPDATE), plan.changing is not None
+    payment, update, event = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.EVENT)
+    updatable = plan.changing is not None
     filled, decided = bool(plan.kept), plan.reads_decisions
-    for batch in happened:
+    for batch in history.happened:
         if isinstance(batch, Situation):
             situation = batch
             continue
@@ -79,6 +94,11 @@ def replay(
                     windows.update(id_, plan.update(entry), arrived)
                 if arrived >= since:
                     yield Settled(id_, body)
+                continue
+            if kind == event:
+                record = history.read_event(entry)
+                if record.event in plan.events:
+                    windows.happen(record.event, record.time, record.state.data, arrived)
                 continue
             if kind != payment:
                 continue

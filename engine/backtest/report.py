@@ -9,13 +9,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from tollkeeper.engine.backtest.candidate import Outcome
 from tollkeeper.engine.backtest.compare import Cell, Comparison, Example, Tally, grouped
+from tollkeeper.engine.backtest.compare import Change as Changed
 from tollkeeper.engine.compile.shown import shown
 from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
 
+FILES = "files"
+"""What stands for the account's name when history comes from files."""
 MERCHANTS = 50
 """How many merchants are listed, those with most payments."""
 
@@ -46,6 +48,10 @@ class Result(Struct, frozen=True):
     condition: str | None
 
 
+UNRECORDED = "not recorded"
+"""In place of the action of a payment of which no decision is recorded."""
+
+
 class Moved(Struct, frozen=True):
     """Payments that went from one action to another, or stayed with it."""
 
@@ -63,8 +69,17 @@ class Change(Struct, frozen=True):
     examples: tuple[Shown, ...]
 
 
+class Decided(Struct, frozen=True):
+    """What payments would get of which no decision is recorded."""
+
+    now: Result
+    payments: int
+    amounts: dict[str, str]
+    examples: tuple[Shown, ...]
+
+
 class ConditionPart(Struct, frozen=True):
-    """What a condition met, and would meet; `condition` None is none of them."""
+    """What a condition met by what is recorded, and would meet; `condition` None is none of them."""
 
     condition: str | None
     title: str | None
@@ -82,10 +97,11 @@ class Group(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """`since` and `until` are RFC 3339. `changed` counts other actions or conditions.
+    """`since` and `until` are RFC 3339. `compared` are the payments of which a decision is recorded;
+    `changed` counts other actions or conditions among them, and `decided` tells of the rest.
 
-    `statuses` are those of changed payments alone. `notes` say what a reader should know before
-    trusting the figures.
+    `statuses` are those of the payments in `changes` and `decided` alone. `notes` say what a reader
+    should know before trusting the figures.
     """
 
     candidate: str
@@ -94,9 +110,11 @@ class Report(Struct, frozen=True):
     since: str
     until: str
     payments: Part
+    compared: Part
     changed: Part
     actions: tuple[Moved, ...]
     changes: tuple[Change, ...]
+    decided: tuple[Decided, ...]
     conditions: tuple[ConditionPart, ...]
     merchants: tuple[Group, ...]
     statuses: tuple[Group, ...]
@@ -113,7 +131,9 @@ def report_of(
 ) -> Report:
     """`period` in µs."""
     cells = found.cells
-    changed = {cell: tally for cell, tally in cells.items() if cell.changed}
+    compared = {cell: tally for cell, tally in cells.items() if cell.was is not None}
+    changed = {cell: tally for cell, tally in compared.items() if cell.changed}
+    unrecorded = {cell: tally for cell, tally in cells.items() if cell.was is None}
     return Report(
         candidate=program.name,
         kind="rule" if isinstance(program, Rule) else "scorecard",
@@ -121,48 +141,17 @@ def report_of(
         since=shown(period[0], Instant()),
         until=shown(period[1], Instant()),
         payments=_part(cells),
+        compared=_part(compared),
         changed=_part(changed),
         actions=_moved(cells),
         changes=tuple(_changes(changed, found.examples)),
-        conditions=_conditions(program, cells),
+        decided=tuple(_decided(unrecorded, found.examples)),
+        conditions=_conditions(program, compared, cells),
         merchants=_groups(cells, lambda cell: cell.merchant, MERCHANTS),
-        statuses=_groups(changed, lambda cell: cell.status),
+        statuses=_groups({**changed, **unrecorded}, lambda cell: cell.status),
         labels=_groups(cells, lambda cell: cell.label) if any(c.label for c in cells) else (),
         notes=tuple(notes),
     )
-
-
-def summary(report: Report) -> list[str]:
-    """The report in a few lines of Markdown, for a pull request."""
-    total, changed = report.payments.payments, report.changed.payments
-    share = f" ({changed / total:.2%})" if total else ""
-    period = f"from {report.since[:10]} to {report.until[:10]}"
-    would = f"**{changed:,}{share} would change**"
-    lines = [f"**{report.candidate}** over {total:,} payments {period}: {would}"]
-    if report.changes:
-        lines += ["", "| was | would be | payments | amount |", "|---|---|--:|--:|"]
-        lines += [
-            f"| {result_text(each.was)} | {result_text(each.now)} | {each.payments:,}"
-            f" | {amounts_text(each.amounts)} |"
-            for each in report.changes
-        ]
-    return [*lines, *(f"\n> {note}" for note in report.notes)]
-
-
-def result_text(result: Result) -> str:
-    """`deny by card_testing`."""
-    action = result.action or "no recommendation"
-    return action if result.condition is None else f"{action} by {result.condition}"
-
-
-def amounts_text(amounts: Mapping[str, str]) -> str:
-    """`12,400.00 BRL, 310.50 USD`."""
-    return ", ".join(f"{_thousands(text)} {currency}" for currency, text in amounts.items())
-
-
-def _thousands(text: str) -> str:
-    units, _, hundredths = text.partition(".")
-    return f"{int(units):,}.{hundredths}"
 
 
 def _part(cells: Mapping[Cell, Tally]) -> Part:
@@ -184,14 +173,16 @@ def _decimal(hundredths: int) -> str:
 
 
 def _moved(cells: Mapping[Cell, Tally]) -> tuple[Moved, ...]:
-    by_actions = grouped(cells, lambda cell: (cell.was and cell.was.action, cell.now.action))
+    by_actions = grouped(
+        cells, lambda cell: (cell.was.action if cell.was else UNRECORDED, cell.now.action)
+    )
     return tuple(
         Moved(was, now, _payments(each), _amounts(each)) for (was, now), each in by_actions
     )
 
 
 def _changes(
-    changed: Mapping[Cell, Tally], examples: Mapping[tuple[Outcome, Outcome], Sequence[Example]]
+    changed: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
 ) -> list[Change]:
     return [
         Change(
@@ -202,6 +193,20 @@ def _changes(
             examples=tuple(map(_shown, reversed(examples[was, now]))),
         )
         for (was, now), each in grouped(changed, lambda cell: (cell.was, cell.now))
+    ]
+
+
+def _decided(
+    unrecorded: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
+) -> list[Decided]:
+    return [
+        Decided(
+            now=Result(*now),
+            payments=_payments(each),
+            amounts=_amounts(each),
+            examples=tuple(map(_shown, reversed(examples[None, now]))),
+        )
+        for now, each in grouped(unrecorded, lambda cell: cell.now)
     ]
 
 
@@ -217,10 +222,10 @@ def _shown(example: Example) -> Shown:
 
 
 def _conditions(
-    program: Rule | Scorecard, cells: Mapping[Cell, Tally]
+    program: Rule | Scorecard, compared: Mapping[Cell, Tally], cells: Mapping[Cell, Tally]
 ) -> tuple[ConditionPart, ...]:
     """The candidate's conditions in order, then others that were met, then none."""
-    before = dict(grouped(cells, lambda cell: cell.was and cell.was.condition))
+    before = dict(grouped(compared, lambda cell: cell.was.condition))
     after = dict(grouped(cells, lambda cell: cell.now.condition))
     own = {each.name: each for each in program.conditions} if isinstance(program, Rule) else {}
     others = sorted(name for name in {*before, *after} - own.keys() if name is not None)

@@ -1,18 +1,16 @@
 """What happened to an account, from its journal: read beside a running service, as it then was."""
 
-# ruff: noqa: S608 - only this module's constants are put into its queries
-
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tollkeeper.engine.backtest.candidate import Situation
-from tollkeeper.engine.backtest.replay import Happened
-from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.backtest.replay import History
+from tollkeeper.engine.events.stored import event_reader
+from tollkeeper.engine.journal import past, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
 from tollkeeper.engine.lists.spec import ListSpec, Spec
@@ -29,34 +27,7 @@ from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.state import Account, State, fold, fold_all
 from tollkeeper.grammar.program import Rule, Scorecard
 
-COLUMNS = "value, columns, expires_at, note, by"
-ENTRIES_AT = (
-    f"SELECT {COLUMNS} FROM list_entries WHERE content = ("
-    "SELECT id FROM list_contents WHERE account = ?1 AND list = ?2"
-    " AND from_place <= ?3 AND (to_place IS NULL OR to_place > ?3))"
-    " AND from_place <= ?3 AND (to_place IS NULL OR to_place > ?3)"
-)
-OF_LIST = "content IN (SELECT id FROM list_contents WHERE account = ? AND list = ?)"
-ADDED = f"SELECT from_place, {COLUMNS} FROM list_entries WHERE {OF_LIST} AND from_place > ?"
-ENDED = f"SELECT to_place, value FROM list_entries WHERE {OF_LIST} AND to_place > ?"
-FIRST = (
-    "SELECT arrived FROM journal INDEXED BY by_account"
-    f" WHERE account = ? AND kind = {Kind.PAYMENT:d} ORDER BY place LIMIT 1"
-)
-KINDS = frozenset({Kind.PAYMENT, Kind.UPDATE})
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What happened, from a situation on; `total` is about how many entries that is.
-
-    `begins` (µs) is when the first payment that is still kept arrived, None when there is none.
-    """
-
-    situation: Situation
-    happened: Happened
-    total: int
-    begins: int | None
+OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 
 
 def account_now(folder: Path, name: str) -> Account:
@@ -80,17 +51,20 @@ def stored_history(
     state = fold_all(State(), (each for each in changes if _at(each, account, 0, begin)))
     later = [each for each in changes if _at(each, account, begin, up_to)]
     configured = state.accounts.get(account)
-    specs = _specs(program, fold_all(state, later).accounts.get(account))
+    now = fold_all(state, later).accounts.get(account)
+    specs = _specs(program, now)
     contents = {
-        name: hold(spec, _entries_at(connection, account, name, begin))
+        name: hold(spec, past.listed_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
-    first = connection.execute(FIRST, (account,)).fetchone()
     return History(
         situation=_situation(configured, contents),
-        happened=_happened(connection, account, state, contents, later, start, (begin, up_to)),
+        happened=_happened(
+            connection, account, state, contents, later, start, (begin, up_to), _kinds(program)
+        ),
+        read_event=event_reader(now or Account(0, "", 0)),
         total=reads.count(connection, account, start, begin),
-        begins=None if first is None else int(first[0]),
+        begins=past.begins(connection, account),
     )
 
 
@@ -106,6 +80,7 @@ def _happened(
     changes: Iterable[Recorded],
     start: int,
     places: tuple[int, int],
+    kinds: Collection[Kind],
 ) -> Iterator[list[Entry] | Situation]:
     after, up_to = places
     lists = _ListChanges(connection, account, contents, after)
@@ -113,10 +88,16 @@ def _happened(
         state = fold(state, each)
         contents = lists.after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
-            yield from reads.replay(connection, account, start, after, each.place, KINDS)
+            yield from reads.replay(connection, account, start, after, each.place, kinds)
             yield _situation(state.accounts[account], contents)
             after = each.place
-    yield from reads.replay(connection, account, start, after, up_to, KINDS)
+    yield from reads.replay(connection, account, start, after, up_to, kinds)
+
+
+def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
+    """The entries that a replay of the program needs: events only when it reads metrics of them."""
+    reads_events = any(history.series.event is not None for history in program.histories)
+    return OF_PAYMENTS | {Kind.EVENT} if reads_events else OF_PAYMENTS
 
 
 class _ListChanges:
@@ -130,9 +111,10 @@ class _ListChanges:
         self._added: defaultdict[tuple[str, int], list[ListEntry]] = defaultdict(list)
         self._ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         for name in lists:
-            for place, *entry in connection.execute(ADDED, (account, name, after)):
-                self._added[name, place].append(ListEntry(*entry))
-            for place, value in connection.execute(ENDED, (account, name, after)):
+            turnover = past.turnover(connection, account, name, after)
+            for place, entry in turnover.begun:
+                self._added[name, place].append(entry)
+            for place, value in turnover.ended:
                 self._ended[name, place].append(value)
         self._lists = frozenset(lists)
 
@@ -152,7 +134,7 @@ class _ListChanges:
                 left = remove(contents[name], self._ended[at])
                 return {**contents, name: put(left, self._added[at])}
             case ListReplaced(list=name) if name in self._lists:
-                entries = _entries_at(self._connection, self._account, name, recorded.place)
+                entries = past.listed_at(self._connection, self._account, name, recorded.place)
                 return {**contents, name: hold(contents[name].spec, entries)}
             case _:
                 return contents
@@ -168,12 +150,6 @@ def _specs(program: Rule | Scorecard, account: Account | None) -> dict[str, Spec
     there = {} if account is None else account.lists
     followed = declared if isinstance(program, Rule) else {**declared, **there}
     return {name: there[name].spec if name in there else declared[name] for name in followed}
-
-
-def _entries_at(
-    connection: sqlite3.Connection, account: int, name: str, place: int
-) -> Iterator[ListEntry]:
-    return (ListEntry(*row) for row in connection.execute(ENTRIES_AT, (account, name, place)))
 
 
 def _situation(account: Account | None, contents: Mapping[str, Contents]) -> Situation:

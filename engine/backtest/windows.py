@@ -7,6 +7,7 @@ once, a record brings its key once for all, and an update to nothing that counts
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,8 +30,8 @@ ONE = (True,)
 class Kept(NamedTuple):
     """A series as a replay keeps it.
 
-    `history` is the index of a history whose key is the record's own. `plain` says that every
-    record brings one bare element; `updated` whether an update can change what a record brings.
+    `history` is the index of a history whose key is a payment's own. `plain` says that every
+    record brings one bare element; `updated` whether an update can change what a payment brings.
     """
 
     plan: SeriesPlan
@@ -96,7 +97,8 @@ class Spans:
 
 
 class ReplayWindows:
-    """`windows` are a program's, one for each of its histories; `kept` are their series.
+    """`windows` are a program's, one for each of its histories; `kept` are their series, those of
+    payments first.
 
     `changing` gives the facts that an update can change and a series reads, None without any.
     """
@@ -142,7 +144,12 @@ class ReplayWindows:
                 index,
             )
             for index, each in enumerate(kept)
+            if each.plan.event is None
         ]
+        self._happening: defaultdict[str, list[int]] = defaultdict(list)
+        for index, each in enumerate(kept):
+            if each.plan.event is not None:
+                self._happening[each.plan.event].append(index)
         self._followed = changing is not None or bool(self._decided)
         self._span = LATE + max((each.plan.over or 0 for each in kept), default=0)
         self._sweep_at = BEFORE_ALL
@@ -192,6 +199,22 @@ class ReplayWindows:
             brought.seen = seen
             self._recount(brought, facts, brought.decision, self._updated)
 
+    def happen(self, type_: str, time: int, data: Any, arrived: int) -> None:
+        """Counts an event; `time` and `arrived` in µs."""
+        self._arrive(arrived)
+        earliest = self._newest - LATE
+        for index in self._happening[type_]:
+            plan = self._kept[index].plan
+            key = plan.compiled.key(None, None, data)
+            if key is None:
+                continue
+            group, values = group_of(key), self._values_of[index](None, None, data)
+            if plan.over is not None and time > earliest - plan.over:
+                for value in values:
+                    self._spans[index].put(group, time, value)
+            if plan.ages and values:
+                self._moments[index].add(group, time)
+
     def _arrive(self, arrived: int) -> None:
         if arrived > self._newest:
             self._newest = arrived
@@ -207,7 +230,7 @@ class ReplayWindows:
                 parts.append(NOTHING)
                 continue
             group = key[0] if len(key) == 1 else key
-            values = ONE if values_of is None else values_of(facts, decision)
+            values = ONE if values_of is None else values_of(facts, decision, None)
             if over is not None and time > earliest - over:
                 if values is ONE and group not in groups:
                     groups[group] = (time, True)
@@ -235,7 +258,7 @@ class ReplayWindows:
             old_group, old_values = brought.parts[index]
             key = plan.compiled.key(facts, decision, None)
             group = None if key is None else group_of(key)
-            values = () if key is None else self._values_of[index](facts, decision)
+            values = () if key is None else self._values_of[index](facts, decision, None)
             brought.parts[index] = (group, values)
             if old_group == group and old_values == values:
                 continue
@@ -281,15 +304,14 @@ class ReplayWindows:
                 del self._known[id_]
 
 
-def _values_of(plan: SeriesPlan) -> Callable[[Any, Any], Sequence[Any]]:
-    """What a record brings, as a function of its facts and what was decided."""
+def _values_of(plan: SeriesPlan) -> Callable[[Any, Any, Any], Sequence[Any]]:
+    """What a record brings that counts, as a function of its facts, what was decided, its data."""
     brought = plan.compiled.values
+    if plan.missing:
+        return brought
 
-    def whole(facts: Any, decision: Any) -> Sequence[Any]:
-        return brought(facts, decision, None)
-
-    def without_missing(facts: Any, decision: Any) -> Sequence[Any]:
-        values = brought(facts, decision, None)
+    def without_missing(facts: Any, decision: Any, data: Any) -> Sequence[Any]:
+        values = brought(facts, decision, data)
         return [value for value in values if value is not None] if None in values else values
 
-    return whole if plan.missing else without_missing
+    return without_missing

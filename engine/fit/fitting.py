@@ -18,8 +18,8 @@ from tollkeeper.engine.fit.labelled import read_labelled
 from tollkeeper.engine.fit.quality import Quality, quality
 from tollkeeper.engine.fit.replay import replay
 from tollkeeper.engine.fit.weighed import Weight, measure, weights
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.programs import load_scorecard
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Scorecard
 from tollkeeper.grammar.syntax import Baseline, Span

@@ -21,7 +21,6 @@ from tollkeeper.engine.compile.interpreter import evaluate
 from tollkeeper.engine.compile.shown import shown
 from tollkeeper.engine.decide import apply, by_thresholds
 from tollkeeper.engine.decision import Action
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.programs import LoadedRule, LoadedScorecard, load_rule, load_scorecard
 from tollkeeper.engine.proof.environments import EntryError, given_environment
 from tollkeeper.engine.proof.event_blocks import run_event_test
@@ -40,6 +39,7 @@ from tollkeeper.engine.proof.outcomes import (
 from tollkeeper.engine.proof.reasons import rule_reasons, scorecard_reasons
 from tollkeeper.engine.proof.streams import START, StreamError
 from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.names import SCORE
 

@@ -21,11 +21,11 @@ from tollkeeper.engine.compile.explain import Inputs, RuleExplanation, explain_r
 from tollkeeper.engine.compile.shown import shown
 from tollkeeper.engine.decide import analyse, choose
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.files import SUFFIX
 from tollkeeper.engine.force import SCORECARD, InForce
 from tollkeeper.engine.lists.contents import Contents
-from tollkeeper.engine.loading import SHIPPED, full_vocabulary, load_account
+from tollkeeper.engine.loading import SHIPPED, load_account
 from tollkeeper.engine.payment import Analyze, Payment
+from tollkeeper.engine.places import CASES, SUFFIX
 from tollkeeper.engine.proof.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.proof.files import Library, RuleFile, load_file
 from tollkeeper.engine.proof.history import (
@@ -58,14 +58,12 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.state import Account, State, fold_all
 from tollkeeper.engine.registry.versions import store_version
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.engine.windows.contract import Observation
 from tollkeeper.grammar.checker import Known as Near
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
-
-FOLDER = "cases"
-SUFFIX_OF_CASES = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +88,6 @@ class Decided:
     decision: Decision
     scorecard: Ran | None = None
     rule: Ran | None = None
-
-
-def is_case(path: Path) -> bool:
-    return path.suffix == SUFFIX_OF_CASES and path.parent.name == FOLDER
 
 
 def load_case(path: Path, library: Library) -> Case:
@@ -166,14 +160,14 @@ def explained_rule(ran: Ran) -> RuleExplanation:
 
 def _account(files: Iterable[RuleFile]) -> Account:
     """An account that has published these files, and has default settings."""
-    changes: list[Change] = [AccountCreated(FOLDER)]
-    nobody = Account(ACCOUNT, FOLDER, START)
+    changes: list[Change] = [AccountCreated(CASES)]
+    nobody = Account(ACCOUNT, CASES, START)
     for file in files:
         stored = store_version(nobody, file.program, file.text, {})
         assert isinstance(stored, VersionStored)
         changes += [stored, Activated(stored.kind, stored.name, stored.number)]
     recorded = (
-        Recorded(place, START, ACCOUNT, FOLDER, change)
+        Recorded(place, START, ACCOUNT, CASES, change)
         for place, change in enumerate(changes, start=1)
     )
     return fold_all(State(), recorded).accounts[ACCOUNT]

@@ -1,4 +1,5 @@
-"""Which conditions and signals tests and cases met and refused, and which operands ever mattered.
+"""Which conditions, signals and monitors tests and cases met and refused, and which operands ever
+mattered.
 
 An operand of an `and` matters when it alone kept it from being true, one of an `or` when it alone
 made it true. Conditions behind the met one are not looked at, as live. A let that a test gives
@@ -14,9 +15,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tollkeeper.engine.compile.explain import scope_of
 from tollkeeper.engine.compile.interpreter import Scope, evaluate
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.proof.files import RuleFile
-from tollkeeper.engine.proof.outcomes import Ran
+from tollkeeper.engine.proof.outcomes import Ran, RanEvent
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.syntax import Span
@@ -34,7 +35,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Something to be seen; `name` is the condition's or signal's, `span` what is coloured."""
+    """Something to be seen; `name` is what it is part of, `span` what is coloured."""
 
     mark: Mark
     name: str
@@ -51,10 +52,13 @@ class FileCoverage:
     missed: tuple[Goal, ...]
 
 
-def marks(ran: Ran) -> Iterator[Mark]:
-    """What one payment shows."""
+def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
+    """What one payment or event shows."""
     path, program = ran.file.path, ran.program
-    scope = scope_of(program, ran.inputs, full_vocabulary())
+    if isinstance(ran, Ran):
+        scope = scope_of(ran.program, ran.inputs, full_vocabulary())
+    else:
+        scope = ran.scope
     for let in program.lets:
         if let.source is None:
             yield from _operands_seen(path, let.value, scope)
@@ -82,7 +86,7 @@ def percent(covered: Collection[FileCoverage]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """A condition, or a signal that has a `when`."""
+    """A condition, a monitor, or a signal that has a `when`."""
 
     id: int
     name: str
@@ -98,7 +102,9 @@ def _stated(program: p.Program) -> list[_Stated]:
             return [
                 _Stated(s.id, s.name, s.span, s.when) for s in program.signals if s.when is not None
             ]
-        case _:
+        case p.EventType():
+            return [_Stated(m.id, m.name, m.span, m.when) for m in program.monitors]
+        case p.Definitions():
             return []
 
 

@@ -16,9 +16,8 @@ from tollkeeper.engine.compile.shown import shown
 from tollkeeper.engine.environment import Environment
 from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.events.data import own_data
-from tollkeeper.engine.events.types import LoadedEventType, load_event_type
+from tollkeeper.engine.events.types import LoadedEventType, LoadedMonitor, load_event_type
 from tollkeeper.engine.events.watch import Standings, turns_at
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.proof.environments import given_environment
 from tollkeeper.engine.proof.files import RuleFile
 from tollkeeper.engine.proof.given import carried, given_facts, given_lets
@@ -32,11 +31,13 @@ from tollkeeper.engine.proof.outcomes import (
     Failure,
     GivenFiles,
     Outcome,
+    RanEvent,
     agree,
     expected_histories,
     given_files,
 )
 from tollkeeper.engine.proof.streams import START
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.engine.windows.contract import Record, State
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
@@ -68,7 +69,8 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> Outcom
         met = _is_met(watched, monitor.name, environment)
         agree(evaluate(monitor.compiled.monitor.when, scope), met)
     failures = (_check(file, watched, scope, each) for each in test.expected)
-    return Outcome(tuple(each for each in failures if each is not None))
+    found = tuple(each for each in failures if each is not None)
+    return Outcome(found, RanEvent(file, loaded.program, scope))
 
 
 async def _watch(
@@ -174,11 +176,17 @@ def _check(file: RuleFile, watched: _Watched, scope: Scope, expected: p.Expected
     )
 
 
+def _how(watched: _Watched, monitor: LoadedMonitor, scope: Scope) -> str:
+    if evaluate(monitor.compiled.monitor.when, scope) is not True:
+        return "is not met"
+    if monitor.name in watched.alerts:
+        return "is met"
+    keyless = monitor.key(_facts(watched.record), watched.record.state.data) is None
+    return "is met, but its key is missing" if keyless else "was met already"
+
+
 def _reasons(watched: _Watched, scope: Scope) -> Iterator[str]:
     for monitor in watched.loaded.monitors:
-        met = evaluate(monitor.compiled.monitor.when, scope)
-        stood = met is True and monitor.name not in watched.alerts
-        how = "was met already" if stood else "is met" if met is True else "is not met"
-        yield f"monitor {monitor.name} {how}"
+        yield f"monitor {monitor.name} {_how(watched, monitor, scope)}"
         for words, index, type_ in monitor.shows:
             yield f"  {words} is {shown(watched.values[index], type_)}"

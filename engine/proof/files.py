@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tollkeeper.engine.checking import read_file
 from tollkeeper.engine.compile.explain import Sources
+from tollkeeper.engine.compile.shown import one_line
 from tollkeeper.engine.files import known_files, rule_files
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.diagnostics import Diagnostic
@@ -47,7 +48,7 @@ class RuleFile:
 
     def written(self, span: Span) -> str:
         """What the author wrote there, on one line."""
-        return " ".join(self.text[span.start : span.end].split())
+        return one_line(self.text[span.start : span.end])
 
 
 class BrokenFileError(Exception):

@@ -14,9 +14,9 @@ from tollkeeper.engine.compile.functions import divided
 from tollkeeper.engine.facts import Facts, derive
 from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.lists.values import IP_BITS, show_network
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.payment import Method, Payment
 from tollkeeper.engine.proof.streams import START
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tollkeeper.engine.compile.explain import Inputs
+from tollkeeper.engine.compile.interpreter import Scope
 from tollkeeper.engine.payment import Payment
 from tollkeeper.engine.proof.files import RuleFile
 from tollkeeper.engine.proof.streams import Happened, Item, read_event, read_payment, read_stream
@@ -37,11 +38,20 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class RanEvent:
+    """An event type as its monitors looked at the test's event, and what names meant for it."""
+
+    file: RuleFile
+    program: p.EventType
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was not as expected; `ran` is None for an event type."""
+    """What was not as expected."""
 
     failures: tuple[Failure, ...]
-    ran: Ran | None = None
+    ran: Ran | RanEvent
 
 
 class BlockError(Exception):

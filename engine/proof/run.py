@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tollkeeper.engine.proof.collecting import CaseItem, coverage_of
 from tollkeeper.engine.proof.coverage import FileCoverage
-from tollkeeper.engine.proof.pytest_plugin import CaseItem, coverage_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def read_stream(path: Path) -> list[Item]:
         try:
             item = _item(number, _line(text), arrived, place)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise _refused(place, str(error)) from None
+            raise _refused(place, _unread(error)) from None
         if items and item.arrived < arrived:
             raise _refused(
                 place, "this arrives before the line above it, and lines are in time order"
@@ -171,7 +171,7 @@ def _one(text: str, before: int, place: str) -> Item:
     try:
         return _item(1, _line(text), before, place)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _refused(place, str(error)) from None
+        raise _refused(place, _unread(error)) from None
 
 
 def _lines(path: Path) -> list[str]:
@@ -243,6 +243,13 @@ def _decision(decided: _Decided | None) -> Decision | None:
         score=None if decided.score is None else round(decided.score * 100),
         rule=AppliedRule(decided.rule or "", 0, decided.condition) if named else None,
     )
+
+
+def _unread(error: Exception) -> str:
+    """Why a line can't be read: its JSON, or what it holds."""
+    words = str(error).removeprefix("JSON is malformed: ")
+    words = words[:1].lower() + words[1:]
+    return words if isinstance(error, msgspec.ValidationError) else f"this is no JSON: {words}"
 
 
 def _told(violations: tuple[Violation, ...]) -> str:

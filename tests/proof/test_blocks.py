@@ -164,13 +164,13 @@ def test_a_payment_comes_from_a_file_and_what_is_given_goes_over_it(
     ("history", "words"),
     [
         ("", None),
-        ("{", "example.jsonl:1: Input data was truncated"),
+        ("{", "example.jsonl:1: this is no JSON: input data was truncated"),
         (
             '{"payment": {}}',
             "example.jsonl:1: `payment.type`: `type` is required; `payment.currency`",
         ),
         ('\n{"update": {"id": "p", "status": "failed"}}', "line 2: there is no payment `p`"),
-        ('{"payments": {}}', "example.jsonl:1: Object contains unknown field `payments`"),
+        ('{"payments": {}}', "example.jsonl:1: object contains unknown field `payments`"),
         ("{}", 'example.jsonl:1: a line holds a "payment"'),
         ("[" * 10_000, "example.jsonl:1: "),
     ],

@@ -15,7 +15,7 @@ from tollkeeper.engine.proof.blocks import run_test
 from tollkeeper.engine.proof.coverage import FileCoverage, coverage, marks, percent
 from tollkeeper.engine.proof.coverage_report import as_html, as_json, as_text
 from tollkeeper.engine.proof.files import library_of, load_file
-from tollkeeper.grammar.program import Rule
+from tollkeeper.grammar.program import EventType, Rule
 from tollkeeper.tests.proof.conftest import Write
 
 RULE = """rule example
@@ -44,7 +44,6 @@ def covered_by(write: Write, names: str) -> FileCoverage:
     for test in file.program.tests:
         outcome = run_test(file, test)
         assert outcome.failures == ()
-        assert outcome.ran is not None
         seen.update(marks(outcome.ran))
     return coverage("example.rule", file, seen)
 
@@ -85,6 +84,32 @@ def test_one_more_test_never_covers_less(write: Write, names: str, more: str) ->
     assert {
         goal.mark for goal in covered_by(write, "".join(dict.fromkeys(names + more))).missed
     } <= fewer
+
+
+def test_a_monitor_is_to_be_met_and_refused(write: Write) -> None:
+    path = write(
+        "sign_in.rule",
+        """event sign_in
+  field user: string required
+  field address: ip
+  metric tries = count(events by user over 1h)
+  monitor guessing when tries >= 3 and address in ["198.51.100.0/24"] by user
+  monitor never when tries > 100
+  test "from there" given user = "u", tries = 3, address = "198.51.100.7" expect alert guessing
+  test "from elsewhere" given tries = 3, address = "203.0.113.7" expect no alert
+""",
+    )
+    file = load_file(path, library_of([path]))
+    assert isinstance(file.program, EventType)
+    seen = set()
+    for test in file.program.tests:
+        outcome = run_test(file, test)
+        assert outcome.failures == ()
+        seen.update(marks(outcome.ran))
+    assert missed(coverage("sign_in.rule", file, seen)) == [
+        "mattered tries >= 3",
+        "met monitor never",
+    ]
 
 
 def test_a_file_with_nothing_to_see_is_covered(write: Write) -> None:

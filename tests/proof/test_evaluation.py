@@ -79,7 +79,8 @@ def test_everything_is_explained(write: Write, snapshot: SnapshotAssertion) -> N
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "the payment: Input data was truncated"),
+        (b"\n", "no payment was given on standard input"),
+        (b"{", "the payment: this is no JSON: input data was truncated"),
         (b"{}", 'the payment: a line holds a "payment"'),
         (b'{"payment": {}}', "`payment.type`: `type` is required"),
         (b'{"update": {"id": "p", "status": "failed"}}', "the payment: this is no payment"),

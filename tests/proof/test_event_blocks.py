@@ -27,6 +27,14 @@ def sign_in(at: str, result: str = "failure") -> dict[str, Any]:
     return {"event": {"type": "sign_in", "timestamp": f"2026-01-01T{at}Z", "data": data}}
 
 
+def test_a_monitor_without_a_key_says_why_it_raises_nothing(check: Check) -> None:
+    text = SIGN_INS.replace("failures >= 3", "failures >= 3 by address")
+    (failure,) = check(
+        text + 'test "no address" given failures = 3 expect alert brute_force'
+    ).failures
+    assert failure.reasons[0] == "monitor brute_force is met, but its key is missing"
+
+
 @pytest.mark.parametrize(
     ("history", "test"),
     [

@@ -159,3 +159,22 @@ def test_run_tests_leaves_python_tests_and_their_conftest_alone(
     write("conftest.py", "raise AssertionError\n")
     outcome = run_tests([repository], accept=True)
     assert (outcome.tests, outcome.cases, outcome.faults) == (4, 2, ())
+
+
+def test_the_plugin_loads_nothing_where_no_rule_is_collected(repository: Path) -> None:
+    """It is there in every run of pytest beside which Tollkeeper is installed."""
+    own = repository / "own" / "test_own.py"
+    own.parent.mkdir()
+    own.write_text(
+        "import sys\n\ndef test_own():\n"
+        "    ours = [name for name in sys.modules if name.startswith('tollkeeper')]\n"
+        "    assert len(ours) == 5, ours\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *PYTEST, "--confcutdir=own", "own"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout

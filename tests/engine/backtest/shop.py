@@ -14,6 +14,9 @@ from tollkeeper.bench.traffic import DAY, Item, traffic
 from tollkeeper.engine.decide import create
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.errands import CreateAccount, Done, Store, do_errand
+from tollkeeper.engine.events.accept import accept
+from tollkeeper.engine.events.submission import Event, read_event
+from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.payment import Payment, Update
@@ -37,6 +40,11 @@ class Shop:
     async def publish(self, text: str, kind: Any = "rule", name: str = NAME) -> None:
         done = await self.do(Store("shop", kind, name, text, activate=True))
         assert done.version is not None
+
+    async def publish_later(self, text: str, kind: Any, name: str) -> None:
+        """A breaking version, in force a moment from now."""
+        planned = Planned(breaking=True, applies_from=self.now + 1)
+        await self.do(Store("shop", kind, name, text, True, None, planned))
 
     async def do(self, errand: Any) -> Done:
         done = await do_errand(self.engine, errand, "test", lambda _share: None)
@@ -65,15 +73,21 @@ class Shop:
         assert isinstance(change, Update), change
         assert isinstance(await update(self.engine, self.account, id_, change, self.now), Payment)
 
+    async def happen(self, sent: dict[str, Any]) -> None:
+        """An event, the body of `POST /events`."""
+        force = self.engine.force[self.account]
+        event = read_event(json.dumps({"event": sent}).encode(), self.now, force)
+        assert isinstance(event, Event), event
+        await accept(self.engine, force, event, self.now)
+
 
 @asynccontextmanager
-async def open_shop(folder: Path) -> AsyncIterator[Shop]:
+async def open_shop(folder: Path, moment: int = to_microseconds(START)) -> AsyncIterator[Shop]:
     clock: list[Shop] = []
-    moment = to_microseconds(START)
     async with open_engine(
         folder, "test", clock=lambda: clock[0].now if clock else moment
     ) as engine:
-        shop = Shop(engine)
+        shop = Shop(engine, moment)
         clock.append(shop)
         if "shop" not in engine.state.numbers:
             await shop.do(CreateAccount("shop"))

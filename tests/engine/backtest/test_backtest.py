@@ -16,12 +16,12 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tollkeeper.engine.backtest.backtest import backtest_account, backtest_files
 from tollkeeper.engine.backtest.files import HistoryError
 from tollkeeper.engine.backtest.page import page
-from tollkeeper.engine.backtest.plan import NotReplayableError
-from tollkeeper.engine.backtest.report import Report, summary
+from tollkeeper.engine.backtest.report import UNRECORDED, Report
+from tollkeeper.engine.backtest.words import summary
 from tollkeeper.engine.checking import read_file
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.grammar.checker import Known
-from tollkeeper.grammar.program import Rule
+from tollkeeper.grammar.program import EventType, Rule
 from tollkeeper.tests.engine.backtest.shop import NAME, START, evening, open_shop
 
 DAY = 86_400_000_000
@@ -102,7 +102,7 @@ def written(folder: Path, history: list[dict[str, Any]]) -> Path:
 
 
 def tried(path: Path, labels: dict[str, str] | None = None, text: str = RULE) -> Report:
-    return backtest_files([path], rule(text), ALL, labels or {}, lambda _share: None)
+    return backtest_files([path], rule(text), {}, 0, labels or {}, lambda _share: None)
 
 
 @pytest.fixture
@@ -146,18 +146,59 @@ def test_a_payment_is_counted_once_however_it_is_cut(report: Report) -> None:
     assert sum(each.payments for each in report.changes) == report.changed.payments
 
 
-def test_what_was_decided_can_be_left_out_of_a_file(tmp_path: Path) -> None:
-    report = tried(written(tmp_path, [{"payment": payment(1, 0, 10)}]))
-    assert report.changed.payments == 0
-    assert [(each.was, each.now) for each in report.actions] == [(None, "allow")]
-    assert "1 payments have no recorded score, so `score` was missing for them" in report.notes
+@pytest.fixture
+def undecided(tmp_path: Path) -> Report:
+    history = [{key: value for key, value in line.items() if key != "decision"} for line in lines()]
+    return tried(written(tmp_path, history), {"p-3": "genuine", "p-6": "fraud"})
+
+
+def test_without_recorded_decisions_it_tells_what_would_be_decided(
+    undecided: Report, snapshot: SnapshotAssertion
+) -> None:
+    assert undecided.compared.payments == undecided.changed.payments == 0
+    assert "\n".join(summary(undecided)) == snapshot
+
+
+def test_without_recorded_decisions_a_page_tells_what_would_be_decided(
+    undecided: Report, snapshot: SnapshotAssertion
+) -> None:
+    assert page(undecided) == snapshot(extension_class=Page)
+
+
+def test_without_recorded_decisions_every_payment_is_counted_once(undecided: Report) -> None:
+    for parts in (undecided.decided, undecided.merchants, undecided.labels, undecided.statuses):
+        assert sum(each.payments for each in parts) == 7
+    assert sum(each.now.payments for each in undecided.conditions) == 7
+    assert {each.was for each in undecided.actions} == {UNRECORDED}
+
+
+def test_payments_without_a_recorded_decision_are_told_apart(tmp_path: Path) -> None:
+    history = lines()
+    del history[1]["decision"]
+    report = tried(written(tmp_path, history))
+    assert (report.payments.payments, report.compared.payments, report.changed.payments) == (
+        7,
+        6,
+        3,
+    )
+    assert [(each.now.action, each.payments) for each in report.decided] == [("allow", 1)]
+    assert "no decision is recorded of 1 payment: what they would get is told apart" in report.notes
+
+
+def test_a_rule_that_no_payment_would_have_got_is_told(tmp_path: Path) -> None:
+    history = lines()
+    for line in history:
+        if "payment" in line:
+            line["payment"]["analyze"] = {"bot_behaviour": False}
+    report = tried(written(tmp_path, history))
+    assert "no payment of this time would have got `checkout`" in report.notes
 
 
 def test_a_history_that_begins_too_late_is_told(report: Report) -> None:
     (note,) = (each for each in report.notes if each.startswith("history begins"))
     assert note == (
         "history begins at 2026-03-02T09:00:00Z: windows of 1h are whole for payments from"
-        " 2026-03-03T11:00:00Z on"
+        " 2026-03-03T11:00:00Z on, as some may come a day late"
     )
 
 
@@ -218,16 +259,38 @@ def test_a_second_payment_of_an_id_is_told_by_its_line(tmp_path: Path) -> None:
         tried(path)
 
 
-def test_a_rule_that_reads_metrics_of_events_is_refused(tmp_path: Path) -> None:
-    known = read_file(
-        b"event login\n  field user: string required\n  metric tries = count(events by user over 1h)",
-        Known(),
-    ).program
-    text = b"rule r\n  condition c when events.login.tries[user.id] > 3 then deny"
-    program = read_file(text, Known(events={"login": known})).program  # type: ignore[dict-item]
+LOGIN = b"""event login
+  field user: string required
+  metric tries = count(events by user over 1h)"""
+READS_LOGINS = b"rule checkout condition tried when events.login.tries[user.id] > 1 then deny"
+
+
+def test_events_of_a_file_count_for_a_rule_that_reads_their_metrics(tmp_path: Path) -> None:
+    login = read_file(LOGIN, Known()).program
+    assert isinstance(login, EventType)
+    program = read_file(READS_LOGINS, Known(events={"login": login})).program
     assert isinstance(program, Rule)
-    with pytest.raises(NotReplayableError, match="event type `login`"):
-        backtest_files([written(tmp_path, lines())], program, ALL, {}, lambda _share: None)
+
+    def happened(user: str, at: str) -> dict[str, Any]:
+        return {"event": {"type": "login", "timestamp": at, "data": {"user": user}}}
+
+    history = [
+        happened("u-1", "2026-03-02T08:30:00Z"),
+        {"payment": payment(1, 0, 10), "decision": decided("allow", 0.1)},
+        happened("u-1", "2026-03-02T09:00:00Z"),
+        happened("u-2", "2026-03-02T09:00:00Z"),
+        {"event": {"type": "unread", "timestamp": "2026-03-02T09:00:00Z"}},
+        {"payment": payment(2, 1, 10), "decision": decided("allow", 0.1)},
+        {"payment": payment(3, 31, 10), "decision": decided("allow", 0.1)},
+    ]
+    path = written(tmp_path, history)
+    report = backtest_files([path], program, {"login": login}, 0, {}, lambda _share: None)
+    (change,) = report.changes
+    assert [each.id for each in change.examples] == ["p-2"]
+
+    path = written(tmp_path, [{"event": {"type": "login", "data": {}}}])
+    with pytest.raises(HistoryError, match=r"line 1: `event\.data\.user`: `user` is required"):
+        backtest_files([path], program, {"login": login}, 0, {}, lambda _share: None)
 
 
 def test_a_new_rule_is_tried_on_every_payment_of_the_account(tmp_path: Path) -> None:

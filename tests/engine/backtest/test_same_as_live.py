@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from tollkeeper.engine.backtest.candidate import DecidedInFull
 from tollkeeper.engine.backtest.replay import Replayed, replay
 from tollkeeper.engine.backtest.stored import account_now, stored_history
 from tollkeeper.engine.errands import ChangeSettings, PutEntries, RemoveEntries
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.loading import shipped_scorecard
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.tests.engine.backtest.shop import NAME, Shop, evening, open_shop
 
@@ -38,12 +41,34 @@ rule checkout
   condition prepaid when @bins[method.card.bin].funding == "prepaid" and amount > 50 then challenge
   condition dear when amount_in("USD") > 60 then challenge
   condition many_cards when cards >= 3 then deny
+  condition guessed when events.sign_in.failures[user.id] >= 2 then deny
+  condition devices when events.sign_in.devices[user.id] > 2 and amount > 20 then challenge
   condition declines when declined > 2 or score >= 0.90 then deny
   condition spender when spent > 50 then challenge
   condition returning when count(payments by merchant.id over 1h where decision.action == "deny") > 6
     and interval(payments by user.id) < 1h then challenge
   condition failing when any(payments by device.ip_address over 3h where status == "declined")
     and device.headers["User-Agent"] contains "Mozilla" then challenge
+"""
+SIGN_IN = """
+event sign_in
+  field user: string required
+  field result: "success" | "failure" required
+  field device: string
+  field risk: number
+  metric failures = count(events by user over 1h where result == "failure")
+  metric devices = distinct(events.device by user over 1d)
+"""
+NEXT_SIGN_IN = """
+event sign_in
+  field user: string required
+  field result: "success" | "failure" required
+  field device: string
+  field risk: string
+  metric attempts = count(events by user over 2h)
+  metric risks = distinct(events.risk by user over 1d)
+  metric known_for = age(events by user where result == "success")
+  metric since_last = interval(events by user)
 """
 SECOND = """
 rule checkout
@@ -54,6 +79,10 @@ rule checkout
   condition blocked_card when method.card.fingerprint in @blocked then deny
   condition known when age(payments by user.id) > 40m and weekday(timestamp) == "monday" then allow
   condition tries when tries > 3 then challenge
+  condition signing when events.sign_in.attempts[user.id] > 3 then challenge
+  condition risks when events.sign_in.risks[user.id] >= 1 then challenge
+  condition fresh when events.sign_in.known_for[user.id] < 10m then challenge
+  condition hasty when events.sign_in.since_last[user.id] < 2m then challenge
   condition dearest when amount >= dearest and hour(timestamp) >= 9 then challenge
   condition slow when min(transactions.duration) > usual * 2 then challenge
   otherwise allow
@@ -67,9 +96,28 @@ scorecard bot_behaviour
 """
 
 
+async def sign_in(shop: Shop, number: int, user: str) -> None:
+    """Some sign-ins are late, and some say nothing of the device."""
+    late = timedelta(hours=number % 5 * (number % 7 == 0))
+    at = from_microseconds(shop.now) - late
+    device = {} if number % 3 == 0 else {"device": f"d-{number % 4}"}
+    in_force = version_in_force(
+        shop.engine.state.accounts[shop.account].files["event", "sign_in"], to_microseconds(at)
+    )
+    assert in_force is not None
+    data = {
+        "user": user,
+        "result": "success" if number % 4 else "failure",
+        "risk": number % 10 if in_force.number == 1 else "high",
+        **device,
+    }
+    await shop.happen({"type": "sign_in", "timestamp": at.isoformat(), "data": data})
+
+
 async def an_eventful_evening(shop: Shop) -> None:
     """Traffic, and in between publishes, list changes, settings, a payment that comes late."""
     items = list(evening(seed=5))
+    await shop.publish(SIGN_IN, "event", "sign_in")
     cards = [
         f"{card['bin']}-{card['last_four']}"
         for item in items
@@ -95,6 +143,7 @@ async def an_eventful_evening(shop: Shop) -> None:
             ChangeSettings("shop", {"thresholds": {"challenge": 0.1, "deny": 0.4}})
         ),
         len(items) // 2: lambda: shop.publish(SCORECARD, "scorecard", "bot_behaviour"),
+        len(items) * 4 // 7: lambda: shop.publish_later(NEXT_SIGN_IN, "event", "sign_in"),
         len(items) * 3 // 5: lambda: shop.publish(SECOND),
         len(items) * 4 // 5: lambda: shop.do(
             PutEntries("shop", "blocked", [{"value": card} for card in cards[1::4]])
@@ -104,6 +153,9 @@ async def an_eventful_evening(shop: Shop) -> None:
         if number in steps:
             await steps[number]()
         await shop.receive(item, rule=NAME if number % 3 else None)
+        user = item.body.get("payment", {}).get("user", {})
+        if "id" in user:
+            await sign_in(shop, number, user["id"])
         if number % 50 == 7 and "payment" in item.body:
             shop.now += 2 * MINUTE
             late = {**item.body["payment"], "id": f"late-{number}"}
@@ -130,8 +182,7 @@ def replayed(folder: Path, program: Rule | Scorecard, since: int = 0) -> list[Re
     candidate = replace(candidate_of(program, account), decode_decided=in_full)
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
-        found = replay(candidate, history.situation, history.happened, since)
-        return [each for each in found if isinstance(each, Replayed)]
+        return [each for each in replay(candidate, history, since) if isinstance(each, Replayed)]
 
 
 def stored_rule(account: Account, number: int) -> Rule:

@@ -16,7 +16,6 @@ from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts import derive, record
 from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.loading import full_vocabulary
 from tollkeeper.engine.payment import (
     Card,
     Connector,
@@ -29,6 +28,7 @@ from tollkeeper.engine.payment import (
 )
 from tollkeeper.engine.programs import load_rule
 from tollkeeper.engine.update import updated
+from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.engine.windows.contract import HOUR, Record, State
 from tollkeeper.engine.windows.memory import MemoryWindows
 from tollkeeper.grammar.checker import Known

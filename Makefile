@@ -32,7 +32,7 @@ test: check
 	$(BIN)/pytest -n auto
 
 bench: install
-	$(BIN)/python -m bench
+	$(BIN)/python -m tollkeeper.bench
 
 docs: install
 	$(BIN)/python docs/generate.py

@@ -1,28 +1,109 @@
-"""Every benchmark, one after the other, in short: `python -m tollkeeper.bench`."""
+"""Every benchmark, or those named, and their tables into docs/performance.md.
+
+    python -m tollkeeper.bench [--full] [NAME …]
+
+Each runs in a process of its own, in short, or in its whole size with `--full`. What it prints goes
+between its two marks in the page; the words around them stay. Peers that are not installed are
+left out and named: see `peers` in pyproject.toml.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import platform
+import sqlite3
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
 
-QUESTIONS = (
-    "rules",
-    "scores",
-    "validation",
-    "clients",
-    "lists",
-    "windows",
-    "rebuild",
-    "journal",
-    "http",
-    "crash",
-)
+from rich.console import Console
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+SHORT: dict[str, tuple[str, ...]] = {
+    "rules": (),
+    "validation": (),
+    "clients": (),
+    "lists": ("--entries", "100000"),
+    "windows": ("--payments", "100000"),
+    "scores": ("201",),
+    "journal": ("100000",),
+    "rebuild": ("50000",),
+    "backtest": ("1",),
+    "request": ("--payments", "2000"),
+    "http": ("--seconds", "2", "--rounds", "3"),
+    "stages": ("--seconds", "5"),
+    "asgi": ("--seconds", "2", "--rounds", "2"),
+    "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),
+    "invalid": ("--seconds", "1", "--rounds", "2"),
+    "events": ("1",),
+    "growth": ("--payments", "1e5"),
+    "soak": ("--minutes", "0.4"),
+    "overload": ("--seconds", "5"),
+    "crash": ("--kills", "5"),
+}
+"""Every benchmark, with the arguments that make it short."""
+
+notes = Console(stderr=True)
 
 
 def main() -> None:
-    for name in QUESTIONS:
-        print(f"\n## {name}\n", flush=True)
-        subprocess.run([sys.executable, "-m", f"tollkeeper.bench.{name}"], check=False)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="in their whole size")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SHORT))
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in SHORT]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}")
+    failed = []
+    for name in options.names or SHORT:
+        arguments = () if options.full else SHORT[name]
+        notes.print(f"{name} …", end=" ")
+        begun = time.monotonic()
+        told = printed(name, arguments)
+        notes.print("failed" if told is None else f"{time.monotonic() - begun:.0f} s")
+        if told is None:
+            failed.append(name)
+            continue
+        command = " ".join(["python -m tollkeeper.bench." + name, *arguments])
+        PAGE.write_text(filled(PAGE.read_text(), name, f"`{command}`\n\n{told}"))
+    PAGE.write_text(filled(PAGE.read_text(), "machine", machine()))
+    if failed:
+        sys.exit(f"these failed, and their tables are as before: {', '.join(failed)}")
+
+
+def printed(name: str, arguments: tuple[str, ...]) -> str | None:
+    """What a benchmark prints; None when it fails."""
+    command = [sys.executable, "-m", f"tollkeeper.bench.{name}", *arguments]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    return None if ran.returncode else ran.stdout.strip()
+
+
+def filled(page: str, name: str, told: str) -> str:
+    """The page with this between the marks of that name. ValueError for a page without them."""
+    start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
+    before, _, rest = page.partition(start)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"the page has no `{start}` and `{end}`")
+    return f"{before}{start}\n{told}\n{end}{after}"
+
+
+def machine() -> str:
+    model = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    return (
+        f"Last run on {datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} × {model[0]},"
+        f" {platform.system()}, Python {platform.python_version()},"
+        f" SQLite {sqlite3.sqlite_version}."
+    )
 
 
 if __name__ == "__main__":

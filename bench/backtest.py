@@ -1,6 +1,6 @@
-"""How fast stored history is replayed, beside a plain decode of the same bodies in the same run.
+"""How fast is stored history replayed, beside a plain decode of the same bodies?
 
-    python -m bench.backtest [days of traffic]
+    python -m tollkeeper.bench.backtest [days of traffic]
 
 Times are processor time of one core: from the journal's file to the finished report.
 """
@@ -19,6 +19,7 @@ from time import process_time
 
 import msgspec
 
+from tollkeeper.bench.tables import show
 from tollkeeper.bench.traffic import traffic
 from tollkeeper.engine.backtest.backtest import backtest_account
 from tollkeeper.engine.checking import read_file
@@ -168,14 +169,16 @@ def main() -> None:
                 run()
                 times[each].append(process_time() - begun)
     size = sum(map(len, bodies)) / payments
-    print(f"{payments:,} payments of {size:,.0f} bytes, {updates:,} updates; 12 conditions,")
-    print(f"3 windows; best and median of {ROUNDS} alternating rounds, processor time")
     base = median(times["plain decode of the payments"])
-    for each, taken in times.items():
-        best, middle = payments / min(taken), payments / median(taken)
-        print(
-            f"{each:38} {best:9,.0f} {middle:9,.0f} payments/s {median(taken) / base:6.2f} x decode"
-        )
+    show(
+        f"{payments:,} payments of {size:,.0f} bytes, {updates:,} updates; 12 conditions, 3 windows;"
+        f" {ROUNDS} alternating rounds, processor time",
+        ["", "payments/s, best", "payments/s, median", "× a decode"],
+        [
+            [each, payments / min(taken), payments / median(taken), median(taken) / base]
+            for each, taken in times.items()
+        ],
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""What reading a client costs, for header sets seen before and for new ones.
+"""What does reading a client cost, for header sets seen before and for new ones?
 
-`python -m bench.clients` prints times, and their ratio to decoding a payment of 2 KB in the same run.
+    python -m tollkeeper.bench.clients
+
+Times, and their ratio to decoding a payment of 2 KB in the same run.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tollkeeper.bench.tables import show
 from tollkeeper.engine.clients import Clients
 
 ROUNDS = 7
@@ -92,9 +95,15 @@ def main() -> None:
     )
     seen = median(microseconds(clients, decoded(SIZE)) for _ in range(ROUNDS))
     new = median(microseconds(clients, renamed(SIZE, turn * SIZE)) for turn in range(ROUNDS))
-    print(f"decoding a payment of {len(body)} bytes   {decode:7.2f} µs")
-    print(f"a header set seen before          {seen:7.2f} µs   {seen / decode:5.2f} of a decode")
-    print(f"a new header set                  {new:7.2f} µs   {new / decode:5.2f} of a decode")
+    show(
+        "Reading a client",
+        ["", "µs", "× a decode"],
+        [
+            [f"decoding a payment of {len(body):,} bytes", decode, 1.0],
+            ["a header set seen before", seen, seen / decode],
+            ["a new header set", new, new / decode],
+        ],
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Is anything that was acknowledged ever lost? Kills the service under load, and counts.
+"""Is anything that was acknowledged ever lost, when the process is killed under load?
 
-    python -m tollkeeper.bench.crash [--kills 10] [--full: 50]
+    python -m tollkeeper.bench.crash [--kills 50]
 
 Clients report payments, updates and events, and publish rule versions, as fast as they can; at
 random moments the process gets SIGKILL and is started again. Afterwards the journal is read: each
@@ -21,8 +21,11 @@ from threading import Thread
 from typing import Any
 
 import httpx
+from rich.console import Console
+from rich.progress import track
 
 from tollkeeper.bench.servers import ACCOUNT, Server, new_key, serving
+from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.loading import loaded_rule
 from tollkeeper.engine.reading import Picture, read_folder
@@ -60,19 +63,18 @@ class Acknowledged:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--full", action="store_const", dest="kills", const=50)
-    options = parser.parse_args()
+    parser.add_argument("--kills", type=int, default=50)
+    kills = parser.parse_args().kills
     told = Acknowledged()
     with TemporaryDirectory(prefix="toll-bench-") as name:
         folder = Path(name, "data")
         key = new_key(folder, "payments", "rules")
-        for life in range(options.kills):
+        for life in track(range(kills), description="kills", console=Console(stderr=True)):
             with serving(folder, key) as server:
                 live(server, life, told)
         with serving(folder, key):
             pass
-        print(table(told, options.kills, read_folder(folder, lambda picture: found(picture, told))))
+        show_found(told, kills, read_folder(folder, lambda picture: found(picture, told)))
 
 
 def live(server: Server, life: int, told: Acknowledged) -> None:
@@ -161,7 +163,7 @@ async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
         "versions half-written": sum(
             not each.text.endswith("then deny\n") for each in versions.values()
         ),
-        "decisions": sum(entry.kind == Kind.PAYMENT for entry in entries),
+        "decisions": sum(entry.kind == Kind.PAYMENT and bool(entry.outcome) for entry in entries),
         "windows that differ from a recount": differing(entries),
     }
 
@@ -182,15 +184,20 @@ def differing(entries: list[Entry]) -> int:
     return wrong
 
 
-def table(told: Acknowledged, kills: int, wrong: dict[str, int]) -> str:
-    counts = [len(each) for each in (told.payments, told.updates, told.events, told.versions)]
-    lines = [
-        f"| after {kills} kills under load | |",
-        "|---|---|",
-        f"| payments, updates, events, versions acknowledged | {', '.join(map(str, counts))} |",
-        *(f"| {name} | {number} |" for name, number in wrong.items()),
-    ]
-    return "\n".join(lines)
+def show_found(told: Acknowledged, kills: int, wrong: dict[str, int]) -> None:
+    decisions = wrong.pop("decisions")
+    show(
+        f"After {kills} kills under the load of {CLIENTS} clients",
+        ["acknowledged", "number"],
+        [
+            ["payments", len(told.payments)],
+            ["updates", len(told.updates)],
+            ["events", len(told.events)],
+            ["rule versions", len(told.versions)],
+            ["decisions with a window, recounted", decisions],
+        ],
+    )
+    show_targets(Target(name, number, at_most=0) for name, number in wrong.items())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Events per second through HTTP, as a ratio to payments without a rule in the same run.
+"""How many events a second go through HTTP, beside payments without a rule?
 
-    python -m bench.events [SECONDS]
+    python -m tollkeeper.bench.events [SECONDS]
 
 One process serves, this one sends over kept-alive connections. The type has 5 metrics and 3
 monitors; its events come from 10,000 users. Rounds of the two take turns, and the ratio is that of
@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import uvloop
 
+from tollkeeper.bench.tables import show
 from tollkeeper.tests.api.service import payment
 from tollkeeper.tests.service.process import new_key, serving
 
@@ -99,7 +100,7 @@ async def rate(url: httpx.URL, key: str, path: str, bodies: list[bytes], seconds
     return done / (time.perf_counter() - start)
 
 
-async def main(seconds: float) -> None:
+async def measure(seconds: float) -> None:
     with TemporaryDirectory(prefix="toll-bench-events-") as temporary:
         folder = Path(temporary) / "data"
         key = new_key(folder, "payments", "rules", "admin")
@@ -122,10 +123,17 @@ async def main(seconds: float) -> None:
                     found = await rate(url, key, path, bodies, seconds)
                     rates[name].append(found * size)
     base = statistics.median(rates["payment"])
-    for name, found in rates.items():
-        middle = statistics.median(found)
-        print(f"{name:8} {middle:9,.0f} per second, ratio to a payment {middle / base:5.2f}")
+    middles = {name: statistics.median(found) for name, found in rates.items()}
+    show(
+        f"Over {CONNECTIONS} connections; a batch has {BATCH} events",
+        ["", "a second", "× payments"],
+        [[name, middle, middle / base] for name, middle in middles.items()],
+    )
+
+
+def main() -> None:
+    uvloop.run(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 3.0))
 
 
 if __name__ == "__main__":
-    uvloop.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else 3.0))
+    main()

@@ -1,8 +1,8 @@
-"""A whole request over HTTP, beside Litestar's ordinary handler in the same run.
+"""What does a whole request cost over HTTP, beside Litestar's ordinary handler?
 
-    python -m tollkeeper.bench.http [--seconds 4] [--rounds 3]
+    python -m tollkeeper.bench.http [--seconds 4] [--rounds 5]
 
-`wrk` sends unique payments of 1.9 KB. The service does all it does for a payment: every field rule,
+`wrk` sends unique payments of 1.6 KB. The service does all it does for a payment: every field rule,
 the shipped scorecard, `web_checkout.rule`, one durable commit. The peers decode the same body into
 the same types and answer with a constant; one of them keeps nothing, the other commits one
 transaction per request. The rounds alternate, the figures are medians. CPU is the server's alone.
@@ -11,13 +11,8 @@ transaction per request. The rounds alternate, the figures are medians. CPU is t
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sqlite3
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,22 +24,13 @@ import uvloop
 from litestar import Litestar, post
 from msgspec import Struct
 
-from tollkeeper.bench.servers import (
-    ACCOUNT,
-    Server,
-    cpu_seconds,
-    free_port,
-    new_key,
-    serving,
-    started,
-    toll,
-)
+from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.servers import ACCOUNT, Server, calling, free_port, new_key, serving, toll
+from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.loading import SHIPPED
 from tollkeeper.engine.payment import CreationBody
 
-LOAD = Path(__file__).with_name("http.lua")
-CONNECTIONS = 32
 PEERS = ("typed", "transaction")
 NAMES = {
     "typed": "typed handler, nothing kept",
@@ -80,18 +66,6 @@ class Answer(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A few seconds of load: `cpu` of the server's process in seconds, latencies in ms."""
-
-    requests: int
-    refused: int
-    seconds: float
-    cpu: float
-    p50: float
-    p99: float
-
-
-@dataclass(frozen=True)
 class Driven:
     """A server and how it did, round by round."""
 
@@ -104,7 +78,7 @@ class Driven:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
         folder = Path(place)
@@ -118,78 +92,67 @@ def main() -> None:
                 each.full.append(load(each.server, options.seconds))
         for _ in range(options.rounds):
             for each in driven:
-                rate = median(one.requests / one.seconds for one in each.full) / 2
-                pause = max(1, round(1000 * CONNECTIONS / rate))
-                each.half.append(load(each.server, options.seconds, pause))
-        print(table(driven))
+                pause = pause_for(median(one.rate for one in each.full) / 2)
+                each.half.append(load(each.server, options.seconds, pause_ms=pause))
         running.close()
-        for each, first in zip(driven, warm, strict=True):
-            if each.name not in PEERS:
-                print_stored(folder / each.name, [first, *each.full, *each.half])
-
-
-def table(driven: Sequence[Driven]) -> str:
-    lines = [
-        "| one process, 32 connections | requests/s | × | CPU µs each | × | p99 ms, half load | × |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    rate0, cpu0, p990 = figures(driven[0])
-    for each in driven:
-        rate, cpu, p99 = figures(each)
-        lines.append(
-            f"| {NAMES[each.name]} | {rate:.0f} | {rate / rate0:.2f} | {cpu:.0f} "
-            f"| {cpu / cpu0:.2f} | {p99:.1f} | {p99 / p990:.2f} |"
+        show_figures(driven)
+        show_stored(
+            (NAMES[each.name], folder / each.name, [first, *each.full, *each.half])
+            for each, first in zip(driven, warm, strict=True)
+            if each.name not in PEERS
         )
-    return "\n".join(lines)
+
+
+def show_figures(driven: Sequence[Driven]) -> None:
+    rows = {each.name: figures(each) for each in driven}
+    floor, single, lean = rows["typed"], rows["transaction"], rows["lean"]
+    show(
+        "One process, 32 connections",
+        ["", "requests/s", "×", "CPU µs each", "×", "p99 ms, half load", "×"],
+        [
+            [
+                NAMES[name],
+                *(cell for value, first in zip(row, floor, strict=True) for cell in (value, value / first)),
+            ]
+            for name, row in rows.items()
+        ],
+    )  # fmt: skip
+    show_targets(
+        [
+            Target("rate beside the typed handler, 3 windows", lean[0] / floor[0], at_least=1),
+            Target("rate beside one transaction a request", lean[0] / single[0], at_least=3.5),
+            Target("p99 at half load beside the typed handler's", lean[2] / floor[2], at_most=2),
+        ]
+    )
 
 
 def figures(driven: Driven) -> tuple[float, float, float]:
     """Requests a second, µs of CPU a request, p99 in ms at half load."""
     return (
-        median(each.requests / each.seconds for each in driven.full),
-        median(each.cpu / each.requests for each in driven.full) * 1e6,
+        median(each.rate for each in driven.full),
+        median(each.cpu_each for each in driven.full),
         median(each.p99 for each in driven.half),
     )
 
 
-def print_stored(folder: Path, acknowledged: Sequence[Measured]) -> None:
-    with closing(schema.connect_for_reading(folder)) as connection:
-        (stored,) = connection.execute("SELECT count(*) FROM journal WHERE kind = 1").fetchone()
-    answered = sum(each.requests for each in acknowledged)
-    refused = sum(each.refused for each in acknowledged)
-    print(f"\n{answered} answered, {refused} of them refused, {stored} stored")
-
-
-def load(server: Server, seconds: int, pause_ms: int = 0) -> Measured:
-    """Drives the server with `wrk`; with a pause, each client waits that long on average."""
-    before, started = cpu_seconds(server.process.pid), time.perf_counter()
-    command = [
-        "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(LOAD), server.url,
-    ]  # fmt: skip
-    environment = {**os.environ, "BENCH_KEY": server.key, "BENCH_PAUSE_MS": str(pause_ms)}
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    took = time.perf_counter() - started
-    return Measured(
-        requests=int(found(r"(\d+) requests in", told.stdout)),
-        refused=int(found(r"Non-2xx or 3xx responses: (\d+)", told.stdout, "0")),
-        seconds=took,
-        cpu=cpu_seconds(server.process.pid) - before,
-        p50=milliseconds(found(r"50%\s+([\d.]+\w+)", told.stdout)),
-        p99=milliseconds(found(r"99%\s+([\d.]+\w+)", told.stdout)),
+def show_stored(kept: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
+    rows = []
+    for name, folder, loads in kept:
+        with closing(schema.connect_for_reading(folder)) as connection:
+            (stored,) = connection.execute("SELECT count(*) FROM journal WHERE kind = 1").fetchone()
+        rows.append(
+            [
+                name,
+                sum(each.requests for each in loads),
+                sum(each.refused for each in loads),
+                stored,
+            ]
+        )
+    show(
+        "What became of the payments (those in flight when a load ended are stored, not counted)",
+        ["", "answered", "refused", "stored"],
+        rows,
     )
-
-
-def found(pattern: str, text: str, otherwise: str | None = None) -> str:
-    match = re.search(pattern, text)
-    if match is None:
-        assert otherwise is not None, text
-        return otherwise
-    return match[1]
-
-
-def milliseconds(text: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()  # type: ignore[union-attr]
-    return float(number) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[unit]
 
 
 def furnish(folder: Path, name: str) -> str:
@@ -208,9 +171,8 @@ def furnish(folder: Path, name: str) -> str:
 @contextmanager
 def peer(name: str, folder: Path) -> Iterator[Server]:
     port = free_port()
-    arguments = f"{name!r}, {str(folder)!r}, {port}"
-    code = f"from tollkeeper.bench.http import serve_peer; serve_peer({arguments})"
-    with started([sys.executable, "-c", code], port, "/") as server:
+    call = f"tollkeeper.bench.http.serve_peer({name!r}, {str(folder)!r}, {port})"
+    with calling(call, port, "/") as server:
         yield server
 
 

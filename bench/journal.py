@@ -1,7 +1,9 @@
-"""What the journal costs: group commit, growth, its indexes, and how long other writes hold it.
+"""What does the journal cost: in one commit for all who wait, as it grows, beside other writes?
 
-`python -m bench.journal [ROWS]` fills a journal up to ROWS entries (1,000,000 when left out) and
-takes about a minute per million.
+    python -m tollkeeper.bench.journal [ROWS]
+
+Fills a journal up to ROWS entries, at least 10,000 and 1,000,000 when left out: about a minute a
+million.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from uuid import UUID
 
 import uvloop
 
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal import contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry, Put, Swap
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
@@ -91,9 +94,11 @@ async def group_commit() -> None:
                 rates.append((grouped, APPENDS / append_each(apart, rows)))
     grouped, single = (median(column) for column in zip(*rates, strict=True))
     ratio = median(a / b for a, b in rates)
-    print(f"appends/s, {WAITING} waiting     {grouped:10,.0f}")
-    print(f"one transaction each     {single:10,.0f}")
-    print(f"ratio                    {ratio:10.1f}\n")
+    show(
+        "Appends on disk, medians of alternating rounds",
+        ["", "a second", "×"],
+        [["one transaction each", single, 1.0], [f"{WAITING} waiting", grouped, ratio]],
+    )
 
 
 def fill(folder: Path, first: int, last: int) -> None:
@@ -122,8 +127,8 @@ async def point_reads(journal: SqliteJournal, rows: int) -> tuple[float, float]:
 
 async def growth(folder: Path, sizes: list[int]) -> None:
     """How rates and reads change as the journal grows."""
-    print("entries       appends/s  exists µs  states µs  page ms  replay s  count ms  bytes/entry")
     rows = 0
+    found: list[list[Cell]] = []
     for size in sizes:
         fill(folder, rows + 1, size)
         async with open_journal(folder, "bench") as journal:
@@ -136,16 +141,28 @@ async def growth(folder: Path, sizes: list[int]) -> None:
             stored = (folder / schema.FILE).stat().st_size / size
             rate = APPENDS / await append_all(journal, entries(size + 1, APPENDS))
         rows = size + APPENDS
-        print(
-            f"{size:10,} {rate:12,.0f} {exists:10.1f} {states:10.1f} {page * 1e3:8.1f}"
-            f" {replay:9.2f} {count * 1e3:9.1f} {stored:12,.0f}"
+        found.append(
+            [f"{size:,}", rate, exists, states, page * 1e3, replay, count * 1e3, round(stored)]
         )
-    print()
+    show(
+        "As it grows",
+        [
+            "entries",
+            "appends/s",
+            "exists µs",
+            "states µs",
+            "page ms",
+            "replay s",
+            "count ms",
+            "bytes an entry",
+        ],
+        found,
+    )
 
 
 def indexes(folder: Path) -> None:
     """Microseconds per entry in transactions of 32, not waiting for the disk, with fewer indexes."""
-    print("an append with these indexes            µs")
+    found: list[tuple[str, float]] = []
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         for left, dropped in (
@@ -158,8 +175,8 @@ def indexes(folder: Path) -> None:
             first = reads.last_place(connection) + 1
             rows = entries(first, APPENDS)
             taken = seconds(lambda rows=rows: insert_in_groups(connection, rows))
-            print(f"{left:35} {taken / APPENDS * 1e6:6.1f}")
-    print()
+            found.append((left, taken / APPENDS * 1e6))
+    show("An append with fewer indexes, not waiting for the disk", ["indexes", "µs"], found)
 
 
 def insert_in_groups(connection: sqlite3.Connection, rows: list[Entry]) -> None:
@@ -193,18 +210,17 @@ class Stopwatch:
 
 async def other_writes(folder: Path, rows: int) -> None:
     """The longest that a purge, a rewrite and an import hold the writer up."""
+    found: list[tuple[str, str, float, float]] = []
     async with open_journal(folder, "bench") as journal:
-        for name, number, work in (
-            ("rewrite", rows, lambda: journal.rewrite(1, lambda e: e._replace(outcome=b""))),
-            ("purge", rows, lambda: journal.purge(1, START + rows * 1_000)),
+        for name, work in (
+            ("rewrite", lambda: journal.rewrite(1, lambda e: e._replace(outcome=b""))),
+            ("purge", lambda: journal.purge(1, START + rows * 1_000)),
         ):
             watch = Stopwatch(journal)
             start = time.perf_counter()
             await work()
             taken = time.perf_counter() - start
-            print(
-                f"{name:8} {number:10,} {taken:8.1f} s, longest step {watch.longest * 1e3:6.1f} ms"
-            )
+            found.append((name, f"{rows:,}", taken, watch.longest * 1e3))
         with closing(schema.connect(folder)) as connection:
             content = contents.stage(connection, 1, "list", now=START)
             supply = (ListEntry(f"{number:x}") for number in range(rows))
@@ -217,23 +233,32 @@ async def other_writes(folder: Path, rows: int) -> None:
         swap = time.perf_counter()
         await journal.append(change._replace(place=place + 1), contents=(Swap("list", content),))
         end = time.perf_counter()
-        print(
-            f"import   {rows:10,} {steps[-1] - start:8.1f} s, longest step {longest * 1e3:6.1f} ms,"
-            f" swap {(end - swap) * 1e3:.1f} ms"
-        )
+        found.append(("import", f"{rows:,}", steps[-1] - start, longest * 1e3))
+        found.append(("swap of the import", f"{rows:,}", end - swap, (end - swap) * 1e3))
+    show(
+        "Other writes, a step at a time between two commits",
+        ["", "entries", "s", "longest step ms"],
+        found,
+    )
 
 
-async def main(rows: int) -> None:
+async def measure(rows: int) -> None:
     """All of it."""
     await group_commit()
     with fresh_folder() as folder:
         sizes = [10**power for power in range(4, 9) if 10**power <= rows]
         await growth(folder, sizes)
-        await other_writes(folder, min(rows, 200_000))
+        await other_writes(folder, min(sizes[-1], 200_000))
     with fresh_folder() as folder:
         fill(folder, 1, rows)
         indexes(folder)
 
 
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(measure(rows))
+
+
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))
+    main()

@@ -1,8 +1,9 @@
 """Does a lookup, or one more entry, cost more in a list of 1,000,000 entries than in one of 10?
 
-    python -m bench.lists [--entries 1000000]
+    python -m tollkeeper.bench.lists [--entries 1000000]
 
-Prints microseconds and, what counts, their ratio; then how fast contents are read and their size.
+Prints microseconds and, what counts, their ratio; then how fast contents are read and their size;
+then how long payments and the write lock wait while a running service's list is replaced whole.
 """
 
 from __future__ import annotations
@@ -12,9 +13,18 @@ import gc
 import io
 import random
 import resource
+import sqlite3
+import threading
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, sleep
 
+import httpx
+
+from tollkeeper.bench.servers import ACCOUNT, new_key, serving, toll
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.contents import Contents, HeldList, hold, put
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
@@ -32,6 +42,23 @@ ADDED = 2_000
 COLUMNS = '["BR","debit"]'
 COUNTRY_AND_FUNDING = {"country": "string", "funding": ("credit", "debit", "prepaid")}
 IPV4 = 0xFFFF << 32
+PAUSE_S = 0.002
+QUIET_S = 5.0
+GATE = """rule gate
+  list blocked: string
+  condition known when user.id in @blocked then deny
+"""
+PAYMENT = {
+    "payment": {
+        "type": "purchase",
+        "currency": "EUR",
+        "amount": 9.5,
+        "method": {"type": "card"},
+        "merchant": {"id": "m"},
+        "user": {"id": "u"},
+        "analyze": {"bot_behaviour": True, "rule": {"name": "gate"}},
+    }
+}
 
 
 def network(number: int) -> str:
@@ -98,7 +125,7 @@ def memory() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def measure(kind: str, count: int) -> None:
+def measure(kind: str, count: int) -> list[Cell]:
     few = hold(KINDS[kind][0], entries(kind, FEW))
     gc.collect()
     before, start = memory(), perf_counter()
@@ -109,15 +136,21 @@ def measure(kind: str, count: int) -> None:
     cold_time = lookup_time(many, keys(kind, count, LOOKUPS))
     few_put, _ = put_times(few, kind)
     many_put, longest = put_times(many, kind)
-    print(
-        f"{kind:17} {few_time * 1e6:6.2f} {hot_time * 1e6:6.2f} {cold_time * 1e6:6.2f}"
-        f" {hot_time / few_time:6.2f} {cold_time / few_time:6.2f}"
-        f" {few_put * 1e6:8.1f} {many_put * 1e6:6.1f} {many_put / few_put:6.2f}"
-        f" {longest * 1e3:9.2f} {count / took / 1e3:6.0f} {size / count:6.0f}"
-    )
+    return [
+        kind,
+        *(each * 1e6 for each in (few_time, hot_time, cold_time)),
+        hot_time / few_time,
+        cold_time / few_time,
+        few_put * 1e6,
+        many_put * 1e6,
+        many_put / few_put,
+        longest * 1e3,
+        count / took / 1e3,
+        size / count,
+    ]
 
 
-def measure_csv(kind: str, count: int) -> None:
+def measure_csv(kind: str, count: int) -> list[Cell]:
     spec = KINDS[kind][0]
     text = io.StringIO()
     start = perf_counter()
@@ -126,24 +159,122 @@ def measure_csv(kind: str, count: int) -> None:
     start = perf_counter()
     done = import_entries(read_csv(io.BytesIO(text.getvalue().encode()), spec), lambda _: None)
     took = perf_counter() - start
-    print(f"csv {kind:17} {done.count / took / 1e3:6.0f} {count / written / 1e3:6.0f}")
+    return [kind, done.count / took / 1e3, count / written / 1e3]
+
+
+class Waits:
+    """Seconds that something took, again and again, until the block ends."""
+
+    def __init__(self, once: Callable[[], float]) -> None:
+        self._once = once
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._go_on)
+        self.seconds: list[float] = []
+
+    def __enter__(self) -> Waits:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _go_on(self) -> None:
+        while not self._ended.wait(PAUSE_S):
+            self.seconds.append(self._once())
+
+    def shown(self) -> list[float]:
+        """Milliseconds: the median, the 99th of 100, the longest."""
+        found = sorted(self.seconds)
+        parts = (found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
+        return [1e3 * part for part in parts]
+
+
+def pay(client: httpx.Client) -> float:
+    start = perf_counter()
+    client.post("/v1/payments", json=PAYMENT).raise_for_status()
+    return perf_counter() - start
+
+
+def take_lock(folder: Path) -> float:
+    """How long another process's write waits for its turn."""
+    with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=0, isolation_level=None)) as it:
+        start = perf_counter()
+        while True:
+            try:
+                it.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                sleep(0.0002)
+            else:
+                took = perf_counter() - start
+                it.execute("ROLLBACK")
+                return took
+
+
+def measure_import(count: int) -> list[list[Cell]]:
+    """Replaces a list that a rule reads, twice, while payments come in one after the other."""
+    rows: list[list[Cell]] = []
+    with TemporaryDirectory() as name:
+        folder, rule, file = Path(name) / "data", Path(name) / "gate.rule", Path(name) / "new.csv"
+        key = new_key(folder, "payments")
+        rule.write_text(GATE)
+        toll(folder, "publish", str(rule), "--account", ACCOUNT)
+        with serving(folder, key) as server, httpx.Client(base_url=server.url) as client:
+            client.headers["authorization"] = f"Bearer {key}"
+
+            def phase(label: str, work: Callable[[], object]) -> None:
+                with (
+                    Waits(lambda: pay(client)) as payments,
+                    Waits(lambda: take_lock(folder)) as lock,
+                ):
+                    start = perf_counter()
+                    work()
+                    took = perf_counter() - start
+                rows.append([label, took, *payments.shown(), *lock.shown()])
+
+            phase("no import", lambda: sleep(QUIET_S))
+            for round_ in ("first", "again"):
+                lines = (f"{round_}-{number}\n" for number in range(count))
+                file.write_text("value\n" + "".join(lines))
+                command = ("lists", "import", "blocked", str(file), "--account", ACCOUNT)
+                phase(f"import, {round_}", lambda command=command: toll(folder, *command))
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=1_000_000)
     count = parser.parse_args().entries
-    print(f"{FEW} and {count} entries; µs a lookup, µs an entry added, load in 1000/s, bytes each")
-    print("hot: the same 500 again and again; cold: 50,000 different ones, mostly not in a cache")
-    print(
-        f"{'':17} {'few':>6} {'hot':>6} {'cold':>6} {'ratio':>6} {'ratio':>6}"
-        f" {'add: few':>8} {'many':>6} {'ratio':>6} {'worst ms':>9} {'load':>6} {'bytes':>6}"
+    show(
+        f"{FEW} and {count:,} entries: µs for a lookup and to add one, loaded in 1000/s; hot are the"
+        f" same {HOT} again and again, cold {LOOKUPS:,} different ones, mostly not in a cache",
+        [
+            "",
+            "few",
+            "hot",
+            "cold",
+            "hot ÷ few",
+            "cold ÷ few",
+            "add: few",
+            "many",
+            "÷",
+            "worst ms",
+            "load",
+            "bytes each",
+        ],
+        [measure(kind, count) for kind in KINDS],
     )
-    for kind in KINDS:
-        measure(kind, count)
-    print("\nlines of CSV in 1000/s: read and checked, written")
-    for kind in ("strings", "table by network"):
-        measure_csv(kind, count)
+    show(
+        "Lines of CSV, 1000/s",
+        ["", "read and checked", "written"],
+        [measure_csv(kind, count) for kind in ("strings", "table by network")],
+    )
+    show(
+        f"Importing {count:,} entries into a running service's list: ms that each payment took, and"
+        " that another process waited for the write lock",
+        ["", "seconds", "payment", "p99", "max", "lock", "p99", "max"],
+        measure_import(count),
+    )
 
 
 if __name__ == "__main__":

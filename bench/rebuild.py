@@ -1,34 +1,45 @@
-"""How long a start takes: the windows rebuilt from the journal, for so many stored payments.
+"""How long does a start take, the windows rebuilt from so many stored payments?
 
-    python -m bench.rebuild [PAYMENTS]
+    python -m tollkeeper.bench.rebuild [PAYMENTS]
 
-The ratio is to reading and decoding the same entries with nothing done to them, in the same run.
+Seven of ten payments have an update a minute later, all in the last 20 hours, under the shipped
+scorecard and a rule with three windows. A restart finds the ages in their file, a first start has
+none. The ratios are to reading the same entries and decoding what the series read of them, with
+nothing done to it, in the same run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+from resource import getpagesize
 from tempfile import TemporaryDirectory
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
+from tollkeeper.bench.tables import show
 from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.errands import CreateAccount, Store, do_errand
-from tollkeeper.engine.facts import Recorded, derive, record
+from tollkeeper.engine.facts import Facts, amend, derive, record
+from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.payment import Payment
-from tollkeeper.engine.validation import read_creation
+from tollkeeper.engine.payment import Payment, Update
+from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.updates import merge
+from tollkeeper.engine.validation import read_creation, read_update
 
 RULE = """rule velocity
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
@@ -36,17 +47,20 @@ RULE = """rule velocity
   let spent = sum(payments.amount by user.id, currency over 7d where status != "declined")
   condition many when cards > 5 or uses > 5 or spent > 5000 then deny
 """
-BATCH = 2_000
+UPDATE = b"""{"payment": {"status": "succeeded", "transactions": [
+  {"id": "t-1", "status": "succeeded", "connector": {"id": "acquirer-1", "response_code": "00"}}
+]}}"""
 HOUR = 3_600_000_000
+MINUTE = HOUR // 60
 
-out = Console()
+T = TypeVar("T")
 
 
-def body(random: Random, number: int) -> dict[str, Any]:
+def body(random: Random) -> dict[str, Any]:
     user = random.randrange(200_000)
     return {
         "payment": {
-            "id": f"p-{number}",
+            "id": f"{random.getrandbits(128):032x}",
             "type": "purchase",
             "currency": "BRL",
             "amount": random.randrange(100, 50_000) / 100,
@@ -73,72 +87,132 @@ def body(random: Random, number: int) -> dict[str, Any]:
     }
 
 
-async def store(folder: Path, payments: int) -> None:
-    """A journal of payments, spread evenly over the last 20 hours."""
+def entries(payments: int, place: int) -> Iterator[Entry]:
+    """Payments spread evenly over 19 hours, and their updates, from the place on."""
     random, clients = Random(1), Clients()
-    start = now() - 20 * HOUR
-    outcome = encode(Decision(action="allow", score=2))
-    async with open_journal(folder, "bench") as journal:
-        place = journal.last_place()
-        for first in range(0, payments, BATCH):
-            waiting = []
-            for number in range(first, min(first + BATCH, payments)):
-                arrived = start + number * (19 * HOUR // payments)
-                payment = read_creation(msgspec.json.encode(body(random, number)), arrived)
-                assert isinstance(payment, Payment)
-                facts = derive(payment, arrived, clients)
-                place += 1
-                entry = Entry(
-                    place, 1, Kind.PAYMENT, payment.id, arrived, arrived,
-                    encode(record(facts)), outcome,
-                )  # fmt: skip
-                waiting.append(journal.append(entry))
-                if len(waiting) >= 500:
-                    await asyncio.gather(*waiting)
-                    waiting.clear()
-            await asyncio.gather(*waiting)
+    start, step = now() - 20 * HOUR, 19 * HOUR // payments
+    outcome = encode(Decision(action="allow", score=2, reads=(None,) * 28))
+    waiting: deque[tuple[int, Facts]] = deque()
+    for number in range(payments):
+        arrived = start + number * step
+        while waiting and waiting[0][0] <= arrived:
+            place += 1
+            yield updated(place, *waiting.popleft())
+        payment = read_creation(msgspec.json.encode(body(random)), arrived)
+        assert isinstance(payment, Payment)
+        facts = derive(payment, arrived, clients)
+        if random.random() < 0.7:
+            waiting.append((arrived + MINUTE, facts))
+        place += 1
+        kept = encode(record(facts))
+        yield Entry(place, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
+
+
+def updated(place: int, at: int, facts: Facts) -> Entry:
+    update = read_update(UPDATE, at)
+    assert isinstance(update, Update)
+    payment = merge(facts.payment, update, at)
+    assert isinstance(payment, Payment)
+    kept = encode(record(amend(facts, payment)))
+    return Entry(place, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
+
+
+def store(folder: Path, payments: int) -> None:
+    """Puts the payments behind what the journal has, all at once."""
+    with closing(schema.connect(folder)) as connection:
+        (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries(payments, last)
+        )
+        connection.execute("COMMIT")
 
 
 async def read_alone(folder: Path) -> float:
-    """Seconds of reading and decoding every entry."""
-    decode = msgspec.json.Decoder(Recorded).decode
-    started = time.process_time()
-    async with open_journal(folder, "bench") as journal:
-        assert isinstance(journal, SqliteJournal)
-        for batch in journal.replay(1, kinds=(Kind.PAYMENT,)):
-            for entry in batch:
-                decode(entry.body)
-    return time.process_time() - started
+    """Processor seconds of reading every entry, and decoding what the series read of it."""
+    async with open_engine(folder, "bench") as engine:
+        [account] = engine.state.accounts.values()
+        plans = engine.force[account.number].plans()
+        begun = process_time()
+        stored = StoredRecords(account, plans)
+        for stretch in engine.journal.replay_latest(
+            account.number, up_to=engine.journal.last_place(), kinds=stored.kinds
+        ):
+            for entry in stretch.fresh:
+                stored.record(entry)
+            for before, after in stretch.amended:
+                stored.amended(before, after)
+        return process_time() - begun
 
 
-async def start(folder: Path) -> tuple[float, float]:
-    """Processor and wall seconds from opening the folder to whole windows."""
-    cpu, wall = time.process_time(), time.perf_counter()
+class Start(NamedTuple):
+    """Processor and wall seconds until the windows are whole, MiB in memory, elements held."""
+
+    cpu: float
+    wall: float
+    memory: int
+    elements: int
+
+
+async def start(folder: Path) -> Start:
+    cpu, wall = process_time(), perf_counter()
     async with open_engine(folder, "bench") as engine:
         await rebuild(engine, lambda _share: None)
-        return time.process_time() - cpu, time.perf_counter() - wall
+        took = process_time() - cpu, perf_counter() - wall
+        memory = int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize() >> 20
+        return Start(*took, memory, (await engine.windows.status(1)).entries)
 
 
-async def measure(payments: int) -> None:
+def alone(work: Callable[[], Awaitable[T]]) -> T:
+    """Done in a process of its own: memory is that of one start."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_run, work).result()
+
+
+def _run(work: Callable[[], Any]) -> Any:
+    return asyncio.run(work())
+
+
+async def configure(folder: Path) -> None:
+    async with open_engine(folder, "bench") as engine:
+        for errand in (
+            CreateAccount("shop"),
+            Store("shop", "rule", "velocity", RULE, activate=True),
+        ):
+            await do_errand(engine, errand, "bench", lambda _share: None)
+
+
+def measure(payments: int) -> None:
     with TemporaryDirectory(prefix="toll-rebuild-") as name:
         folder = Path(name)
-        async with open_engine(folder, "bench") as engine:
-            for errand in (
-                CreateAccount("shop"),
-                Store("shop", "rule", "velocity", RULE, activate=True),
-            ):
-                await do_errand(engine, errand, "bench", lambda _share: None)
-        await store(folder, payments)
-        alone = await read_alone(folder)
-        cpu, wall = await start(folder)
-        table = Table(
-            "payments", "read and decode, CPU s", "start, CPU s", "start, wall s", "ratio"
+        asyncio.run(configure(folder))
+        store(folder, payments)
+        reading = alone(partial(read_alone, folder))
+        starts = {kind: alone(partial(start, folder)) for kind in ("first start", "restart")}
+        ages = (folder / "ages.db").stat().st_size / 1e6
+        show(
+            f"{payments:,} payments, and {ages:.0f} MB of ages on disk",
+            ["", "CPU s", "wall s", "× reading alone", "elements", "MiB"],
+            [
+                ["reading and decoding alone", reading, None, 1.0, None, None],
+                *(
+                    [
+                        kind,
+                        took.cpu,
+                        took.wall,
+                        took.cpu / reading,
+                        took.elements,
+                        took.memory,
+                    ]
+                    for kind, took in starts.items()
+                ),
+            ],
         )
-        table.add_row(
-            f"{payments:,}", f"{alone:.1f}", f"{cpu:.1f}", f"{wall:.1f}", f"{cpu / alone:.1f}"
-        )
-        out.print(table)
+
+
+def main() -> None:
+    measure(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
+    main()

@@ -1,6 +1,6 @@
-"""A rule's cost beside a hand-written Python function and other rule engines, and its growth.
+"""What does a rule cost beside a hand-written Python function and other rule engines?
 
-    python -m bench.rules [--json]
+    python -m tollkeeper.bench.rules
 
 Outcomes are checked equal on every payment; processor times are medians over alternating rounds.
 A peer that is not installed is named and left out.
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import truediv
 from random import Random
@@ -21,12 +20,10 @@ from statistics import median
 from time import process_time_ns
 from typing import Any, TypeAlias
 
-from rich.console import Console
-from rich.table import Table
-
 from tollkeeper.bench.peers import DISTRIBUTIONS, load
 from tollkeeper.bench.peers.documents import documents, inputs, situation
 from tollkeeper.bench.peers.hand_written import decide as by_hand
+from tollkeeper.bench.tables import show
 from tollkeeper.engine.compile.python import compile_rule
 from tollkeeper.engine.vocabulary import vocabulary
 from tollkeeper.grammar.checker import Known, check
@@ -68,7 +65,7 @@ CHEAP = 'length(lower(device.headers["User-Agent"])) > 1000'
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Nanoseconds for one payment (in "compiling", for one rule) and the ratio to the table's
+    """Nanoseconds for one payment (where rules are compiled, for one rule) and the ratio to the table's
     first row; both None for an engine that is not installed."""
 
     table: str
@@ -127,7 +124,11 @@ def beside_peers(bodies: Sequence[bytes]) -> Iterator[Row]:
         from_dict[name] = (peer.decide_inputs, [given])
         from_json[name] = (peer.decide_json, [bodies])
     expected = list(map(by_hand, *situations))
-    tables = {"prepared input": prepared, "from a dict": from_dict, "from JSON": from_json}
+    tables = {
+        "The twelve conditions, prepared input": prepared,
+        "From a dict": from_dict,
+        "From JSON": from_json,
+    }
     for table, deciders in tables.items():
         for name, (decide, these) in deciders.items():
             assert list(map(decide, *these)) == expected, (table, name)
@@ -139,8 +140,11 @@ def growth(bodies: Sequence[bytes]) -> Iterator[Row]:
     """Rules of more and more conditions, none of which is met: deciding, and compiling."""
     situations = columns(bodies)
     rules = {f"{size} conditions": checked(growing(size)) for size in SIZES}
-    yield from timed("growth", {name: (compiled(rule), situations) for name, rule in rules.items()})
-    yield from timed("compiling", {name: (compiled, [[rule]]) for name, rule in rules.items()})
+    yield from timed(
+        "More conditions, none of them met",
+        {name: (compiled(rule), situations) for name, rule in rules.items()},
+    )
+    yield from timed("Compiling them", {name: (compiled, [[rule]]) for name, rule in rules.items()})
 
 
 def sharing(bodies: Sequence[bytes]) -> Iterator[Row]:
@@ -153,7 +157,8 @@ def sharing(bodies: Sequence[bytes]) -> Iterator[Row]:
         for what, part in (("a cheap", CHEAP), ("the same expensive", EXPENSIVE))
     }
     yield from timed(
-        "shared part", {name: (compiled(checked(rule)), situations) for name, rule in rules.items()}
+        "A part that conditions share",
+        {name: (compiled(checked(rule)), situations) for name, rule in rules.items()},
     )
 
 
@@ -204,30 +209,25 @@ def nanoseconds(decide: Callable[..., Any], given: Sequence[Sequence[Any]]) -> f
     return (process_time_ns() - start) / len(few[0])
 
 
-def shown(rows: Sequence[Row]) -> Iterator[Table]:
-    """The rows as tables for people."""
+def show_rows(rows: Iterable[Row]) -> None:
     for title, group in groupby(rows, key=lambda row: row.table):
-        table = Table(title=title, title_justify="left")
-        table.add_column("")
-        table.add_column("µs", justify="right")
-        table.add_column("ratio", justify="right")
-        for row in group:
-            if row.nanoseconds is None:
-                table.add_row(row.subject, "not installed", "")
-            else:
-                table.add_row(row.subject, f"{row.nanoseconds / 1000:,.2f}", f"{row.ratio:,.2f}")
-        yield table
+        show(
+            title,
+            ["", "µs", "×"],
+            [
+                [row.subject, "not installed", None]
+                if row.nanoseconds is None
+                else [row.subject, row.nanoseconds / 1000, row.ratio]
+                for row in group
+            ],
+        )
 
 
 def main() -> None:
-    rows = measure()
-    if "--json" in sys.argv[1:]:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
-        return
-    Console().print(
-        f"{PAYMENTS:,} payments checked, {TIMED:,} timed: medians of {ROUNDS} alternating rounds",
-        *shown(rows),
+    print(
+        f"{PAYMENTS:,} payments checked, {TIMED:,} timed: medians of {ROUNDS} alternating rounds.\n"
     )
+    show_rows(measure())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How well the shipped scorecard tells made-up bots from people, and what a score costs.
+"""How well does the shipped scorecard tell made-up bots from people, and what does a score cost?
 
-    python -m bench.scores
+    python -m tollkeeper.bench.scores [SEED …]
 
-Prints the tables of docs/scorecard.md. The traffic is two days; the first fills the windows, the
+The tables of docs/scorecard.md are those of all its seeds, 201 to 205. The traffic is two days; the first fills the windows, the
 second is judged. Its seeds were not looked at while the weights were chosen.
 """
 
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from tollkeeper.bench.tables import show
 from tollkeeper.bench.traffic import DAY, Plan, labelled, traffic
 from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import create
@@ -83,52 +84,49 @@ async def scored(seed: int, plan: Plan = TWO_DAYS) -> list[Seen]:
     return found
 
 
-def print_quality(seen: Sequence[Seen]) -> None:
-    found = _quality(seen)
-    bots = sum(each.bot for each in seen)
-    print("\n## All payments\n")
-    print("| payments | bots | ROC AUC | PR AUC | recall at 0.1 % | recall at 1 % |")
-    print("|---|---|---|---|---|---|")
-    recalls = " | ".join(f"{each:.3f}" for each in found.recall)
-    print(f"| {len(seen):,} | {bots:,} | {found.roc_auc:.4f} | {found.pr_auc:.4f} | {recalls} |")
-
-
-def print_seeds(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
-    print("\n## Each seed\n")
-    print("| seed | ROC AUC | recall at 0.1 % | recall at 1 % |")
-    print("|---|---|---|---|")
-    for seed, seen in zip(seeds, by_seed, strict=True):
+def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
+    named = [("all", [each for several in by_seed for each in several])]
+    if len(seeds) > 1:
+        named += [(str(seed), list(several)) for seed, several in zip(seeds, by_seed, strict=True)]
+    rows = []
+    for name, seen in named:
         found = _quality(seen)
-        recalls = " | ".join(f"{each:.3f}" for each in found.recall)
-        print(f"| {seed} | {found.roc_auc:.4f} | {recalls} |")
+        bots = sum(each.bot for each in seen)
+        figures = (found.roc_auc, found.pr_auc, *found.recall)
+        rows.append([name, len(seen), bots, *(f"{figure:.4f}" for figure in figures)])
+    show(
+        "Told apart",
+        ["seed", "payments", "bots", "ROC AUC", "PR AUC", "recall at 0.1 %", "recall at 1 %"],
+        rows,
+    )
 
 
-def print_thresholds(seen: Sequence[Seen]) -> None:
-    print("\n## Thresholds\n")
-    print("| score from | people | bots |")
-    print("|---|---|---|")
+def show_thresholds(seen: Sequence[Seen]) -> None:
+    rows = []
     for threshold in CHOICES:
         people, bots = (
             sum(each.score >= threshold for each in chosen) / len(chosen)
             for chosen in ([each for each in seen if each.bot == bot] for bot in (False, True))
         )
-        print(f"| {threshold / 100:.2f} | {100 * people:.2f} % | {100 * bots:.1f} % |")
+        rows.append([f"{threshold / 100:.2f}", f"{100 * people:.2f} %", f"{100 * bots:.1f} %"])
+    show("Thresholds", ["score from", "people", "bots"], rows)
 
 
-def print_kinds(seen: Sequence[Seen], bots: bool) -> None:
-    print(f"\n## {'Attack families: found' if bots else 'Honest traffic: falsely found'}\n")
-    print("| kind | payments | challenged or denied | denied | median score |")
-    print("|---|---|---|---|---|")
+def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
     chosen = [each for each in seen if each.bot == bots]
+    rows = []
     for kind in (*sorted({each.kind for each in chosen}), "all"):
         scores = [each.score for each in chosen if kind in (each.kind, "all")]
         shares = [
             100 * sum(score >= threshold for score in scores) / len(scores)
             for threshold in (THRESHOLDS.challenge, THRESHOLDS.deny)
         ]
-        middle = median(scores) / 100
-        rates = f"{shares[0]:.2f} % | {shares[1]:.2f} %"
-        print(f"| {kind} | {len(scores):,} | {rates} | {middle:.2f} |")
+        rows.append([kind, len(scores), *(f"{s:.2f} %" for s in shares), median(scores) / 100])
+    show(
+        "Attack families: found" if bots else "Honest traffic: falsely found",
+        ["kind", "payments", "challenged or denied", "denied", "median score"],
+        rows,
+    )
 
 
 def _quality(seen: Sequence[Seen]) -> Quality:
@@ -138,21 +136,24 @@ def _quality(seen: Sequence[Seen]) -> Quality:
     )
 
 
-async def print_cost() -> None:
+async def show_cost() -> None:
     """One day's payments, each step by itself and then the whole way to the disk, in rounds."""
     items = list(traffic(SEEDS[0], START))
     lines = map(msgspec.json.encode, labelled(items, START))
     paid = [each.item for each in read_labelled(lines) if isinstance(each.item, Created)]
     rounds = [await cost(paid) for _ in range(ROUNDS)]
-    print(f"\n## Processor time of a payment ({len(paid):,} payments, {AT_ONCE} at a time)\n")
-    print("| step | µs | share of the whole |")
-    print("|---|---|---|")
+    rows = []
     for step in Cost._fields[:-1]:
-        middle = median(getattr(each, step) for each in rounds)
         share = median(getattr(each, step) / each.the_whole_decision for each in rounds)
-        print(f"| {step.replace('_', ' ')} | {middle:.1f} | {share:.3f} |")
-    print(f"\n{len(shipped_scorecard().reading.plan.windows)} aggregates; ", end="")
-    print(f"{rounds[0].held:.1f} elements held for each payment")
+        middle = median(getattr(each, step) for each in rounds)
+        rows.append([step.replace("_", " "), middle, f"{share:.3f}"])
+    aggregates = len(shipped_scorecard().reading.plan.windows)
+    show(
+        f"Processor time of a payment: {len(paid):,} payments, {AT_ONCE} at a time, {aggregates}"
+        f" aggregates, {rounds[0].held:.1f} elements held for each payment",
+        ["step", "µs", "share of the whole"],
+        rows,
+    )
 
 
 async def cost(paid: Sequence[Created]) -> Cost:
@@ -199,16 +200,19 @@ async def decided(paid: Sequence[Created]) -> float:
             return (process_time() - begun) / len(paid) * 1e6
 
 
-async def main(seeds: Sequence[int]) -> None:
+async def measure(seeds: Sequence[int]) -> None:
     by_seed = [await scored(seed) for seed in seeds]
     seen = [each for several in by_seed for each in several]
-    print_quality(seen)
-    print_seeds(seeds, by_seed)
-    print_thresholds(seen)
-    print_kinds(seen, bots=True)
-    print_kinds(seen, bots=False)
-    await print_cost()
+    show_quality(seeds, by_seed)
+    show_thresholds(seen)
+    show_kinds(seen, bots=True)
+    show_kinds(seen, bots=False)
+    await show_cost()
+
+
+def main() -> None:
+    asyncio.run(measure(tuple(map(int, sys.argv[1:])) or SEEDS))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(tuple(map(int, sys.argv[1:])) or SEEDS))
+    main()

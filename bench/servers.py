@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -44,11 +45,20 @@ def new_key(folder: Path, *scopes: str) -> str:
 
 
 @contextmanager
-def serving(folder: Path, key: str) -> Iterator[Server]:
+def serving(folder: Path, key: str, *options: str) -> Iterator[Server]:
     """`toll serve` on the folder, ready for traffic."""
     port = free_port()
-    command = [str(TOLL), "serve", "--data", str(folder), "--port", str(port)]
+    command = [str(TOLL), "serve", "--data", str(folder), "--port", str(port), *options]
     with started(command, port, "/health/ready", key) as server:
+        yield server
+
+
+@contextmanager
+def calling(call: str, port: int, path: str, key: str = "") -> Iterator[Server]:
+    """A server that Python code runs in a process of its own: `call` names a function by its
+    module and gives it its arguments, `package.module.function(1)`."""
+    module = call.partition("(")[0].rpartition(".")[0]
+    with started([sys.executable, "-c", f"import {module}; {call}"], port, path, key) as server:
         yield server
 
 
@@ -85,6 +95,29 @@ def free_port() -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used of the processors, its threads included."""
+    """What a process has used of the processors, its threads and children included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return (int(fields[11]) + int(fields[12])) / TICKS + sum(map(cpu_seconds, children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in listed for child in file.read_text().split()]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process holds: `memory` in bytes."""
+
+    memory: int
+    files: int
+    threads: int
+
+
+def held(pid: int) -> Held:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return Held(
+        memory=1024 * int(re.findall(r"VmRSS:\s+(\d+)", status)[0]),
+        files=len(list(Path(f"/proc/{pid}/fd").iterdir())),
+        threads=int(re.findall(r"Threads:\s+(\d+)", status)[0]),
+    )

@@ -1,17 +1,23 @@
-"""What the field rules cost: `python -m bench.validation`.
+"""What does reading a payment cost, and does a bad one cost more?
 
-Ratios to a plain msgspec decode of the same body into Structs that know no rule.
+    python -m tollkeeper.bench.validation
+
+Ratios to a plain msgspec decode of the same bodies into Structs that know no rule, and to reading a
+valid payment of the same size. The steps alternate, the figures are the best rounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from timeit import repeat
+from itertools import cycle
+from time import perf_counter_ns
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import Struct, defstruct, json, structs
 
-from tollkeeper.engine.careful import walk
+from tollkeeper.engine.clients import Clients
+from tollkeeper.engine.facts import derive, record
 from tollkeeper.engine.field_rules import rules_at
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.limits import DEFAULT_LIMITS
@@ -19,7 +25,8 @@ from tollkeeper.engine.payment import CreationBody
 from tollkeeper.engine.validation import creation_of, read_creation
 
 NOW = to_microseconds(datetime.fromisoformat("2026-01-15T12:00:00Z"))
-RUNS, ROUNDS = 2000, 15
+BODIES, RUNS, ROUNDS = 500, 100, 150
+MAX_BODY = 256 * 1024
 
 BROWSER = {
     "User-Agent": "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 "
@@ -103,27 +110,145 @@ def unruled(annotation: Any) -> Any:
     return annotation if not parts else parts[0] | parts[1]
 
 
+def changed(**members: Any) -> bytes:
+    """The typical payment with other members."""
+    return json.encode({"payment": TYPICAL["payment"] | members})
+
+
+def varied(number: int) -> bytes:
+    """A typical payment of another person."""
+    payment = TYPICAL["payment"]
+    return changed(
+        id=f"pay_{number:06}",
+        amount=number + number % 100 / 100,
+        user={"id": f"user_{number:04}", "email": f"person{number:04}@example.com"},
+        order={"id": f"order_{number:06}"},
+        backend=payment["backend"] | {"ip_address": f"203.0.113.{number % 250}"},
+        device=payment["device"] | {"ip_address": f"2001:db8::{number:04x}"},
+    )
+
+
+def of_size(size: int) -> bytes:
+    """A valid payment of about so many bytes: more headers make up for what the typical one lacks."""
+    lacking, filler = size - len(changed()), "books and music; " * 470
+    more = {f"X-{at}": filler[: lacking - at] for at in range(0, lacking, 7990)}
+    return changed(backend={"headers": more}) if more else changed()
+
+
+def hostile() -> dict[str, tuple[bytes, bytes]]:
+    """Bodies that ask for as much work as they can, each with a valid one of its size and kind."""
+    attempts = [attempt(1, "failed", "05") | {"id": f"attempt_{n}"} for n in range(100)]
+    wrong = {"id": "", "status": "x", "duration": -1, "timestamp": "x", "connector": {"type": 5}}
+    texts = {"headers": {str(number): str(number) for number in range(100)}}
+    digits = {"headers": {f"X-{number}": "4 " * 4000 for number in range(30)}}
+    cards = {"headers": {f"X-{number}": "4111111111111111x" * 470 for number in range(30)}}
+    decimals = {f"k{number}": number + 1.2345678901234567 for number in range(560)}
+    nested = b"[" * 60_000 + b"]" * 60_000
+    members = b",".join(b'"m%d":1' % number for number in range(20_000))
+    alike = {
+        "a currency that is none": (changed(currency="brl"), changed()),
+        "a type that is none": (changed(type="x"), changed()),
+        "100 empty transactions": (
+            changed(transactions=[{}] * 100),
+            changed(transactions=[{"status": "failed", "connector": {"id": "a"}}] * 100),
+        ),
+        "100 transactions, each wrong": (
+            changed(transactions=[wrong] * 100),
+            changed(transactions=attempts),
+        ),
+        "100 transactions, one wrong": (
+            changed(transactions=[*attempts[:99], wrong]),
+            changed(transactions=attempts),
+        ),
+        "100 headers of numbers": (
+            changed(device={"headers": dict.fromkeys(texts["headers"], 1)}),
+            changed(device=texts),
+        ),
+        "16 KiB of long decimals": (
+            changed(type="x", metadata=decimals),
+            changed(metadata=decimals),
+        ),
+        "20,000 unknown members": (
+            changed(type="x")[:-2] + b"," + members + b"}}",
+            changed()[:-2] + b"," + members + b"}}",
+        ),
+    }
+    other = {
+        "14,000 metadata entries": changed(metadata={f"key_{n}": n for n in range(14_000)}),
+        "16,000 headers": changed(device={"headers": {f"h{n}": "x" for n in range(16_000)}}),
+        "a header of 60,000 values": changed(device={"headers": {"A": ["x"] * 60_000}}),
+        "60,000 wrong transactions": changed(transactions=[5] * 60_000),
+        "nested 60,000 deep": changed()[:-2] + b',"metadata":' + nested + b"}}",
+        "a long amount": changed(amount=5).replace(b":5,", b":0." + b"1" * 250_000 + b","),
+        "a long identifier": changed(id="4 " * 125_000),
+        "digits in headers, a wrong type": changed(type="x", device=digits),
+        "digits in headers, valid": changed(device=digits),
+        "card numbers in headers, valid": changed(device=cards),
+    }
+    return alike | {name: (body, of_size(len(body))) for name, body in other.items()}
+
+
+def measured(
+    steps: Mapping[str, Callable[[Any], object]], given: Mapping[str, Iterable[Any]], runs: int
+) -> dict[str, float]:
+    """The µs that each step takes, at best."""
+    best = dict.fromkeys(steps, float("inf"))
+    for _ in range(ROUNDS):
+        for name, step in steps.items():
+            values = [value for value, _ in zip(given[name], range(runs), strict=False)]
+            begun = perf_counter_ns()
+            for value in values:
+                step(value)
+            best[name] = min(best[name], (perf_counter_ns() - begun) / runs / 1000)
+    return best
+
+
+def read(body: bytes) -> object:
+    return read_creation(body, NOW)
+
+
+def print_typical() -> None:
+    bodies = [varied(number) for number in range(BODIES)]
+    plain, typed = json.Decoder(unruled(CreationBody)), json.Decoder(CreationBody)
+    rules, clients, encode = rules_at(NOW, DEFAULT_LIMITS), Clients(), json.Encoder().encode
+    payments = [payment for body in bodies if not isinstance(payment := read(body), tuple)]
+    facts = [derive(payment, NOW, clients) for payment in payments]
+    wrong = [body.replace(b'"BRL"', b'"brl"') for body in bodies]
+    steps: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
+        "plain decode": (plain.decode, bodies),
+        "decode with types": (typed.decode, bodies),
+        "every field rule": (lambda body: creation_of(body, rules), bodies),
+        "the same, scrubbed and complete": (read, bodies),
+        "what is derived": (lambda payment: derive(payment, NOW, clients), payments),
+        "what is stored, encoded": (lambda one: encode(record(one)), facts),
+        "a refused payment": (read, wrong),
+    }
+    best = measured(
+        {name: step for name, (step, _) in steps.items()},
+        {name: cycle(given) for name, (_, given) in steps.items()},
+        RUNS,
+    )
+    print(f"| a payment of {len(bodies[0]):,} bytes | µs | × |\n|---|---|---|")
+    for name, took in best.items():
+        print(f"| {name} | {took:.1f} | {took / best['plain decode']:.2f} |")
+
+
+def print_hostile() -> None:
+    print("\n| a hostile request | KB | violations | µs | × a valid one |\n|---|---|---|---|---|")
+    for name, (body, valid) in hostile().items():
+        assert len(body) <= MAX_BODY, name
+        assert not isinstance(read(valid), tuple), name
+        pair = {"this": [body], "valid": [valid]}
+        best = measured(dict.fromkeys(pair, read), pair, 1)
+        result = read(body)
+        found = len(result) if isinstance(result, tuple) else 0
+        ratio = best["this"] / best["valid"]
+        print(f"| {name} | {len(body) / 1000:.1f} | {found} | {best['this']:.0f} | {ratio:.1f} |")
+
+
 def main() -> None:
-    body = json.encode(TYPICAL)
-    wrong = body.replace(b'"BRL"', b'"brl"')
-    plain = json.Decoder(unruled(CreationBody))
-    typed = json.Decoder(CreationBody)
-    rules = rules_at(NOW, DEFAULT_LIMITS)
-    measured = {
-        "plain decode": lambda: plain.decode(body),
-        "decode with types": lambda: typed.decode(body),
-        "every field rule": lambda: creation_of(body, rules),
-        "and scrubbed, complete": lambda: read_creation(body, NOW),
-        "careful walk": lambda: walk(body, CreationBody, rules),
-        "an invalid request": lambda: read_creation(wrong, NOW),
-    }
-    best = {
-        name: min(repeat(step, number=RUNS, repeat=ROUNDS)) / RUNS * 1e6
-        for name, step in measured.items()
-    }
-    print(f"a payment of {len(body)} bytes")
-    for name, microseconds in best.items():
-        print(f"{name:24}{microseconds:8.1f} µs{microseconds / best['plain decode']:8.2f} ×")
+    print_typical()
+    print_hostile()
 
 
 if __name__ == "__main__":

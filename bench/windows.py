@@ -1,6 +1,6 @@
-"""What windows cost, beside a plain loop over dicts and deques in the same run.
+"""What do windows cost, beside a plain loop over dicts and deques in the same run?
 
-    python -m bench.windows
+    python -m tollkeeper.bench.windows [--payments 1000000]
 
 Prints the tables of docs/sizing.md, in processor time. The plain loop keeps the same aggregates
 for payments that come in order, and knows nothing of late ones, updates or withdrawals.
@@ -8,6 +8,7 @@ for payments that come in order, and knows nothing of late ones, updates or with
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import random
@@ -21,9 +22,10 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, NamedTuple
 
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.windows.contract import HOUR, Function, Record, SeriesPlan, State, Window
 from tollkeeper.engine.windows.memory import MemoryWindows
-from tollkeeper.engine.windows.moments import DiskMoments
+from tollkeeper.engine.windows.moments_store import open_moments
 from tollkeeper.grammar.types import Number, String, Type
 
 SECOND = HOUR // 3600
@@ -185,27 +187,33 @@ MIX: list[tuple[str, Function, int]] = [
 
 
 async def by_windows() -> None:
-    print("\n## Windows read per payment (10,000 keys)\n")
-    print("| windows | µs per payment | µs per window | ratio to the plain loop |")
-    print("|---|---|---|---|")
+    rows = []
     records = traffic(20_000, 10_000)
     for count in (1, 10, 50):
         windows = [window(*each) for each in MIX[:count]]
         pairs = [(await ours(records, windows), plain(records, windows)) for _ in range(ROUNDS)]
         cost = median(pair[0] for pair in pairs)
         ratio = median(pair[0] / pair[1] for pair in pairs)
-        print(f"| {count} | {cost * 1e6:.1f} | {cost * 1e6 / count:.2f} | {ratio:.2f} |")
+        rows.append([str(count), cost * 1e6, cost * 1e6 / count, ratio])
+    show(
+        "Windows read per payment (10,000 keys)",
+        ["windows", "µs per payment", "µs per window", "ratio to the plain loop"],
+        rows,
+    )
 
 
-async def by_keys() -> None:
-    print("\n## Keys (3 windows: count, distinct, sum by card over 24 h)\n")
-    print("| keys | µs per payment | ratio to the plain loop |")
-    print("|---|---|---|")
+async def by_keys(most: int) -> None:
+    rows = []
     windows = [window("card", function, 24 * HOUR) for function in ("count", "distinct", "sum")]
-    for keys in (10**3, 10**4, 10**5, 10**6):
+    for keys in (each for each in (10**3, 10**4, 10**5, 10**6) if each <= most):
         records = traffic(max(50_000, keys), keys, gap=SECOND // 100)
         cost, loop = await ours(records, windows), plain(records, windows)
-        print(f"| {keys:,} | {cost * 1e6:.1f} | {cost / loop:.2f} |")
+        rows.append([f"{keys:,}", cost * 1e6, cost / loop])
+    show(
+        "Keys (3 windows: count, distinct, sum by card over 24 h)",
+        ["keys", "µs per payment", "ratio to the plain loop"],
+        rows,
+    )
 
 
 ORDERS: dict[str, Callable[[int, random.Random], int]] = {
@@ -217,16 +225,19 @@ ORDERS: dict[str, Callable[[int, random.Random], int]] = {
 
 
 async def by_events() -> None:
-    print("\n## Events on one key, all inside a window of 24 h: µs per payment\n")
-    print("| arrivals | aggregate | 1 | 100 | 1,000 | 10,000 |")
-    print("|---|---|---|---|---|---|")
+    rows = []
     functions: tuple[Function, ...] = ("count", "distinct", "sum", "max")
     for order, late in ORDERS.items():
         for function in functions:
             costs = [await attack(function, events, late) for events in (1, 100, 1_000, 10_000)]
-            print(f"| {order} | {function} | {' | '.join(f'{cost * 1e6:.1f}' for cost in costs)} |")
+            rows.append([f"{order}, {function}", *(cost * 1e6 for cost in costs)])
     costs = [plain_attack(events) for events in (1, 100, 1_000, 10_000)]
-    print(f"| in order | distinct, plain loop | {' | '.join(f'{c * 1e6:.1f}' for c in costs)} |")
+    rows.append(["in order, distinct, plain loop", *(cost * 1e6 for cost in costs)])
+    show(
+        "Events on one key, all inside a window of 24 h: µs per payment",
+        ["arrivals, aggregate", "1", "100", "1,000", "10,000"],
+        rows,
+    )
 
 
 def burst(
@@ -273,16 +284,14 @@ def plain_attack(events: int) -> float:
 
 
 async def memory() -> None:
-    print("\n## Memory\n")
-    print("| what | bytes |")
-    print("|---|---|")
-    count = 200_000
+    rows, count = [], 200_000
     for function in ("count", "sum", "distinct"):
         held = await held_by(function, count, lambda n: f"card-{n:08d}")
-        print(f"| a key of its own, {function} | {held / count:.0f} |")
+        rows.append([f"a key of its own, {function}", held / count])
     for function in ("count", "sum", "distinct"):
         held = await held_by(function, count, lambda _: "one")
-        print(f"| an event more on a key, {function} | {held / count:.1f} |")
+        rows.append([f"an event more on a key, {function}", held / count])
+    show("Memory", ["what", "bytes"], rows)
 
 
 async def held_by(function: Function, count: int, card: Callable[[int], str]) -> int:
@@ -300,36 +309,59 @@ async def held_by(function: Function, count: int, card: Callable[[int], str]) ->
     return held
 
 
-async def ages() -> None:
-    print("\n## Ages: 200,000 payments, each with a key of its own, then 20,000 that come back\n")
-    print("| kept | µs per payment filled | µs per payment read |")
-    print("|---|---|---|")
-    records = [payment(n, START + n, Paid("ip", "d", f"card-{n:08d}", n)) for n in range(200_000)]
-    again = random.Random(11).sample(records, 20_000)
+async def ages(most: int) -> None:
+    rows: list[list[Cell]] = []
+    records = [
+        payment(n, START + n, Paid("ip", "d", f"card-{n:08d}", n)) for n in range(most + 20_000)
+    ]
+    stored, new = records[:most], records[most:]
+    back = random.Random(11).sample(range(len(stored)), len(new))
+    again = [
+        [
+            payment(n, START + later + at, Paid("ip", "d", f"card-{n:08d}", n))
+            for at, n in enumerate(back)
+        ]
+        for later in (2_000_000, 3_000_000)
+    ]
     plan, _, by = window("card", "count", HOUR)
     plan = replace(plan, over=None, ages=True)
     read = Window(plan.digest, "age", None, None)
     with TemporaryDirectory() as folder:
-        for kept in ("memory", "disk"):
-            made = (
-                MemoryWindows()
-                if kept == "memory"
-                else MemoryWindows(moments=lambda _account, _series: DiskMoments(Path(folder)))
-            )
-            fill = await made.add(1, [plan])
-            begun = process_time()
-            await made.fill(fill, records)
-            took = (process_time() - begun) / len(records)
-            await made.seal(fill)
-            cost = await timed(made, again, [(plan, read, by)])
-            print(f"| {kept} | {took * 1e6:.1f} | {cost * 1e6:.1f} |")
+        async with open_moments(Path(folder), 0) as store:
+            for kept, made in (
+                ("memory", MemoryWindows()),
+                ("disk", MemoryWindows(moments=store.open)),
+            ):
+                fill = await made.add(1, [plan])
+                begun = process_time()
+                for start in range(0, len(stored), 20_000):
+                    await made.fill(fill, stored[start : start + 20_000])
+                    await store.write_filled(1, fill.series)
+                await store.write_filled(1, fill.series, 0)
+                took = (process_time() - begun) / len(stored)
+                await made.seal(fill)
+                store.go_live(1, fill.series, fill.up_to)
+                costs = []
+                for asked in (new, *again):
+                    costs.append(await timed(made, asked, [(plan, read, by)]))
+                    await store.write(_written)
+                rows.append([kept, took * 1e6, *(cost * 1e6 for cost in costs)])
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+    show(
+        f"Ages: {most:,} payments, each with a key of its own, then 20,000 that read `age`;"
+        f" {size / most:.0f} bytes a moment on disk",
+        ["kept", "µs per payment filled", "a key never seen", "a key that comes back", "and again"],
+        rows,
+    )
 
 
-async def rebuild() -> None:
-    print("\n## Rebuild: 1,000,000 payments, 100,000 keys each way\n")
-    print("| series | seconds | payments per second |")
-    print("|---|---|---|")
-    records = traffic(1_000_000, 100_000)
+async def _written() -> None:
+    """There is no journal to wait for."""
+
+
+async def rebuild(most: int) -> None:
+    rows = []
+    records = traffic(most, 100_000)
     for count in (1, 3, 9):
         windows = [window(*each) for each in MIX[:count]]
         made = MemoryWindows(cap=10**9)
@@ -339,17 +371,28 @@ async def rebuild() -> None:
             await made.fill(fill, records[start : start + 10_000])
         await made.seal(fill)
         took = process_time() - begun
-        print(f"| {count} | {took:.1f} | {len(records) / took:,.0f} |")
+        rows.append([str(count), took, len(records) / took])
+    show(
+        f"Rebuild: {most:,} payments, 100,000 keys each way",
+        ["series", "seconds", "payments per second"],
+        rows,
+    )
 
 
-async def main() -> None:
+async def measure(most: int) -> None:
     await by_windows()
-    await by_keys()
+    await by_keys(most)
     await by_events()
     await memory()
-    await ages()
-    await rebuild()
+    await ages(most)
+    await rebuild(most)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--payments", type=int, default=1_000_000)
+    asyncio.run(measure(parser.parse_args().payments))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -45,7 +45,7 @@ from tollkeeper.engine.vocabulary import full_vocabulary
 from tollkeeper.engine.windows.contract import Record
 from tollkeeper.grammar.program import Rule, Scorecard, Value
 
-LOOKED_THROUGH = 10_000
+LOOKED_THROUGH = 2_000
 """So many entries of the journal are looked through to list what was counted."""
 
 

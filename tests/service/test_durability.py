@@ -29,7 +29,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -
                 for client in range(CLIENTS):
                     name = f"{round_}-{client}"
                     clients.submit(report, service, headers, name, stop, created, updated)
-                time.sleep(1.0 + 0.3 * round_)
+                time.sleep(0.4 + 0.2 * round_)
                 service.kill()
                 stop.set()
 

@@ -1,0 +1,93 @@
+"""Load by `wrk` from the same machine: unique payments of 1.6 KB, or bodies that are given."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tollkeeper.bench.servers import Server, cpu_seconds
+
+PAYMENTS = Path(__file__).with_name("http.lua")
+CONNECTIONS = 32
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Some seconds of load: `cpu` of the server's processes in seconds, latencies in ms.
+
+    `refused` are those answered otherwise than 2xx or 3xx, `broken` the connections that failed.
+    """
+
+    requests: int
+    refused: int
+    broken: int
+    seconds: float
+    cpu: float
+    p50: float
+    p99: float
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return self.requests / self.seconds
+
+    @property
+    def cpu_each(self) -> float:
+        """µs of the server's CPU for a request."""
+        return self.cpu / self.requests * 1e6
+
+
+def load(
+    server: Server,
+    seconds: float,
+    *,
+    connections: int = CONNECTIONS,
+    pause_ms: int = 0,
+    script: Path = PAYMENTS,
+    variables: Mapping[str, str] = {},
+) -> Measured:
+    """Drives the server; with a pause, each connection waits that long on average."""
+    told_script = {"BENCH_KEY": server.key, "BENCH_PAUSE_MS": str(pause_ms), **variables}
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency"]
+    before, begun = cpu_seconds(server.process.pid), time.perf_counter()
+    told = subprocess.run(
+        [*command, "-s", str(script), server.url],
+        env={**os.environ, **told_script},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    took = time.perf_counter() - begun
+    broken = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", told)
+    return Measured(
+        requests=int(_found(r"(\d+) requests in", told)),
+        refused=int(_found(r"Non-2xx or 3xx responses: (\d+)", told, "0")),
+        broken=sum(map(int, broken.groups())) if broken else 0,
+        seconds=took,
+        cpu=cpu_seconds(server.process.pid) - before,
+        p50=_milliseconds(_found(r"50%\s+([\d.]+\w+)", told)),
+        p99=_milliseconds(_found(r"99%\s+([\d.]+\w+)", told)),
+    )
+
+
+def pause_for(rate: float, connections: int = CONNECTIONS) -> int:
+    """The pause in ms with which so many connections send `rate` requests a second together."""
+    return max(1, round(1000 * connections / rate))
+
+
+def _found(pattern: str, told: str, otherwise: str | None = None) -> str:
+    match = re.search(pattern, told)
+    if match is None:
+        assert otherwise is not None, told
+        return otherwise
+    return match[1]
+
+
+def _milliseconds(told: str) -> float:
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", told).groups()  # type: ignore[union-attr]
+    return float(number) * {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}[unit]

@@ -1,0 +1,277 @@
+"""What does a payment cost from its decoding to its answer, without HTTP?
+
+    python -m tollkeeper.bench.request [--payments 4000] [--rounds 5] [--at-once 32]
+
+`create` is called as the API calls it, so many at once, on a real journal, one durable commit for
+all that wait. The loop's thread and the thread that writes are told apart. Below, the parts of the
+way are run one by one over the same payments; what the loop itself does is what they leave over.
+The figures are µs of processor time, the least of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import uvloop
+
+from tollkeeper.api.serve import COLLECT_AT
+from tollkeeper.bench.http import LEAN_RULE, LEAN_SCORECARD
+from tollkeeper.bench.payments import payment
+from tollkeeper.bench.tables import show
+from tollkeeper.engine.decide import asked, choose, create, decide, encode
+from tollkeeper.engine.engine import Engine
+from tollkeeper.engine.errands import CreateAccount, Errand, Store, do_errand
+from tollkeeper.engine.facts import Facts, derive, record
+from tollkeeper.engine.force import InForce
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.entries import Kind as EntryKind
+from tollkeeper.engine.loading import SHIPPED
+from tollkeeper.engine.open import now, open_engine, rebuild
+from tollkeeper.engine.payment import Payment
+from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.validation import read_creation
+from tollkeeper.engine.windows.contract import Record, State
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What is in force, by name, and whether payments come with ids of their own."""
+
+    files: dict[str, str]
+    sends_ids: bool = False
+
+
+LEAN = {"bot_behaviour": LEAN_SCORECARD, "web_checkout": LEAN_RULE}
+TRAFFIC = {
+    "no analysis": Traffic({}),
+    "3 windows": Traffic(LEAN),
+    "3 windows, ids sent": Traffic(LEAN, sends_ids=True),
+    "shipped": Traffic({"web_checkout": (SHIPPED / "web_checkout.rule").read_text()}),
+}
+
+
+def body(random: Random, traffic: Traffic) -> bytes:
+    sent = payment(random)
+    if traffic.sends_ids:
+        sent["id"] = str(UUID(int=random.getrandbits(128), version=4))
+    if not traffic.files:
+        del sent["analyze"]
+    return msgspec.json.encode({"payment": sent})
+
+
+@dataclass
+class Measured:
+    """µs for each payment."""
+
+    loop: float
+    writer: float
+    parts: dict[str, float]
+
+
+def read_all(bodies: Sequence[bytes], force: InForce) -> list[tuple[Payment, int]]:
+    found = []
+    for each in bodies:
+        arrived = now()
+        payment = read_creation(each, arrived, force.limits)
+        assert isinstance(payment, Payment)
+        found.append((payment, arrived))
+    return found
+
+
+def writer_seconds() -> float:
+    """The processor time of the thread that writes the journal."""
+    [thread] = [each for each in threading.enumerate() if each.name == "journal"]
+    assert thread.ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+async def whole(
+    engine: Engine, force: InForce, payments: Sequence[tuple[Payment, int]], at_once: int
+) -> tuple[float, float]:
+    """µs of the loop's thread and of the writer's for each payment."""
+
+    begun, written = time.thread_time(), writer_seconds()
+    for start in range(0, len(payments), at_once):
+        async with asyncio.TaskGroup() as group:
+            for payment, arrived in payments[start : start + at_once]:
+                group.create_task(create(engine, force, payment, arrived))
+    count = len(payments) / 1e6
+    return (time.thread_time() - begun) / count, (writer_seconds() - written) / count
+
+
+async def idle(count: int, at_once: int) -> float:
+    """µs for each task that waits once and does nothing: what the loop costs by itself."""
+
+    async def wait() -> None:
+        made = loop.create_future()
+        waiting.append(made)
+        await made
+
+    loop = asyncio.get_running_loop()
+    waiting: list[asyncio.Future[None]] = []
+    begun = time.thread_time()
+    for _ in range(0, count, at_once):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(wait())
+            await asyncio.sleep(0)
+            for each in waiting:
+                each.set_result(None)
+            waiting.clear()
+    return (time.thread_time() - begun) / count * 1e6
+
+
+class Stopwatch:
+    """Adds up what parts take, µs for each of `count` payments."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.parts: dict[str, float] = {}
+
+    def part(self, name: str, work: Callable[[], Any]) -> Any:
+        begun = time.thread_time()
+        found = work()
+        self.parts[name] = (time.thread_time() - begun) / self.count * 1e6
+        return found
+
+
+def finish(coroutine: Any) -> Any:
+    """The result of a verb that doesn't suspend."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it has suspended")
+
+
+async def by_parts(
+    engine: Engine, force: InForce, payments: Sequence[tuple[Payment, int]], at_once: int
+) -> dict[str, float]:
+    watch = Stopwatch(len(payments))
+    windows, journal = engine.windows, engine.journal
+    account = force.account.number
+    watch.part(
+        "exists",
+        lambda: [finish(journal.exists(account, EntryKind.PAYMENT, p.id)) for p, _ in payments],
+    )
+    facts: list[Facts] = watch.part(
+        "derive", lambda: [derive(p, arrived, engine.clients) for p, arrived in payments]
+    )
+    programs = watch.part("choose", lambda: [choose(force, p) for p, _ in payments])
+    reads = watch.part(
+        "keys to read by",
+        lambda: [asked(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
+    )
+    observed = watch.part(
+        "observe",
+        lambda: [
+            finish(
+                windows.observe(
+                    Record(account, f.payment.id, f.timestamp, f.arrived, State(f)), others, own
+                )
+            )
+            for f, (own, others) in zip(facts, reads, strict=True)
+        ],
+    )
+    decisions = watch.part(
+        "decide",
+        lambda: [
+            decide(force, chosen, f, seen.values, seen.lost)
+            for chosen, f, seen in zip(programs, facts, observed, strict=True)
+        ],
+    )
+    settled = watch.part(
+        "settle",
+        lambda: [
+            finish(windows.settle(seen, decision))
+            for seen, decision in zip(observed, decisions, strict=True)
+        ],
+    )
+    entries = watch.part(
+        "encode",
+        lambda: [
+            Entry(
+                place=seen.place,
+                account=account,
+                kind=EntryKind.PAYMENT,
+                id=f.payment.id,
+                arrived=f.arrived,
+                time=f.timestamp,
+                body=encode(record(f)),
+                outcome=encode(decision),
+            )
+            for f, seen, decision in zip(facts, settled, decisions, strict=True)
+        ],
+    )
+    begun = time.thread_time()
+    for start in range(0, len(entries), at_once):
+        for each in [journal.append(entry) for entry in entries[start : start + at_once]]:
+            await each
+    watch.parts["append"] = (time.thread_time() - begun) / len(entries) * 1e6
+    return watch.parts
+
+
+async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
+    with TemporaryDirectory(prefix="toll-request-") as name:
+        async with open_engine(Path(name), "bench") as engine:
+            errands: list[Errand] = [CreateAccount("shop")]
+            for stem, text in traffic.files.items():
+                kind: Kind = "scorecard" if stem == "bot_behaviour" else "rule"
+                errands.append(Store("shop", kind, stem, text, activate=True))
+            for errand in errands:
+                await do_errand(engine, errand, "bench", lambda _share: None)
+            await rebuild(engine, lambda _share: None)
+            force = engine.force[1]
+            random = Random(4)
+            totals, parts = [], []
+            for _ in range(options.rounds):
+                bodies = [body(random, traffic) for _ in range(2 * options.payments)]
+                payments = read_all(bodies, force)
+                gc.collect()
+                first, second = payments[: options.payments], payments[options.payments :]
+                totals.append(await whole(engine, force, first, options.at_once))
+                gc.collect()
+                parts.append(await by_parts(engine, force, second, options.at_once))
+            least = {part: min(each[part] for each in parts) for part in parts[0]}
+            least["the loop alone"] = await idle(options.payments, options.at_once)
+            loop, writer = (min(column) for column in zip(*totals, strict=True))
+            return Measured(loop, writer, least)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--payments", type=int, default=4_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--at-once", type=int, default=32)
+    options = parser.parse_args()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AT)
+    found = {}
+    for name, traffic in TRAFFIC.items():
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            found[name] = runner.run(measure(traffic, options))
+    parts = next(iter(found.values())).parts
+    rows = [
+        ("**both threads**", [each.loop + each.writer for each in found.values()]),
+        ("the loop's", [each.loop for each in found.values()]),
+        ("the writer's", [each.writer for each in found.values()]),
+        *((part, [each.parts[part] for each in found.values()]) for part in parts),
+    ]
+    title = f"µs of CPU a payment, {options.at_once} at once"
+    show(title, ["", *found], [(name, *(round(each, 1) for each in row)) for name, row in rows])
+
+
+if __name__ == "__main__":
+    main()

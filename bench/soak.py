@@ -1,0 +1,150 @@
+"""Does anything creep up under load: memory, open files, threads, CPU, latency?
+
+    python -m tollkeeper.bench.soak [--minutes 10]
+
+`wrk` pays at half the service's capacity over 32 connections. Beside it four clients read payments,
+update them, send invalid ones, and ask for what isn't there. The scorecard and the rule read no
+history, so that nothing should grow but the journal's file; what history takes is in
+bench.growth. The first of ten parts warms up and is not compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.payments import body
+from tollkeeper.bench.servers import ACCOUNT, Held, Server, held, new_key, serving, toll
+from tollkeeper.bench.tables import Target, show, show_targets
+
+PARTS = 10
+CLIENTS = 4
+PAUSE_S = 0.02
+SETTLING_S = 0.5
+FILES = {
+    "bot_behaviour": """scorecard bot_behaviour
+  baseline 0.02
+  signal library_client adds 4.6 when device.client.kind == "library"
+  signal contradicting_headers adds 3.4 when device.client.consistent == false
+""",
+    "web_checkout": """rule web_checkout
+  condition automated when score >= 0.9 then deny
+  condition large when amount > 5000 then challenge
+""",
+}
+
+
+class Part(NamedTuple):
+    """`answered` counts all requests so far, `asked` those beside the load in this part."""
+
+    answered: int
+    load: Measured
+    asked: int
+    held: Held
+
+    @property
+    def cpu_each(self) -> float:
+        """µs of CPU for a request, of either kind."""
+        return self.load.cpu / (self.load.requests + self.asked) * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=10)
+    seconds = max(2, round(parser.parse_args().minutes * 60 / PARTS))
+    with TemporaryDirectory(prefix="toll-bench-") as place:
+        folder = Path(place, "data")
+        key = new_key(folder, "payments")
+        for stem, text in FILES.items():
+            file = Path(place, f"{stem}.rule")
+            file.write_text(text)
+            toll(folder, "publish", str(file), "--account", ACCOUNT)
+        with serving(folder, key) as server:
+            parts = soaked(server, seconds)
+    show(
+        f"Parts of {seconds} s",
+        ["requests so far", "MiB held", "open files", "threads", "CPU µs each", "p50 ms", "p99 ms"],
+        [
+            [
+                f"{part.answered:,}",
+                part.held.memory / 2**20,
+                part.held.files,
+                part.held.threads,
+                part.cpu_each,
+                part.load.p50,
+                part.load.p99,
+            ]
+            for part in parts
+        ],
+    )
+    _, second, *_, last = parts
+    show_targets(
+        [
+            Target(
+                "memory at the end ÷ at first", last.held.memory / second.held.memory, at_most=1.2
+            ),
+            Target("open files more", last.held.files - second.held.files, at_most=2),
+            Target("threads more", last.held.threads - second.held.threads, at_most=0),
+            Target("CPU at the end ÷ at first", last.cpu_each / second.cpu_each, at_most=1.25),
+        ]
+    )
+
+
+def soaked(server: Server, seconds: int) -> list[Part]:
+    pause = pause_for(load(server, 3).rate / 2)
+    parts: list[Part] = []
+    for number in range(PARTS):
+        over = Event()
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            seeds = range(CLIENTS * number, CLIENTS * (number + 1))
+            asking = [clients.submit(ask, server, seed, over) for seed in seeds]
+            measured = load(server, seconds, pause_ms=pause)
+            over.set()
+        asked = sum(each.result() for each in asking)
+        time.sleep(SETTLING_S)
+        before = parts[-1].answered if parts else 0
+        answered = before + measured.requests + asked
+        parts.append(Part(answered, measured, asked, held(server.process.pid)))
+    return parts
+
+
+def ask(server: Server, seed: int, over: Event) -> int:
+    """All that isn't a payment that is accepted, time and again; how many requests."""
+    chance, asked = random.Random(seed), 0
+    address = urlsplit(server.url).netloc
+    headers = {"authorization": f"Bearer {server.key}"}
+    with closing(http.client.HTTPConnection(address, timeout=60)) as client:
+
+        def answer(method: str, path: str, sent: bytes = b"", status: int = 200) -> bytes:
+            client.request(method, path, sent, headers)
+            found = client.getresponse()
+            told = found.read()
+            assert found.status == status, (found.status, told)
+            return told
+
+        while not over.wait(PAUSE_S):
+            sent = body(chance)
+            made = json.loads(answer("POST", "/v1/payments", sent, 201))["payment"]["id"]
+            answer("PATCH", f"/v1/payments/{made}", b'{"payment": {"status": "failed"}}')
+            answer("GET", f"/v1/payments/{made}")
+            answer("GET", f"/v1/payments/{made}/explanation")
+            answer("GET", "/v1/payments/none", status=404)
+            answer("POST", "/v1/payments", sent[:-40], 422)
+            answer("GET", "/health/ready")
+            asked += 7
+    return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Where does a request's CPU go?
+
+    python -m tollkeeper.bench.stages [--seconds 10]
+
+The service runs with the shipped scorecard and rule under the load of 32 connections. A timer of
+the processor's time interrupts it each half millisecond; what the main thread has used since the
+last time goes to the stage that the innermost frame of ours belongs to. The journal's thread is
+told by the kernel. `loop` is what runs in none of ours: the event loop itself, in C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+from msgspec import json
+
+from tollkeeper.api.serve import serve
+from tollkeeper.api.settings import Settings
+from tollkeeper.bench.http import furnish
+from tollkeeper.bench.load import load
+from tollkeeper.bench.servers import calling, free_port
+from tollkeeper.bench.tables import show
+
+EVERY_S = 0.0005
+# The first whose part of a path is in a frame's file, from the innermost frame outwards. What
+# stands between slashes is a folder, of the project or of a distribution.
+STAGES = {
+    "log line": ("/structlog/", "/api/logs.py"),
+    "HTTP: read, parse, write": ("/uvicorn/", "/api/connection.py"),
+    "routing": ("/litestar/", "/api/app.py", "/api/observed.py", "/api/routing.py"),
+    "authentication": ("/api/authentication.py", "/engine/registry/"),
+    "body": ("/api/bodies.py",),
+    "decode and validation": (
+        "/engine/validation.py",
+        "/engine/careful.py",
+        "/engine/field_rules.py",
+        "/engine/payment.py",
+        "/engine/scrub.py",
+        "/engine/card_numbers.py",
+        "/engine/identifiers.py",
+        "/engine/instants.py",
+    ),
+    "facts": ("/engine/facts.py", "/engine/clients/", "/engine/addresses.py"),
+    "windows": ("/engine/windows/", "/engine/compile/counting.py", "/engine/programs.py"),
+    "scorecard and rule": ("/engine/decide.py:decide", "/engine/force.py"),
+    "journal, this thread": ("/engine/journal/",),
+    "monitors": ("/engine/events/",),
+    "the way itself, encoding": ("/engine/decide.py", "/api/payments.py", "/api/answers.py"),
+}
+LOOP, WRITER = "loop", "journal, its own thread"
+
+
+def stage_of(frame: FrameType | None) -> str:
+    while frame is not None:
+        place = f"{frame.f_code.co_filename}:{frame.f_code.co_name}"
+        for stage, parts in STAGES.items():
+            if any(part in place for part in parts):
+                return stage
+        frame = frame.f_back
+    return LOOP
+
+
+class Samples:
+    """Seconds of CPU by stage, of this process since `restart`."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self._last = self._written = 0.0
+
+    def restart(self, _signal: int, _frame: FrameType | None) -> None:
+        self.seconds.clear()
+        self._last, self._written = time.thread_time(), writer_seconds()
+
+    def take(self, _signal: int, frame: FrameType | None) -> None:
+        now = time.thread_time()
+        self.seconds[stage_of(frame)] += now - self._last
+        self._last = now
+
+    def all(self) -> dict[str, float]:
+        return {**self.seconds, WRITER: writer_seconds() - self._written}
+
+
+def writer_seconds() -> float:
+    """CPU of the thread that writes the journal, 0 without one."""
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+        for thread in threading.enumerate()
+        if thread.name == "journal" and thread.ident
+    )
+
+
+def serve_sampled(folder: str, port: int, notes: str) -> None:
+    """The service; SIGUSR1 begins the samples anew, SIGUSR2 writes them to the file `notes`."""
+    samples = Samples()
+    signal.signal(signal.SIGPROF, samples.take)
+    signal.signal(signal.SIGUSR1, samples.restart)
+    signal.signal(signal.SIGUSR2, lambda *_: write(Path(notes), json.encode(samples.all())))
+    signal.setitimer(signal.ITIMER_PROF, EVERY_S, EVERY_S)
+    serve(Settings(folder=Path(folder), port=port), lambda _share: None)
+
+
+def write(file: Path, text: bytes) -> None:
+    """The file is there once it is whole."""
+    beside = file.with_suffix(".part")
+    beside.write_bytes(text)
+    beside.rename(file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=10)
+    seconds = parser.parse_args().seconds
+    with TemporaryDirectory(prefix="toll-bench-") as place:
+        folder, notes, port = Path(place, "data"), Path(place, "notes"), free_port()
+        key = furnish(folder, "shipped")
+        call = f"tollkeeper.bench.stages.serve_sampled({str(folder)!r}, {port}, {str(notes)!r})"
+        with calling(call, port, "/health/ready", key) as server:
+            load(server, 2)
+            server.process.send_signal(signal.SIGUSR1)
+            measured = load(server, seconds)
+            server.process.send_signal(signal.SIGUSR2)
+            while not notes.exists():
+                time.sleep(0.01)
+        found = json.decode(notes.read_bytes(), type=dict[str, float])
+    total = sum(found.values())
+    rows = [
+        (stage, 100 * found.get(stage, 0) / total, found.get(stage, 0) / measured.requests * 1e6)
+        for stage in (*STAGES, LOOP, WRITER)
+    ]
+    show(
+        f"One payment of {measured.requests:,}, the sampling's own cost included",
+        ["", "%", "µs"],
+        [*sorted(rows, key=lambda row: -row[1]), ("all", 100.0, total / measured.requests * 1e6)],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from shutil import copymode
 from tempfile import NamedTemporaryFile
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.checking import read_file
 from tollkeeper.engine.places import SUFFIX
@@ -19,6 +21,11 @@ from tollkeeper.grammar.program import Definitions, EventType
 from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax_errors import file_too_large
 
+FILES_A_PROCESS = 20
+"""So many files to check are worth a process of their own."""
+
+Checked: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
+
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
     """The rule files among the paths and in the folders among them, each once, sorted."""
@@ -28,15 +35,20 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def check_files(paths: Iterable[Path]) -> list[tuple[Source, tuple[Diagnostic, ...]]]:
+def check_files(paths: Iterable[Path]) -> list[Checked]:
     """Each rule file among the paths, with all that was found in it."""
     files = rule_files(paths)
-    known = known_files(files)
-    found = []
-    for path in files:
-        reading = read_file(path.read_bytes(), known)
-        found.append((Source.of(str(path), reading.text), reading.diagnostics))
-    return found
+    check = partial(_check_file, known_files(files))
+    workers = min(os.cpu_count() or 1, len(files) // FILES_A_PROCESS)
+    if workers < 2:
+        return list(map(check, files))
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(check, files, chunksize=FILES_A_PROCESS))
+
+
+def _check_file(known: Known, path: Path) -> Checked:
+    reading = read_file(path.read_bytes(), known)
+    return Source.of(str(path), reading.text), reading.diagnostics
 
 
 class Formatted(NamedTuple):

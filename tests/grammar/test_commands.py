@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tollkeeper.cli import main
+from tollkeeper.engine import files
 
 LOOSE = 'rule shop "Käse"\n  condition c when amount>5 and currency == "EUR" then deny\n'
 LAID_OUT = """rule shop "Käse"
@@ -105,3 +106,18 @@ def test_watching_checks_again_when_a_file_changes_until_it_is_ended(tmp_path: P
 
 def test_watching_is_for_people(tmp_path: Path) -> None:
     assert run("check", "--watch", "--json", tmp_path)[0] == 2
+
+
+def test_many_files_are_checked_side_by_side_as_they_are_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "limits.rule").write_text("definitions limits\n  let high = amount > 500\n")
+    for number in range(2 * files.FILES_A_PROCESS):
+        wrong = " and amont > 1" if number % 3 == 0 else ""
+        (tmp_path / f"r{number}.rule").write_text(
+            f"rule r{number}\n  use limits\n  condition c when high{wrong} then deny\n"
+        )
+    side_by_side = files.check_files([tmp_path])
+    monkeypatch.setattr(files, "FILES_A_PROCESS", len(side_by_side))
+    assert side_by_side == files.check_files([tmp_path])
+    assert len({diagnostic.code for _, found in side_by_side for diagnostic in found}) == 2

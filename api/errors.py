@@ -66,10 +66,6 @@ def method_not_allowed(allowed: str) -> Problem:
     )
 
 
-def conflict(field: str, message: str) -> Problem:
-    return Problem(HTTPStatus.CONFLICT, [Violation(field, "conflict", message)])
-
-
 def too_large(limit: int) -> Problem:
     message = f"a body has at most {limit} bytes"
     return Problem(

@@ -19,7 +19,7 @@ from tollkeeper.api.queries import read_count, read_flag, read_version_number
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.lists.values import read_instant, show_instant
-from tollkeeper.engine.publish import Progress, Rejected, publish, store, unpublish, violations
+from tollkeeper.engine.publish import Rejected, publish, store, unpublish, violations
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.versions import find_lineage, find_version
@@ -118,8 +118,7 @@ def file_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
     async def published(
         account: int, by: str, name: str, number: int, planned: Planned, status: HTTPStatus
     ) -> Response[dict[str, Any]]:
-        note = noting(engine, account, kind, name)
-        doing = publish(engine, account, by, kind, name, number, note, planned)
+        doing = publish(engine, account, by, kind, name, number, untold, planned)
         filling = await within_time(engine, account, kind, name, doing)
         answer = {"name": name, "version": number, "active": filling is None}
         return filled(noun, answer, filling, status)
@@ -127,13 +126,8 @@ def file_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
     return [list_, read, read_version, store_, activate, deactivate]
 
 
-def noting(engine: Engine, account: int, kind: Kind, name: str) -> Progress:
-    """Keeps the share done where a summary of the file shows it."""
-
-    def note(share: float) -> None:
-        engine.filling[account, kind, name] = share
-
-    return note
+def untold(_share: float) -> None:
+    """Nobody waits to hear how far it is: `engine.filling` tells a summary of the file."""
 
 
 async def within_time(

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.authentication import require
 from tollkeeper.api.bodies import AnyRequest, read_json
-from tollkeeper.api.files import NOUNS, Chosen, filled, noting, within_time
+from tollkeeper.api.files import NOUNS, Chosen, filled, untold, within_time
 from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.registry.changes import RolloutKey
 from tollkeeper.engine.registry.trials import Decider
@@ -47,8 +47,7 @@ def trial_routes(engine: Engine, kind: Decider) -> list[BaseRouteHandler]:
     async def shadow(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
         key = require(engine.state, request.scope, "rules")
         number = (await read_json(request, Chosen)).version
-        note = noting(engine, key.account, kind, name)
-        doing = set_shadow(engine, key.account, key.id, kind, name, number, note)
+        doing = set_shadow(engine, key.account, key.id, kind, name, number, untold)
         filling = await within_time(engine, key.account, kind, name, doing)
         return filled(noun, {"name": name, "shadow": number}, filling, HTTPStatus.OK)
 
@@ -71,7 +70,7 @@ def trial_routes(engine: Engine, kind: Decider) -> list[BaseRouteHandler]:
             asked.version,
             asked.percent,
             asked.by,
-            noting(engine, key.account, kind, name),
+            untold,
         )
         filling = await within_time(engine, key.account, kind, name, doing)
         return filled(noun, {"name": name, "rollout": asked}, filling, HTTPStatus.OK)

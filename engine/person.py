@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.events.alerts import Turn, turns_of
@@ -97,10 +96,6 @@ def erased_event(kept: Kept, contract: Contract, person: Person) -> Kept:
     types = {field.name: field.type for field in contract.fields}
     data = {name: value for name, value in kept.data.items() if stays(name)}
     return Kept(kept.type, kept.version, data)
-
-
-class _Outcome(Struct, frozen=True):
-    turns: tuple[Turn, ...] = ()
 
 
 def erased_turns(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import Any
+from typing import NoReturn
 from urllib.parse import unquote
 
-from litestar import Litestar, Response
+from litestar import Litestar
 from litestar.datastructures import State
-from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp
-from structlog import get_logger
 
 from tollkeeper.api import health, schema
 from tollkeeper.api.account import account_routes
@@ -21,12 +18,7 @@ from tollkeeper.api.bodies import AnyRequest
 from tollkeeper.api.decisions import decision_routes
 from tollkeeper.api.differences import difference_routes
 from tollkeeper.api.erasures import erasure_routes
-from tollkeeper.api.errors import (
-    Problem,
-    internal_error,
-    nothing_here,
-    unavailable,
-)
+from tollkeeper.api.errors import nothing_here
 from tollkeeper.api.events import event_routes, metric_routes
 from tollkeeper.api.figures import Figures
 from tollkeeper.api.files import NOUNS, file_routes
@@ -39,9 +31,6 @@ from tollkeeper.api.settings import Settings
 from tollkeeper.api.trials import DECIDERS, trial_routes
 from tollkeeper.api.webhooks import webhook_routes
 from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.registry.errors import Conflict, NotFound, Refused
-from tollkeeper.engine.violations import Violation
 
 DEFAULTS = Settings()
 
@@ -53,24 +42,17 @@ def create_app(engine: Engine, settings: Settings = DEFAULTS) -> ASGIApp:
         route_handlers=routes(engine),
         state=State({"engine": engine, "figures": figures}),
         before_request=decode_names,
-        exception_handlers={
-            Problem: answer_problem,
-            Refused: answer_refused,
-            JournalError: answer_unavailable,
-            HTTPException: answer_framework,
-            Exception: answer_fault,
-        },
+        exception_handlers={Exception: pass_on},
         openapi_config=None,
         logging_config=None,
     )
     find = routes_of((operation.path, operation.method) for operation in OPERATIONS)
-    return observed(app, find, figures, settings)
+    return observed(app, payments(engine), find, figures, settings)
 
 
 def routes(engine: Engine) -> list[BaseRouteHandler]:
-    """Everything that is served; `openapi/` describes it."""
+    """Everything that is served but the payments; `openapi/` describes it all."""
     return [
-        payments(engine),
         *event_routes(engine),
         *metric_routes(engine),
         *alert_routes(engine),
@@ -103,34 +85,6 @@ async def decode_names(request: AnyRequest) -> None:
         raise nothing_here() from None
 
 
-def answer_problem(_request: AnyRequest, problem: Problem) -> Response[Any]:
-    headers = {name.decode(): value.decode() for name, value in problem.headers}
-    return Response({"errors": problem.violations}, status_code=problem.status, headers=headers)
-
-
-def answer_refused(_request: AnyRequest, refused: Refused) -> Response[Any]:
-    """404, 409 or 422 for what the registry would not do."""
-    status = {
-        NotFound: HTTPStatus.NOT_FOUND,
-        Conflict: HTTPStatus.CONFLICT,
-    }.get(type(refused), HTTPStatus.UNPROCESSABLE_ENTITY)
-    return Response({"errors": refused.violations}, status_code=status)
-
-
-def answer_unavailable(request: AnyRequest, _error: JournalError) -> Response[Any]:
-    """503: nothing was changed, since it can't be kept."""
-    return answer_problem(request, unavailable("nothing can be written at the moment"))
-
-
-def answer_framework(request: AnyRequest, error: HTTPException) -> Response[Any]:
-    """What Litestar refuses by itself: a number in a path that is none, an odd `Host`."""
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return answer_problem(request, nothing_here())
-    violation = Violation("headers", "malformed_request", error.detail.lower())
-    return answer_problem(request, Problem(error.status_code, [violation]))
-
-
-def answer_fault(request: AnyRequest, fault: Exception) -> Response[Any]:
-    """A fault of ours: logged with its trace, answered without a word of it."""
-    get_logger().error("failed", route=request.scope["state"]["route"], exc_info=fault)
-    return answer_problem(request, internal_error())
+def pass_on(_request: AnyRequest, error: Exception) -> NoReturn:
+    """All that is raised is answered in one place (`observed.py`)."""
+    raise error

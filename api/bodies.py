@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -14,7 +13,6 @@ from tollkeeper.api.errors import (
     JSON,
     incomplete_body,
     invalid,
-    slow_body,
     too_large,
     unsupported,
 )
@@ -39,10 +37,8 @@ _RULES = rules_at(0, DEFAULT_LIMITS)
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of that lower-case name."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return value
-    return None
+    headers: dict[bytes, bytes] = scope["state"]["headers"]
+    return headers.get(name)
 
 
 async def read_json(request: AnyRequest, type_: type[T]) -> T:
@@ -76,8 +72,8 @@ async def read_text(request: AnyRequest) -> bytes:
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
-    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when it took too
-    long, 400 when the client left.
+    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 400 when the client
+    left; the connection sees to it that nobody takes too long (`connection.py`).
     """
     coding = header(scope, b"content-encoding")
     if coding and coding.strip().lower() != b"identity":
@@ -85,32 +81,20 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     declared = header(scope, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
-    seconds = _settings(scope).body_seconds
-    try:
-        async with asyncio.timeout(seconds):
-            body = await _read_chunks(receive, limit)
-    except TimeoutError:
-        raise slow_body(seconds) from None
-    if body is None:
-        scope["state"]["log"]["disconnected"] = True
-        raise incomplete_body()
-    return body
-
-
-async def _read_chunks(receive: Receive, limit: int) -> bytes | None:
-    """None when the client left before the end."""
     chunks: list[bytes] = []
     size = 0
     while True:
         message = cast("HTTPReceiveMessage", await receive())
         if message["type"] == "http.disconnect":
-            return None
-        chunks.append(message["body"])
-        size += len(chunks[-1])
+            scope["state"]["log"]["disconnected"] = True
+            raise incomplete_body()
+        chunk = message["body"]
+        size += len(chunk)
         if size > limit:
             raise too_large(limit)
         if not message["more_body"]:
-            return b"".join(chunks)
+            return b"".join([*chunks, chunk]) if chunks else chunk
+        chunks.append(chunk)
 
 
 def _media_type(said: bytes) -> bytes:

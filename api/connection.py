@@ -27,8 +27,9 @@ async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 class Connection(HttpToolsProtocol):
-    """Beyond `limit_concurrency` connections a request is refused; a head has `timeout_keep_alive`
-    seconds to arrive, from the connection's start or from the head's own, and about `head_bytes`."""
+    """Beyond `limit_concurrency` connections a request is refused. A head has `timeout_keep_alive`
+    seconds to arrive, from the connection's start or from the head's own, and about `head_bytes`;
+    a body that doesn't come with its head has `body_seconds`."""
 
     def __init__(
         self,
@@ -38,15 +39,19 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         head_bytes: int,
+        body_seconds: float,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._most_in_head = head_bytes
+        self._body_seconds = body_seconds
         self._most = self.limit_concurrency
         # uvicorn would refuse in a body of its own, and without `Retry-After`.
         self.limit_concurrency = None
         self._in_head = True
         self._head_bytes = 0
-        self._head_due: asyncio.TimerHandle | None = None
+        self._in_body = False
+        # When the head or the body that is on its way has to be whole.
+        self._due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,11 +61,13 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._have_head()
+        self._is_here()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > self._most_in_head:
                 message = f"a head has at most {self._most_in_head} bytes"
@@ -68,8 +75,10 @@ class Connection(HttpToolsProtocol):
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                     Violation("headers", "too_large", message),
                 )
-            elif self._head_due is None:
+            elif self._due is None:
                 self._await_head()
+        elif self._in_body and self._due is None:
+            self._await_body()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that has sent all it wants to may close its side, and is answered still."""
@@ -85,8 +94,20 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
-        self._have_head()
+        self._in_head = False
+        self._in_body = True
+        self._is_here()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_body = False
+        self._is_here()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body and self._due is None:
+            self._await_body()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         self._refuse(
@@ -94,13 +115,27 @@ class Connection(HttpToolsProtocol):
         )
 
     def _await_head(self) -> None:
-        self._head_due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+        self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
 
-    def _have_head(self) -> None:
-        self._in_head = False
-        if self._head_due is not None:
-            self._head_due.cancel()
-            self._head_due = None
+    def _await_body(self) -> None:
+        # A body behind requests that are still to be answered isn't read yet.
+        if not self.pipeline:
+            self._due = self.loop.call_later(self._body_seconds, self._refuse_body)
+
+    def _is_here(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _refuse_body(self) -> None:
+        if self.cycle.response_started:
+            self.transport.close()
+            return
+        # Whoever reads the body is told that nothing more comes.
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        message = f"the body did not arrive within {self._body_seconds:g} seconds"
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, Violation("body", "timeout", message))
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
         get_logger().warning("refused", status=int(status))

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 import msgspec
+from litestar.exceptions import HTTPException
 from litestar.types import Send
 
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.registry.errors import Conflict, NotFound, Refused
 from tollkeeper.engine.violations import Violation
 
 JSON = b"application/json"
@@ -88,21 +91,33 @@ def incomplete_body() -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
 
 
-def slow_body(seconds: float) -> Problem:
-    message = f"the body did not arrive within {seconds:g} seconds"
-    return Problem(
-        HTTPStatus.REQUEST_TIMEOUT,
-        [Violation("body", "timeout", message)],
-        [(b"connection", b"close")],
-    )
-
-
 def unavailable(message: str, retry_after: int = 1) -> Problem:
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         [Violation("body", "unavailable", message)],
         [(b"retry-after", str(retry_after).encode())],
     )
+
+
+def as_problem(error: Exception) -> Problem | None:
+    """What a request that ended with `error` is answered; None for a fault of ours."""
+    match error:
+        case Problem():
+            return error
+        case NotFound():
+            return Problem(HTTPStatus.NOT_FOUND, error.violations)
+        case Conflict():
+            return Problem(HTTPStatus.CONFLICT, error.violations)
+        case Refused():
+            return invalid(error.violations)
+        case JournalError():
+            return unavailable("nothing can be written at the moment")
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return nothing_here()
+        case HTTPException(status_code=status, detail=detail):
+            # What Litestar refuses by itself: a number in a path that is none, an odd `Host`.
+            return Problem(status, [Violation("headers", "malformed_request", detail.lower())])
+    return None
 
 
 def internal_error() -> Problem:

@@ -7,6 +7,7 @@ import re
 
 from litestar.types import Scope
 
+from tollkeeper.api.bodies import header
 from tollkeeper.api.errors import Problem, invalid
 from tollkeeper.engine.journal.entries import Idempotency
 from tollkeeper.engine.violations import Violation, ViolationType
@@ -19,12 +20,11 @@ _PRINTABLE = re.compile(rb"[\x20-\x7e]+")
 
 def idempotency_key(scope: Scope) -> str | None:
     """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable ASCII."""
-    values = [value for name, value in scope["headers"] if name == _NAME]
-    if not values:
+    value = header(scope, _NAME)
+    if value is None:
         return None
-    if len(values) > 1:
+    if sum(name == _NAME for name, _ in scope["headers"]) > 1:
         raise _refused("invalid_value", "a request has one idempotency key")
-    (value,) = values
     if not value:
         raise _refused("invalid_value", "an idempotency key must not be empty")
     if len(value) > MAX_KEY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any, cast
 
@@ -9,8 +10,8 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from tollkeeper.api.errors import (
-    Problem,
     answer,
+    as_problem,
     internal_error,
     method_not_allowed,
     nothing_here,
@@ -24,9 +25,17 @@ NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
 
 
-def observed(app: ASGIApp, find: Find, figures: Figures, settings: Settings) -> ASGIApp:
+def observed(
+    app: ASGIApp,
+    straight: Mapping[str, ASGIApp],
+    find: Find,
+    figures: Figures,
+    settings: Settings,
+) -> ASGIApp:
     """The application with the one error body for all that is raised in it, and its log lines.
 
+    The routes in `straight` have applications of their own: past the framework, whose own way to
+    a route takes as long as reading and writing the request does (docs/performance.md).
     What a handler leaves in `scope["state"]["log"]` joins the line, and is counted in `figures`:
     account, payment id, action, rule, version; no personal data and no key.
     """
@@ -42,7 +51,10 @@ def observed(app: ASGIApp, find: Find, figures: Figures, settings: Settings) -> 
         found = find(path)
         route = NOWHERE if found is None else found.path
         fields: dict[str, Any] = {}
-        scope.setdefault("state", {}).update(log=fields, route=route, settings=settings)
+        # Of several headers of one name the first counts.
+        headers = dict(reversed([*scope["headers"]]))
+        state = scope.setdefault("state", {})
+        state.update(log=fields, route=route, settings=settings, headers=headers)
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)
@@ -54,13 +66,14 @@ def observed(app: ASGIApp, find: Find, figures: Figures, settings: Settings) -> 
             await send(message)
 
         try:
-            await _dispatch(app, found, scope, receive, noting)
-        except Problem as problem:
-            await answer(noting, problem)
-        except Exception:
-            log.exception("failed", route=route)
+            await _dispatch(straight.get(route, app), found, scope, receive, noting)
+        except Exception as error:
+            problem = as_problem(error)
+            if problem is None:
+                log.exception("failed", route=route)
+                problem = internal_error()
             if status == 0:
-                await answer(noting, internal_error())
+                await answer(noting, problem)
         finally:
             seconds = perf_counter() - started
             figures.count(route, int(status), seconds, fields)

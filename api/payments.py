@@ -8,9 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from tollkeeper.api.admission import admit
 from tollkeeper.api.answers import Created, PaymentResult, Updated, UpdateResult, analyses
@@ -37,20 +35,18 @@ _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
 
 
-def payments(engine: Engine) -> ASGIRouteHandler:
-    """The routes at and below `/v1/payments`."""
+def payments(engine: Engine) -> dict[str, ASGIApp]:
+    """What answers each route at and below `/v1/payments`."""
 
-    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-        route = scope["state"]["route"]
-        if route == PATH:
-            await _send(send, HTTPStatus.CREATED, await post(engine, scope, receive))
-            return
-        # Litestar's mount has changed the path: the raw one has the id as it was sent.
-        raw_id = scope["raw_path"].decode("latin-1").split("/")[3]
-        operation = OPERATIONS[route, cast("HTTPScope", scope)["method"]]
+    async def on_all(scope: Scope, receive: Receive, send: Send) -> None:
+        await _send(send, HTTPStatus.CREATED, await post(engine, scope, receive))
+
+    async def on_one(scope: Scope, receive: Receive, send: Send) -> None:
+        raw_id = scope["path"].split("/")[3]
+        operation = OPERATIONS[scope["state"]["route"], cast("HTTPScope", scope)["method"]]
         await _send(send, HTTPStatus.OK, await operation(engine, scope, receive, raw_id))
 
-    return asgi(PATH, is_mount=True, copy_scope=False)(handle)
+    return {PATH: on_all, **{path: on_one for path, _ in OPERATIONS}}
 
 
 async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:

@@ -96,11 +96,14 @@ class Server(uvicorn.Server):
 
 
 def configuration(engine: Engine, settings: Settings) -> uvicorn.Config:
+    connection = partial(
+        Connection, head_bytes=settings.head_bytes, body_seconds=settings.body_seconds
+    )
     return uvicorn.Config(
         create_app(engine, settings),
         host=settings.host,
         port=settings.port,
-        http=cast("type[Connection]", partial(Connection, head_bytes=settings.head_bytes)),
+        http=cast("type[Connection]", connection),
         ws="none",
         lifespan="on",
         log_config=None,

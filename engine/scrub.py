@@ -143,9 +143,11 @@ def masked_update(update: Update, mask: Mask) -> Update:
 def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     """The headers that are not confidential, with text for values; the same where all is well."""
     secret = [name for name in headers if name not in _HARMLESS and _is_confidential(name)]
-    if not secret and list not in map(type, headers.values()):
+    if list in map(type, headers.values()):
+        headers = {name: joined(value) for name, value in headers.items()}
+    if not secret:
         return headers
-    return {name: joined(value) for name, value in headers.items() if name not in secret}
+    return {name: value for name, value in headers.items() if name not in secret}
 
 
 def _is_confidential(name: str) -> bool:

@@ -34,8 +34,9 @@ def observed(
 ) -> ASGIApp:
     """The application with the one error body for all that is raised in it, and its log lines.
 
-    The routes in `straight` have applications of their own: past the framework, whose own way to
-    a route takes as long as reading and writing the request does (docs/performance.md).
+    The routes in `straight` have applications of their own, past the framework: its way to a route
+    adds a third to what reading a request and answering it take (docs/performance.md).
+
     What a handler leaves in `scope["state"]["log"]` joins the line, and is counted in `figures`:
     account, payment id, action, rule, version; no personal data and no key.
     """

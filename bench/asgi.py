@@ -4,7 +4,7 @@
 
 uvicorn (httptools, uvloop) and granian, one process each, with the same application: a bare one
 that reads the body and answers with a constant, and the whole service with the shipped scorecard.
-Beside them `toll serve`, which is uvicorn with bounds of its own. The rounds alternate, the figures
+Beside them the bare one as a route of Litestar's (`@asgi`), and `toll serve`, which is uvicorn with bounds of its own. The rounds alternate, the figures
 are medians. CPU is that of the server with its children and threads.
 """
 
@@ -20,6 +20,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import uvicorn
+from litestar import Litestar, asgi
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from tollkeeper.api.app import create_app
@@ -72,6 +73,9 @@ class Whole:
 
 
 whole = Whole()
+routed = Litestar(
+    [asgi("/", is_mount=True, copy_scope=False)(bare)], openapi_config=None, logging_config=None
+)
 
 
 async def awake(receive: Receive, send: Send) -> None:
@@ -85,11 +89,11 @@ async def asleep(receive: Receive, send: Send) -> None:
 
 
 def serve(server: str, name: str, port: int) -> None:
-    """`bare` or `whole` by a server, until it is told to end."""
+    """`bare`, `routed` or `whole` by a server, until it is told to end."""
     if server == "uvicorn":
-        app = {"bare": bare, "whole": whole}[name]
+        apps: dict[str, ASGIApp] = {"bare": bare, "routed": routed, "whole": whole}
         uvicorn.run(
-            app, port=port, http="httptools", loop="uvloop", log_config=None, access_log=False,
+            apps[name], port=port, http="httptools", loop="uvloop", log_config=None, access_log=False,
             server_header=False, date_header=False,
         )  # fmt: skip
         return
@@ -128,7 +132,10 @@ def main() -> None:
             servers = {
                 each: running.enter_context(served(each, name, folder)) for each in installed
             }
-            if name == "whole":
+            if name == "bare":
+                way = "uvicorn, by a route of Litestar's"
+                servers[way] = running.enter_context(served("uvicorn", "routed", folder))
+            else:
                 key = furnish(folder / "toll", "shipped")
                 servers["toll serve"] = running.enter_context(serving(folder / "toll", key))
             found = measured(servers, options.seconds, options.rounds)

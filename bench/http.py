@@ -54,6 +54,15 @@ LEAN_RULE = """rule web_checkout
   condition busy_device when payments_of_device > 100 then challenge
   condition large when currency == "BRL" and spent > 5000 then challenge
 """
+PLAIN_SCORECARD = """scorecard bot_behaviour
+  baseline 0.02
+  signal library_client adds 4.6 when device.client.kind == "library"
+  signal contradicting_headers adds 3.4 when device.client.consistent == false
+"""
+PLAIN_RULE = """rule web_checkout
+  condition automated when score >= 0.9 then deny
+  condition large when amount > 5000 then challenge
+"""
 
 
 class Result(Struct, frozen=True):
@@ -156,12 +165,17 @@ def show_stored(kept: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
 
 
 def furnish(folder: Path, name: str) -> str:
-    """An account with its rule, and for `lean` its scorecard, in force; its key."""
+    """An account with its rule in force, and its scorecard but for `shipped`; its key.
+
+    `lean` reads 3 windows, `plain` no history at all.
+    """
     key = new_key(folder, "payments")
-    files = {"web_checkout": (SHIPPED / "web_checkout.rule").read_text()}
-    if name == "lean":
-        files = {"web_checkout": LEAN_RULE, "bot_behaviour": LEAN_SCORECARD}
-    for stem, text in files.items():
+    files = {
+        "shipped": {"web_checkout": (SHIPPED / "web_checkout.rule").read_text()},
+        "lean": {"web_checkout": LEAN_RULE, "bot_behaviour": LEAN_SCORECARD},
+        "plain": {"web_checkout": PLAIN_RULE, "bot_behaviour": PLAIN_SCORECARD},
+    }
+    for stem, text in files[name].items():
         file = folder.with_name(f"{stem}.rule")
         file.write_text(text)
         toll(folder, "publish", str(file), "--account", ACCOUNT)

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from uuid import UUID
 
+import numpy as np
 import uvloop
 
 from tollkeeper.bench.tables import Cell, show
@@ -31,6 +32,9 @@ from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 BODY, OUTCOME = bytes(1_500), bytes(200)
 START = 1_760_000_000_000_000
 WAITING = 32
+FEW = 8
+LOG_PAGES = (32, schema.LOG_PAGES, 1_000)
+"""The last is SQLite's own."""
 APPENDS = 4_000
 ROUNDS = 5
 PROBES = 2_000
@@ -182,9 +186,33 @@ def indexes(folder: Path) -> None:
 def insert_in_groups(connection: sqlite3.Connection, rows: list[Entry]) -> None:
     """One transaction for each 32 rows."""
     for start in range(0, len(rows), WAITING):
-        with connection:
-            connection.execute("BEGIN")
-            connection.executemany(INSERT, rows[start : start + WAITING])
+        commit(connection, rows[start : start + WAITING])
+
+
+def commits() -> None:
+    """Milliseconds of durable commits of a few entries, by the pages that the log may get."""
+    found: list[list[Cell]] = []
+    for pages in LOG_PAGES:
+        with fresh_folder() as folder, closing(schema.connect(folder)) as connection:
+            connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+            rows = entries(1, 3 * APPENDS)
+            groups = [rows[start : start + FEW] for start in range(0, len(rows), FEW)]
+            taken = [
+                1e3 * seconds(lambda group=group: commit(connection, group)) for group in groups
+            ]
+        half, most = np.percentile(taken, (50, 99))
+        found.append([f"{pages:,}", half, most, max(taken), sum(taken) / len(rows)])
+    show(
+        f"A durable commit of {FEW} entries, by the pages that the write-ahead log may get",
+        ["pages", "p50 ms", "p99 ms", "longest ms", "ms an entry"],
+        found,
+    )
+
+
+def commit(connection: sqlite3.Connection, rows: list[Entry]) -> None:
+    with connection:
+        connection.execute("BEGIN")
+        connection.executemany(INSERT, rows)
 
 
 class Stopwatch:
@@ -245,6 +273,7 @@ async def other_writes(folder: Path, rows: int) -> None:
 async def measure(rows: int) -> None:
     """All of it."""
     await group_commit()
+    commits()
     with fresh_folder() as folder:
         sizes = [10**power for power in range(4, 9) if 10**power <= rows]
         await growth(folder, sizes)

@@ -23,26 +23,16 @@ from threading import Event
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.payments import body
-from tollkeeper.bench.servers import ACCOUNT, Held, Server, held, new_key, serving, toll
+from tollkeeper.bench.servers import Held, Server, held, serving
 from tollkeeper.bench.tables import Target, show, show_targets
 
 PARTS = 10
 CLIENTS = 4
 PAUSE_S = 0.02
 SETTLING_S = 0.5
-FILES = {
-    "bot_behaviour": """scorecard bot_behaviour
-  baseline 0.02
-  signal library_client adds 4.6 when device.client.kind == "library"
-  signal contradicting_headers adds 3.4 when device.client.consistent == false
-""",
-    "web_checkout": """rule web_checkout
-  condition automated when score >= 0.9 then deny
-  condition large when amount > 5000 then challenge
-""",
-}
 
 
 class Part(NamedTuple):
@@ -65,11 +55,7 @@ def main() -> None:
     seconds = max(2, round(parser.parse_args().minutes * 60 / PARTS))
     with TemporaryDirectory(prefix="toll-bench-") as place:
         folder = Path(place, "data")
-        key = new_key(folder, "payments")
-        for stem, text in FILES.items():
-            file = Path(place, f"{stem}.rule")
-            file.write_text(text)
-            toll(folder, "publish", str(file), "--account", ACCOUNT)
+        key = furnish(folder, "plain")
         with serving(folder, key) as server:
             parts = soaked(server, seconds)
     show(

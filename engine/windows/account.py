@@ -106,13 +106,14 @@ class Account:
         whole.arrive(record.arrived)
         if record.before is None:
             groups = whole.observe(place, record.event, at, record.state)
-            try:
-                ages = self._own_ages_at(own, groups, at)
-                whole.put_ages()
-            except BaseException:
-                # The file of the moments can't be used: nothing is counted then.
-                whole.take_back(record.event, at, record.state)
-                raise
+            if whole.ages:
+                try:
+                    ages = self._own_ages_at(own, groups, at)
+                    whole.put_ages()
+                except BaseException:
+                    # The file of the moments can't be used: nothing is counted then.
+                    whole.take_back(record.event, at, record.state)
+                    raise
         else:
             assert not own
             whole.change(_change(place, record))

@@ -175,6 +175,30 @@ def test_the_bounds_are_those_of_the_settings(served: Served) -> None:
         assert b"within 1 seconds" in told
 
 
+def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: Served) -> None:
+    with connected(served.service) as talker:
+        talker.sendall(head({}, 4000))
+        assert read_answer(talker).startswith(b"HTTP/1.1 401")
+        for _ in range(40):
+            try:
+                talker.sendall(b" ")
+            except OSError:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("it could go on for 4 seconds")
+
+
+def test_a_body_behind_another_request_has_its_time_too(served: Served) -> None:
+    with connected(served.service) as slow:
+        slow.sendall(LIVE + head(served.headers, len(BODY)) + BODY[:100])
+        told = b""
+        while chunk := slow.recv(65536):
+            told += chunk
+        assert told.startswith(b"HTTP/1.1 200")
+        assert b"HTTP/1.1 408" in told
+
+
 def test_every_path_can_be_asked_in_full_and_with_a_query(served: Served) -> None:
     host = served.service.url.removeprefix("http://").encode()
     for target in (b"http://" + host + b"/health/live", b"/health/live?x=%ff&&=", b"/health/live?"):

@@ -29,11 +29,11 @@ from tollkeeper.engine.journal import contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry, Put, Swap
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 
-BODY, OUTCOME = bytes(1_500), bytes(200)
+BODY, OUTCOME = bytes(1_750), bytes(330)
 START = 1_760_000_000_000_000
 WAITING = 32
 FEW = 8
-LOG_PAGES = (32, schema.LOG_PAGES, 1_000)
+LOG_PAGES = (16, schema.LOG_PAGES, 1_000)
 """The last is SQLite's own."""
 APPENDS = 4_000
 ROUNDS = 5
@@ -42,7 +42,7 @@ INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def entry(place: int) -> Entry:
-    """A payment of about 1.7 KB with a random id that its place gives again."""
+    """A payment of about 2.1 KB with a random id that its place gives again."""
     record_id = str(UUID(int=random.Random(place).getrandbits(128), version=4))
     arrived = START + place * 1_000
     return Entry(place, 1, Kind.PAYMENT, record_id, arrived, arrived, BODY, OUTCOME)

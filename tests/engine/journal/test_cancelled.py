@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from tollkeeper.engine.journal.schema import PAGE_BYTES
+
 pytestmark = pytest.mark.anyio
 
 
@@ -43,6 +45,6 @@ async def test_who_is_cancelled_learns_that_the_entry_was_kept(journal, make):
 
 async def test_who_is_cancelled_learns_that_the_entry_was_lost(journal, make):
     await journal.run(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
-    lost = await cancelled_while_written(journal, make(1, body=bytes(5000)))
+    lost = await cancelled_while_written(journal, make(1, body=bytes(2 * PAGE_BYTES)))
     assert "database or disk is full" in str(lost)
     assert journal.count() == 0

@@ -13,6 +13,7 @@ import pytest
 
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency, Kind
+from tollkeeper.engine.journal.schema import PAGE_BYTES
 from tollkeeper.engine.journal.sqlite import open_journal
 from tollkeeper.engine.journal.writer import BATCH
 
@@ -55,7 +56,7 @@ async def test_what_is_queued_behind_a_failed_batch_fails_with_it_and_the_next_i
     held = threading.Event()
     step = asyncio.ensure_future(journal.run(lambda _: held.wait()))
     await asyncio.sleep(0)
-    appends = [journal.append(make(2 + n, body=bytes(5000))) for n in range(BATCH + 50)]
+    appends = [journal.append(make(2 + n, body=bytes(2 * PAGE_BYTES))) for n in range(BATCH + 50)]
     held.set()
     failed = await outcomes(appends)
     await step
@@ -70,9 +71,11 @@ async def test_what_is_queued_behind_a_failed_batch_fails_with_it_and_the_next_i
 async def test_what_is_appended_before_a_failure_is_undone_fails_too(journal, make):
     """The seam: the batch has failed in the thread, and the loop doesn't know it yet."""
     await make_full(journal)
-    first = journal.append(make(1, body=bytes(5000)))
+    first = journal.append(make(1, body=bytes(2 * PAGE_BYTES)))
     await asyncio.sleep(0)
+    deadline = time.monotonic() + 30
     while journal._writer._oldest_valid == 0:
+        assert time.monotonic() < deadline, "the batch was written"
         time.sleep(0.001)
     decided_from_the_first = [journal.append(make(2)), journal.append(make(3))]
     with pytest.raises(Unavailable):
@@ -88,7 +91,7 @@ async def test_who_is_told_of_a_failure_first_cannot_append_before_the_others_ha
     journal, make
 ):
     await make_full(journal)
-    failing = journal.append(make(1, body=bytes(5000)))
+    failing = journal.append(make(1, body=bytes(2 * PAGE_BYTES)))
     too_early = []
     failing.add_done_callback(lambda _: too_early.append(journal.append(make(2))))
     with pytest.raises(Unavailable):
@@ -102,7 +105,9 @@ async def test_who_is_told_of_a_failure_first_cannot_append_before_the_others_ha
 async def test_a_key_whose_append_failed_was_not_used(journal, make):
     await make_full(journal)
     with pytest.raises(Unavailable):
-        await journal.append(make(1, body=bytes(5000)), Idempotency("key", b"digest", b"response"))
+        await journal.append(
+            make(1, body=bytes(2 * PAGE_BYTES)), Idempotency("key", b"digest", b"response")
+        )
     assert await journal.idempotent(1, "key", make(1).arrived) is None
 
 

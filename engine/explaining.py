@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from dataclasses import replace as changed
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tollkeeper.engine.compile.digest import Digests
 from tollkeeper.engine.compile.explain import (
     ExplainedHistory,
     Inputs,
@@ -30,7 +32,7 @@ from tollkeeper.engine.facts import Facts
 from tollkeeper.engine.force import SCORECARD
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.past import PastList, PastTable, look_up
 from tollkeeper.engine.loading import shipped_scorecard, shipped_text
 from tollkeeper.engine.open import recorded
 from tollkeeper.engine.programs import Reading, reading_of
@@ -48,6 +50,10 @@ from tollkeeper.grammar.program import Rule, Scorecard, Value
 LOOKED_THROUGH = 2_000
 """So many entries of the journal are looked through to list what was counted."""
 
+# So many are kept: neither holds a list's entries or anything else of a person.
+_STATES = 32
+_PROGRAMS = 16
+
 
 class Past(NamedTuple):
     """A decision to explain, and the account as it met it."""
@@ -57,6 +63,14 @@ class Past(NamedTuple):
     created: Entry
     facts: Facts
     decision: Decision
+
+
+class Known(NamedTuple):
+    """A stored version's program, and what is worked out of it once."""
+
+    program: Rule | Scorecard
+    reading: Reading
+    digests: Digests
 
 
 class Explanation(Struct, frozen=True):
@@ -80,33 +94,38 @@ async def explain(journal: Journal, account: int, payment_id: str) -> Explanatio
     states = await journal.states(account, payment_id)
     if not states:
         return None
-    return await asyncio.to_thread(_explain, journal, states[0])
+    created = states[0]
+    last = await journal.latest(account, Kind.CHANGE, cursor=created.place, limit=1)
+    return await asyncio.to_thread(_explain, journal, created, last.entries[0].place)
 
 
-def _explain(journal: Journal, created: Entry) -> Explanation:
+def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
     state = state_of(created, created)
     facts: Facts = state.payment
     decision = state.decision or Decision()
-    then = _account_at(journal, created.account, created.place)
+    number = created.account
+    then = _state_at(journal, number, last_change).accounts[number]  # type: ignore[arg-type]
     scorecard = rule = None
     if decision.score is not None:
-        program, sources, reading = _scorecard(then, decision.scorecard)
+        program, sources, known = _scorecard(then, decision.scorecard)
         split = len(program.histories)
         past = Past(journal, then, created, facts, decision)
         environment = _environment_at(journal, then, program, created.place)
         if split <= len(decision.reads):
-            inputs = Inputs(facts, decision.reads[:split], environment)
+            first = decision.reads[:split]
+            inputs = Inputs(facts, first, environment, digests=known.digests)
             scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
-            listed = _with_records(past, reading, scorecard.histories, 0)
+            listed = _with_records(past, known.reading, scorecard.histories, 0)
             scorecard = replace(scorecard, histories=listed)
         if decision.rule is not None:
-            checked, texts, reading = _rule(then, decision.rule)
+            checked, texts, known = _rule(then, decision.rule)
             environment = _environment_at(journal, then, checked, created.place)
             theirs = _values(checked, decision.reads)
-            inputs = Inputs(facts, theirs, environment, decision.score)
+            inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
             position = len(decision.reads) - len(theirs)
-            rule = replace(rule, histories=_with_records(past, reading, rule.histories, position))
+            listed = _with_records(past, known.reading, rule.histories, position)
+            rule = replace(rule, histories=listed)
     return Explanation(
         payment=created.id,
         arrived=created.arrived,
@@ -188,48 +207,68 @@ class _Window:
         return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
 
 
-def _account_at(journal: Journal, number: int, place: int) -> Account:
-    """The account as a payment at `place` met it."""
-    batches = journal.replay(number, up_to=place, kinds=(Kind.CHANGE,))
-    state = fold_all(State(), recorded(entry for batch in batches for entry in batch))
-    return state.accounts[number]
+# A journal is known by its identity, which its protocol does not say.
+@lru_cache(_STATES)
+def _state_at(journal: Journal, account: int, place: int) -> State:
+    """The account's state at a place on disk, folded on from rounder places that others share."""
+    if place == 0:
+        return State()
+    before = _rounder(place)
+    batches = journal.replay(account, after=before, up_to=place, kinds=(Kind.CHANGE,))
+    state = _state_at(journal, account, before)  # type: ignore[arg-type]
+    return fold_all(state, recorded(entry for batch in batches for entry in batch))
+
+
+def _rounder(place: int) -> int:
+    """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
+    digit = 0xFF
+    while not place & digit:
+        digit <<= 8
+    return place & ~digit
 
 
 def _environment_at(
     journal: Journal, account: Account, program: Rule | Scorecard, place: int
 ) -> Environment:
     names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
-    contents = {
-        name: hold(account.lists[name].spec, journal.listed_at(account.number, name, place))
+    past = {
+        name: look_up(
+            account.lists[name].spec, partial(journal.found_at, account.number, name, place)
+        )
         for name in names
         if name in account.lists
     }
-    return account_environment(account, contents)
+    return changed(
+        account_environment(account, {}),
+        lists={name: each for name, each in past.items() if isinstance(each, PastList)},
+        tables={name: each for name, each in past.items() if isinstance(each, PastTable)},
+    )
 
 
-def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Reading]:
+def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Known]:
     if number == 0 and account.shipped is None:
         shipped = shipped_scorecard()
-        return shipped.scorecard, {None: shipped_text()}, shipped.reading
+        known = Known(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
+        return shipped.scorecard, {None: shipped_text()}, known
     version = account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD, number)
     assert version is not None
-    program = decode_program(version.program)
-    assert isinstance(program, Scorecard)
-    return program, _sources(version), _reading(version.program)
+    known = _known(version.program)
+    assert isinstance(known.program, Scorecard)
+    return known.program, _sources(version), known
 
 
-def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Reading]:
+def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Known]:
     version = _stored(account, "rule", applied.name, applied.version)
-    program = decode_program(version.program)
-    assert isinstance(program, Rule)
-    return program, _sources(version), _reading(version.program)
+    known = _known(version.program)
+    assert isinstance(known.program, Rule)
+    return known.program, _sources(version), known
 
 
-@lru_cache(16)
-def _reading(encoded: bytes) -> Reading:
+@lru_cache(_PROGRAMS)
+def _known(encoded: bytes) -> Known:
     program = decode_program(encoded)
     assert isinstance(program, Rule | Scorecard)
-    return reading_of(program, full_vocabulary())
+    return Known(program, reading_of(program, full_vocabulary()), Digests(program.lets))
 
 
 def _stored(account: Account, kind: FileKind, name: str, number: int) -> Version:

@@ -119,12 +119,16 @@ class ScorecardExplanation(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """What a program read: `values` are those of its histories, in their order."""
+    """What a program read: `values` are those of its histories, in their order.
+
+    `digests` are the program's own, where they were worked out before.
+    """
 
     facts: Any
     values: Sequence[Value | None]
     environment: Environment
     score: int | None = None
+    digests: Digests | None = None
 
 
 def explain_rule(
@@ -197,7 +201,7 @@ def explain_scorecard(
 
 def scope_of(program: p.Rule | p.Scorecard, inputs: Inputs, vocabulary: Vocabulary) -> Scope:
     """The scope in which the program's expressions have their values."""
-    digests = Digests(program.lets)
+    digests = inputs.digests or Digests(program.lets)
     histories = {
         digests.of(history): value
         for history, value in zip(program.histories, inputs.values, strict=True)

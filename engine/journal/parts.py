@@ -5,7 +5,7 @@ All of it blocks, and is for other threads than the event loop's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tollkeeper.engine.journal.entries import ListEntry
@@ -24,8 +24,10 @@ class Turnover(NamedTuple):
 class Past(Protocol):
     """Lists as they were, and since when history is kept."""
 
-    def listed_at(self, account: int, list_name: str, place: int) -> Iterator[ListEntry]:
-        """A list's entries as a payment at `place` met them, ordered by value.
+    def found_at(
+        self, account: int, list_name: str, place: int, values: Sequence[str]
+    ) -> list[ListEntry]:
+        """A list's entries of these values, a few hundred at most, as a payment at `place` met them.
 
         As far back as the account keeps its history.
         """

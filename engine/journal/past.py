@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +24,10 @@ _ENTRIES_AT = (
     " WHERE content = ? AND value > ? AND from_place <= ? AND coalesce(to_place > ?, TRUE)"
     " ORDER BY value LIMIT ?"
 )
+_FOUND_AT = (
+    f"SELECT {ENTRY} FROM list_entries"
+    " WHERE content = ? AND from_place <= ? AND coalesce(to_place > ?, TRUE) AND value IN ({})"
+)
 _OF_LIST = "content IN (SELECT id FROM list_contents WHERE account = ? AND list = ?)"
 _BEGUN = f"SELECT from_place, {ENTRY} FROM list_entries WHERE {_OF_LIST} AND from_place > ?"
 _ENDED = f"SELECT to_place, value FROM list_entries WHERE {_OF_LIST} AND to_place > ?"
@@ -38,10 +42,12 @@ class SqlitePast(Past):
 
     _folder: Path
 
-    def listed_at(self, account: int, list_name: str, place: int) -> Iterator[ListEntry]:
+    def found_at(
+        self, account: int, list_name: str, place: int, values: Sequence[str]
+    ) -> list[ListEntry]:
         """See `Past`."""
         with closing(schema.connect_for_reading(self._folder)) as connection:
-            yield from listed_at(connection, account, list_name, place)
+            return found_at(connection, account, list_name, place, values)
 
     def turnover(self, account: int, list_name: str, after: int) -> Turnover:
         """See `Past`."""
@@ -57,10 +63,22 @@ class SqlitePast(Past):
 def listed_at(
     connection: sqlite3.Connection, account: int, list_name: str, place: int
 ) -> Iterator[ListEntry]:
-    """See `Past.listed_at`."""
-    found = connection.execute(_CONTENT_AT, (account, list_name, place, place)).fetchone()
-    if found is not None:
-        yield from entries(connection, found[0], place)
+    """A list's entries as a payment at `place` met them, ordered by value."""
+    content = _content_at(connection, account, list_name, place)
+    if content is not None:
+        yield from entries(connection, content, place)
+
+
+def found_at(
+    connection: sqlite3.Connection, account: int, list_name: str, place: int, values: Sequence[str]
+) -> list[ListEntry]:
+    """See `Past.found_at`."""
+    content = _content_at(connection, account, list_name, place)
+    if content is None:
+        return []
+    query = _FOUND_AT.format(", ".join("?" * len(values)))
+    rows = connection.execute(query, (content, place, place, *values))
+    return [ListEntry(*row) for row in rows]
 
 
 def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
@@ -86,3 +104,10 @@ def entries(connection: sqlite3.Connection, content: int, place: int) -> Iterato
         if len(rows) < BATCH:
             return
         beyond = rows[-1][0]
+
+
+def _content_at(
+    connection: sqlite3.Connection, account: int, list_name: str, place: int
+) -> int | None:
+    row = connection.execute(_CONTENT_AT, (account, list_name, place, place)).fetchone()
+    return None if row is None else int(row[0])

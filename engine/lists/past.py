@@ -1,0 +1,68 @@
+"""A list's or table's entries as they once were: only those are read that can hold what is asked.
+
+A present list is in memory; a past one is in the database alone, and may be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.lists.contents import Contents, HeldList, HeldTable, hold
+from tollkeeper.engine.lists.spec import ListSpec, Spec, lookup_of
+from tollkeeper.engine.lists.values import IP_BITS, MAX_TEXT, show_network, show_value
+from tollkeeper.grammar.program import Value
+
+Find: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
+"""The entries that there were of these canonical values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastList:
+    """An `EntryList`; `around` gives those of its entries that can hold a value."""
+
+    around: Callable[[Value], Contents]
+
+    def contains(self, value: Value, at: int) -> bool:
+        held = self.around(value)
+        assert isinstance(held, HeldList)
+        return held.contains(value, at)
+
+
+@dataclass(frozen=True, slots=True)
+class PastTable:
+    """A `Table`; `around` gives those of its rows that can hold a key."""
+
+    around: Callable[[Value], Contents]
+
+    def find(self, key: Value, at: int) -> Mapping[str, Value | None] | None:
+        held = self.around(key)
+        assert isinstance(held, HeldTable)
+        return held.find(key, at)
+
+
+def look_up(spec: Spec, find: Find) -> PastList | PastTable:
+    """What answers as `hold` of all the entries would; it keeps what it has read."""
+
+    @cache
+    def around(key: Value) -> Contents:
+        return hold(spec, find(tuple(holding(spec, key))))
+
+    return PastList(around) if isinstance(spec, ListSpec) else PastTable(around)
+
+
+def holding(spec: Spec, key: Value) -> Iterator[str]:
+    """The canonical values of all the entries that can hold a key: an address, a text or a number."""
+    match lookup_of(spec):
+        case "network":
+            for bits in range(IP_BITS + 1):
+                spare = IP_BITS - bits
+                yield show_network(int(key) >> spare << spare, bits)
+        case "prefix":
+            text = str(key)[:MAX_TEXT]
+            yield from (text[:size] for size in range(1, len(text) + 1))
+        case "value":
+            yield show_value("number", key) if spec == ListSpec("number") else str(key)

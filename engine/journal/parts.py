@@ -6,23 +6,13 @@ All of it blocks, and is for other threads than the event loop's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tollkeeper.engine.journal.entries import ListEntry
 
 
-class Turnover(NamedTuple):
-    """Entries that were put into a list, and values that left it, each with the place of that.
-
-    Renewing an entry ends the one before it. What came with a whole content is not among them.
-    """
-
-    begun: list[tuple[int, ListEntry]]
-    ended: list[tuple[int, str]]
-
-
 class Past(Protocol):
-    """Lists as they were, and since when history is kept."""
+    """Lists as they were."""
 
     def found_at(
         self, account: int, list_name: str, place: int, values: Sequence[str]
@@ -31,12 +21,6 @@ class Past(Protocol):
 
         As far back as the account keeps its history.
         """
-
-    def turnover(self, account: int, list_name: str, after: int) -> Turnover:
-        """How a list's entries changed beyond a place."""
-
-    def begins(self, account: int) -> int | None:
-        """When (µs) the first payment that is still kept arrived; None when there is none."""
 
 
 class Staged(Protocol):

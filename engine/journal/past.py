@@ -8,10 +8,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Kind, ListEntry
-from tollkeeper.engine.journal.parts import Past, Turnover
+from tollkeeper.engine.journal.parts import Past
 
 BATCH = 500
 ENTRY = "value, columns, expires_at, note, by"
@@ -37,6 +38,16 @@ _BEGINS = (
 )
 
 
+class Turnover(NamedTuple):
+    """Entries that were put into a list, and values that left it, each with the place of that.
+
+    Renewing an entry ends the one before it. What came with a whole content is not among them.
+    """
+
+    begun: list[tuple[int, ListEntry]]
+    ended: list[tuple[int, str]]
+
+
 class SqlitePast(Past):
     """`Past` in a data folder; each call reads on a connection of its own."""
 
@@ -48,16 +59,6 @@ class SqlitePast(Past):
         """See `Past`."""
         with closing(schema.connect_for_reading(self._folder)) as connection:
             return found_at(connection, account, list_name, place, values)
-
-    def turnover(self, account: int, list_name: str, after: int) -> Turnover:
-        """See `Past`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            return turnover(connection, account, list_name, after)
-
-    def begins(self, account: int) -> int | None:
-        """See `Past`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            return begins(connection, account)
 
 
 def listed_at(
@@ -82,14 +83,14 @@ def found_at(
 
 
 def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
-    """See `Past.turnover`."""
+    """How a list's entries changed beyond a place."""
     of = (account, list_name, after)
     begun = [(place, ListEntry(*entry)) for place, *entry in connection.execute(_BEGUN, of)]
     return Turnover(begun, connection.execute(_ENDED, of).fetchall())
 
 
 def begins(connection: sqlite3.Connection, account: int) -> int | None:
-    """See `Past.begins`."""
+    """When (µs) the first payment that is still kept arrived; None when there is none."""
     first = connection.execute(_BEGINS, (account,)).fetchone()
     return None if first is None else int(first[0])
 

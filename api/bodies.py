@@ -13,6 +13,7 @@ from tollkeeper.api.errors import (
     JSON,
     incomplete_body,
     invalid,
+    slow_body,
     too_large,
     unsupported,
 )
@@ -72,8 +73,8 @@ async def read_text(request: AnyRequest) -> bytes:
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
-    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 400 when the client
-    left; the connection sees to it that nobody takes too long (`connection.py`).
+    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
+    says that it is late (`connection.py`), 400 when the client left.
     """
     coding = header(scope, b"content-encoding")
     if coding and coding.strip().lower() != b"identity":
@@ -88,6 +89,8 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if message["type"] == "http.disconnect":
             scope["state"]["log"]["disconnected"] = True
             raise incomplete_body()
+        if "late" in scope["state"]:
+            raise slow_body(_settings(scope).body_seconds)
         chunk = message["body"]
         size += len(chunk)
         if size > limit:

@@ -75,10 +75,8 @@ class Connection(HttpToolsProtocol):
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                     Violation("headers", "too_large", message),
                 )
-            elif self._due is None:
-                self._await_head()
-        elif self._in_body and self._due is None:
-            self._await_body()
+                return
+        self._await_more()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that has sent all it wants to may close its side, and is answered still."""
@@ -106,36 +104,39 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._in_body and self._due is None:
-            self._await_body()
+        if self._in_body:
+            self._await_more()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         self._refuse(
             HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")
         )
 
+    def _await_more(self) -> None:
+        """Nothing that the client owes is waited for without end: a head, a body, the next head."""
+        if self._due is not None or self.pipeline:
+            return
+        if self._in_body:
+            self._due = self.loop.call_later(self._body_seconds, self._give_up_body)
+        elif self._in_head or self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+
     def _await_head(self) -> None:
         self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
-
-    def _await_body(self) -> None:
-        # A body behind requests that are still to be answered isn't read yet.
-        if not self.pipeline:
-            self._due = self.loop.call_later(self._body_seconds, self._refuse_body)
 
     def _is_here(self) -> None:
         if self._due is not None:
             self._due.cancel()
             self._due = None
 
-    def _refuse_body(self) -> None:
+    def _give_up_body(self) -> None:
+        self._due = None
         if self.cycle.response_started:
             self.transport.close()
-            return
-        # Whoever reads the body is told that nothing more comes.
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
-        message = f"the body did not arrive within {self._body_seconds:g} seconds"
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT, Violation("body", "timeout", message))
+        else:
+            # Whoever reads the body sees this, and answers.
+            self.cycle.scope["state"]["late"] = True
+            self.cycle.message_event.set()
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
         get_logger().warning("refused", status=int(status))

@@ -91,6 +91,15 @@ def incomplete_body() -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
 
 
+def slow_body(seconds: float) -> Problem:
+    message = f"the body did not arrive within {seconds:g} seconds"
+    return Problem(
+        HTTPStatus.REQUEST_TIMEOUT,
+        [Violation("body", "timeout", message)],
+        [(b"connection", b"close")],
+    )
+
+
 def unavailable(message: str, retry_after: int = 1) -> Problem:
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,

@@ -51,7 +51,7 @@ LOOKED_THROUGH = 2_000
 """So many entries of the journal are looked through to list what was counted."""
 
 # So many are kept: neither holds a list's entries or anything else of a person.
-_STATES = 32
+_STATES = 8
 _PROGRAMS = 16
 
 
@@ -95,6 +95,9 @@ async def explain(journal: Journal, account: int, payment_id: str) -> Explanatio
     if not states:
         return None
     created = states[0]
+    if created.place > journal.last_place():
+        # What was changed before it may not be on disk either.
+        await journal.written()
     last = await journal.latest(account, Kind.CHANGE, cursor=created.place, limit=1)
     return await asyncio.to_thread(_explain, journal, created, last.entries[0].place)
 

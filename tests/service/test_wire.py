@@ -35,7 +35,9 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("wire") / "data"
     headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving_within(folder, head_bytes=4096, body_bytes=4096, body_seconds=1) as service:
+    with serving_within(
+        folder, head_bytes=4096, body_bytes=4096, body_seconds=1, idle_seconds=2
+    ) as service:
         yield Served(service, headers, folder.parent / "serve.log")
 
 
@@ -173,6 +175,9 @@ def test_the_bounds_are_those_of_the_settings(served: Served) -> None:
         told = read_answer(slow)
         assert told.startswith(b"HTTP/1.1 408")
         assert b"within 1 seconds" in told
+    late = line_with(served, status=408)
+    assert (late["event"], late["route"], late["account"]) == ("request", "/v1/payments", 1)
+    assert "disconnected" not in late
 
 
 def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: Served) -> None:
@@ -187,6 +192,22 @@ def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: S
             time.sleep(0.1)
         else:
             raise AssertionError("it could go on for 4 seconds")
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(head({}, 10), b" " * 10), (LIVE, b"\r\n"), (LIVE, b"")],
+    ids=["the rest of a refused body", "an empty line", "nothing"],
+)
+def test_a_client_that_sends_no_further_head_is_closed_in_time(
+    served: Served, first: bytes, then: bytes
+) -> None:
+    with connected(served.service) as idle:
+        idle.sendall(first)
+        assert read_answer(idle).startswith(b"HTTP/1.1")
+        idle.sendall(then)
+        idle.settimeout(10)
+        assert idle.recv(1) == b""
 
 
 def test_a_body_behind_another_request_has_its_time_too(served: Served) -> None:

@@ -104,6 +104,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        # For the next head uvicorn has a timer of its own, which ends with the first byte.
         if self._in_body:
             self._await_more()
 
@@ -118,7 +119,7 @@ class Connection(HttpToolsProtocol):
             return
         if self._in_body:
             self._due = self.loop.call_later(self._body_seconds, self._give_up_body)
-        elif self._in_head or self.cycle is None or self.cycle.response_complete:
+        elif self._in_head or self.cycle.response_complete:
             self._await_head()
 
     def _await_head(self) -> None:

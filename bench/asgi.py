@@ -4,8 +4,9 @@
 
 uvicorn (httptools, uvloop) and granian, one process each, with the same application: a bare one
 that reads the body and answers with a constant, and the whole service with the shipped scorecard.
-Beside them the bare one as a route of Litestar's (`@asgi`), and `toll serve`, which is uvicorn with bounds of its own. The rounds alternate, the figures
-are medians. CPU is that of the server with its children and threads.
+Beside them the bare one as a route of Litestar's (`@asgi`), and `toll serve`, which is uvicorn with
+bounds of its own. The rounds alternate, the figures are medians. CPU is that of the server with its
+children and threads.
 """
 
 from __future__ import annotations

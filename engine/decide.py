@@ -119,7 +119,7 @@ async def analyse(
 
 def asked(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:
     """What the programs read: in the payment's own groups, or in those that they name."""
-    readings = [each.reading for each in programs[:2] if each is not None]
+    readings = [each.reading for each in (programs.scorecard, programs.rule) if each is not None]
     own = [each.plan.windows for each in readings if each.plan.own]
     if len(own) == len(readings):
         return own, []

@@ -60,15 +60,10 @@ class Outbox:
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             self._writing.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self._writing)
-            except BaseException:
-                self._writing.execute("ROLLBACK")
-                raise
-            self._writing.execute("COMMIT")
+            with self._writing:
+                return work(self._writing)
         except (sqlite3.Error, OSError) as error:
             raise Unavailable(f"`{self._path}` can't be written: {error}") from error
-        return result
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)

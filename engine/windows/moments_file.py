@@ -119,15 +119,10 @@ class MomentsFile:
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             self._writing.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self._writing)
-            except BaseException:
-                self._writing.execute("ROLLBACK")
-                raise
-            self._writing.execute("COMMIT")
+            with self._writing:
+                return work(self._writing)
         except (sqlite3.Error, OSError) as error:
             raise self._failed(error) from error
-        return result
 
     def _checkpoint(self) -> None:
         try:

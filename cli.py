@@ -17,14 +17,14 @@ from rich.console import Console
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from tollkeeper.api.demo import Decided, Ready
-    from tollkeeper.engine.checking import Reading
-    from tollkeeper.engine.errands import Answer, Done, Errand
-    from tollkeeper.engine.reading import Picture
+    from tollkeeper.api.terminal.demo import Decided, Ready
+    from tollkeeper.engine.intake.violations import Violation
+    from tollkeeper.engine.programs.source import Reading
+    from tollkeeper.engine.publish.commands import Answer, Done, Errand
+    from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.changes import Scope
     from tollkeeper.engine.registry.state import Account
-    from tollkeeper.engine.shadow_report import ShadowReport
-    from tollkeeper.engine.violations import Violation
+    from tollkeeper.engine.shadows.report import ShadowReport
     from tollkeeper.grammar.diagnostics import Diagnostic
     from tollkeeper.grammar.render import Source
 
@@ -67,7 +67,7 @@ class Setting(click.Option):
     """An option whose default is that of `Settings`, looked up when it is asked for."""
 
     def get_default(self, ctx: Any, call: bool = True) -> Any:  # noqa: ARG002 - click's way
-        from tollkeeper.api.settings import Settings
+        from tollkeeper.api.http.settings import Settings
 
         return getattr(Settings(), self.name or "")
 
@@ -100,8 +100,8 @@ def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., A
 @setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
 def serve(data: Path, **settings: Any) -> None:
     """Start the service."""
-    from tollkeeper.api.serve import serve as serve_folder
-    from tollkeeper.api.settings import Settings
+    from tollkeeper.api.http.serve import serve as serve_folder
+    from tollkeeper.api.http.settings import Settings
 
     with refusals(), progress_bar("filling windows") as progress:
         serve_folder(Settings(folder=data, **settings), progress)
@@ -111,14 +111,14 @@ def serve(data: Path, **settings: Any) -> None:
 @click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
 def demo(port: int) -> None:
     """Serve a throwaway account with sample traffic, and show what is decided."""
-    from tollkeeper.api.demo import demo as run_demo
+    from tollkeeper.api.terminal.demo import demo as run_demo
 
     with refusals():
         run_demo(port, show_demo)
 
 
 def show_demo(told: Ready | Decided) -> None:
-    from tollkeeper.api.drawing import demo_lines
+    from tollkeeper.api.terminal.demo_lines import demo_lines
 
     for line in demo_lines(told):
         out.print(line, highlight=False, soft_wrap=True)
@@ -137,7 +137,7 @@ def accounts() -> None:
 @data_option
 def create_account(name: str, data: Path) -> None:
     """Make an account."""
-    from tollkeeper.engine.errands import CreateAccount
+    from tollkeeper.engine.publish.commands import CreateAccount
 
     done(data, CreateAccount(name))
     say(
@@ -177,8 +177,8 @@ def show_account(name: str, data: Path) -> None:
 @data_option
 def set_account(name: str, settings: Sequence[str], data: Path) -> None:
     """Change settings: `thresholds.deny=0.9`, `default_rule=checkout`, `default_rule=null`."""
-    from tollkeeper.engine.errands import ChangeSettings
-    from tollkeeper.engine.settings import read_assignments
+    from tollkeeper.engine.publish.commands import ChangeSettings
+    from tollkeeper.engine.publish.set_settings import read_assignments
 
     with refusals():
         asked = read_assignments(settings)
@@ -205,7 +205,7 @@ def keys() -> None:
 @data_option
 def create_key(account: str, scopes: tuple[Scope, ...], data: Path) -> None:
     """Make a key and print it alone; it is shown this once."""
-    from tollkeeper.engine.errands import CreateKey
+    from tollkeeper.engine.publish.commands import CreateKey
 
     print(done(data, CreateKey(account, scopes)).key)  # noqa: T201 - the key alone, for a script
 
@@ -237,7 +237,7 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
 @data_option
 def revoke_key(key_id: str, account: str, data: Path) -> None:
     """Revoke the key whose shown part is KEY_ID."""
-    from tollkeeper.engine.errands import RevokeKey
+    from tollkeeper.engine.publish.commands import RevokeKey
 
     done(data, RevokeKey(account, key_id))
     say(f"key [bold]{key_id}[/] is revoked")
@@ -253,7 +253,7 @@ def revoke_key(key_id: str, account: str, data: Path) -> None:
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool) -> None:
     """Check rule files; exit 1 when one has an error."""
-    from tollkeeper.engine.files import check_files
+    from tollkeeper.engine.offline.rule_files import check_files
     from tollkeeper.grammar.render import as_json, as_sarif
 
     if watch and (as_json_ or sarif):
@@ -288,7 +288,7 @@ def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
 
 def watch_files(paths: Sequence[Path]) -> NoReturn:
     """Shows what is found, and again after each change, until the person ends it."""
-    from tollkeeper.engine.files import check_files, last_written
+    from tollkeeper.engine.offline.rule_files import check_files, last_written
 
     try:
         while True:
@@ -310,7 +310,7 @@ def watch_files(paths: Sequence[Path]) -> NoReturn:
 )
 def fmt(paths: Sequence[Path], check_only: bool) -> None:
     """Bring rule files into the one layout; comments stay where they are."""
-    from tollkeeper.engine.files import formatted_file, replace_file, rule_files
+    from tollkeeper.engine.offline.rule_files import formatted_file, replace_file, rule_files
     from tollkeeper.grammar.render import Source, as_rich
 
     changed = broken = 0
@@ -334,7 +334,7 @@ def fields(pattern: str, as_json_: bool) -> None:
     """List what a rule can name: fields that hold PATTERN, or fit it (`device.*`)."""
     import msgspec
 
-    from tollkeeper.engine.reference import find_fields
+    from tollkeeper.engine.facts.reference import find_fields
 
     found = find_fields(pattern)
     if as_json_:
@@ -354,7 +354,7 @@ def fields(pattern: str, as_json_: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def init(folder: Path) -> None:
     """Write a folder of rules to begin with: a rule with tests, a case, a workflow."""
-    from tollkeeper.engine.proof.starting import OccupiedError, start_folder
+    from tollkeeper.engine.offline.testing.starting import OccupiedError, start_folder
 
     try:
         for path in start_folder(folder):
@@ -385,11 +385,11 @@ def test(
     fail_under: float | None,
 ) -> None:
     """Run the tests and cases under PATHS; exit 1 when one fails."""
-    from tollkeeper.engine.proof.coverage import percent
-    from tollkeeper.engine.proof.coverage_report import as_html
-    from tollkeeper.engine.proof.coverage_report import as_json as coverage_as_json
-    from tollkeeper.engine.proof.coverage_report import as_text as coverage_as_text
-    from tollkeeper.engine.proof.run import run_tests
+    from tollkeeper.engine.offline.testing.coverage import percent
+    from tollkeeper.engine.offline.testing.coverage_report import as_html
+    from tollkeeper.engine.offline.testing.coverage_report import as_json as coverage_as_json
+    from tollkeeper.engine.offline.testing.coverage_report import as_text as coverage_as_text
+    from tollkeeper.engine.offline.testing.run import run_tests
 
     run = run_tests(paths, accept=accept)
     for fault in run.faults:
@@ -427,10 +427,10 @@ def evaluate(
     """Decide about the payment on standard input with FILE, with no server."""
     import msgspec
 
-    from tollkeeper.api.answers import analyses
-    from tollkeeper.engine.proof.evaluation import evaluate_payment, explanation_lines
-    from tollkeeper.engine.proof.files import BrokenFileError, library_of
-    from tollkeeper.engine.proof.streams import StreamError
+    from tollkeeper.api.http.answers import analyses
+    from tollkeeper.engine.offline.testing.evaluation import evaluate_payment, explanation_lines
+    from tollkeeper.engine.offline.testing.files import BrokenFileError, library_of
+    from tollkeeper.engine.offline.testing.streams import StreamError
 
     try:
         found = evaluate_payment(
@@ -475,15 +475,15 @@ def evaluate(
 )
 def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     """Estimate a scorecard's baseline and weights from labelled HISTORY (JSON Lines)."""
-    from tollkeeper.engine.drawing import draw_fitted
-    from tollkeeper.engine.force import SCORECARD
-    from tollkeeper.engine.loading import SHIPPED
-    from tollkeeper.engine.proof.streams import StreamError
+    from tollkeeper.api.terminal.drawing import draw_fitted
+    from tollkeeper.engine.offline.testing.streams import StreamError
+    from tollkeeper.engine.programs.active import SCORECARD
+    from tollkeeper.engine.programs.load import SHIPPED
     from tollkeeper.grammar.program import Scorecard
 
     try:
-        from tollkeeper.engine.fit.fitting import FitError
-        from tollkeeper.engine.fit.fitting import fit as fit_weights
+        from tollkeeper.engine.offline.fit.fitting import FitError
+        from tollkeeper.engine.offline.fit.fitting import fit as fit_weights
     except ModuleNotFoundError:
         refuse("fitting needs the extra: pip install 'tollkeeper\\[fit]'")
     path = scorecard or SHIPPED / f"{SCORECARD}.rule"
@@ -511,8 +511,8 @@ def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
 @data_option
 def publish(file: Path, account: str, draft: bool, expected: int | None, data: Path) -> None:
     """Store FILE as a new version and make it active, with the definitions that it uses."""
-    from tollkeeper.engine.errands import Store
-    from tollkeeper.engine.files import rule_files, used_definitions
+    from tollkeeper.engine.offline.rule_files import rule_files, used_definitions
+    from tollkeeper.engine.publish.commands import Store
     from tollkeeper.engine.registry.versions import kind_of
 
     reading = readable(file)
@@ -533,8 +533,8 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
 
 def readable(file: Path) -> Reading:
     """What a rule file says; says what is wrong with it, and exits 1 when it has an error."""
-    from tollkeeper.engine.checking import read_file
-    from tollkeeper.engine.files import known_files, rule_files
+    from tollkeeper.engine.offline.rule_files import known_files, rule_files
+    from tollkeeper.engine.programs.source import read_file
     from tollkeeper.grammar.render import Source, as_rich
 
     reading = read_file(file.read_bytes(), known_files(rule_files([file.parent])))
@@ -562,7 +562,7 @@ def kind_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @data_option
 def activate(name: str, version: int, kind: Any, account: str, data: Path) -> None:
     """Make VERSION of NAME the active one; also rolls back."""
-    from tollkeeper.engine.errands import Activate
+    from tollkeeper.engine.publish.commands import Activate
 
     with progress_bar("filling windows") as progress:
         done(data, Activate(account, kind, name, version), progress)
@@ -576,7 +576,7 @@ def activate(name: str, version: int, kind: Any, account: str, data: Path) -> No
 @data_option
 def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
     """Take NAME out of force."""
-    from tollkeeper.engine.errands import Deactivate
+    from tollkeeper.engine.publish.commands import Deactivate
 
     done(data, Deactivate(account, kind, name))
     say(f"[bold]{name}[/] is not published any more")
@@ -628,8 +628,8 @@ def diff(
     """Tell what changed in meaning from version OLD of NAME to version NEW."""
     import msgspec
 
-    from tollkeeper.engine.diff import diff as differences
-    from tollkeeper.engine.drawing import draw_differences
+    from tollkeeper.api.terminal.drawing import draw_differences
+    from tollkeeper.engine.publish.diff import diff as differences
     from tollkeeper.engine.registry.versions import find_version
 
     with refusals():
@@ -668,7 +668,7 @@ def shadow() -> None:
 @data_option
 def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> None:
     """Evaluate VERSION of NAME beside what decides."""
-    from tollkeeper.engine.errands import SetShadow
+    from tollkeeper.engine.publish.commands import SetShadow
 
     with progress_bar("filling windows") as progress:
         done(data, SetShadow(account, kind, name, version), progress)
@@ -682,7 +682,7 @@ def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> 
 @data_option
 def clear_shadow(name: str, kind: Any, account: str, data: Path) -> None:
     """Evaluate the shadow of NAME no longer."""
-    from tollkeeper.engine.errands import ClearShadow
+    from tollkeeper.engine.publish.commands import ClearShadow
 
     done(data, ClearShadow(account, kind, name))
     say(f"[bold]{name}[/] has no shadow any more")
@@ -701,9 +701,9 @@ def report_shadow(
     """Tell how many decisions the shadow of NAME would change, from what to what."""
     import msgspec
 
-    from tollkeeper.engine.drawing import draw_report
+    from tollkeeper.api.terminal.drawing import draw_report
     from tollkeeper.engine.registry.accounts import find_account
-    from tollkeeper.engine.shadow_report import shadow_report
+    from tollkeeper.engine.shadows.report import shadow_report
 
     async def ask(picture: Picture) -> ShadowReport:
         known = find_account(picture.state, account)
@@ -735,7 +735,7 @@ def set_rollout(
     name: str, version: int, percent: int, by: str, kind: Any, account: str, data: Path
 ) -> None:
     """Give a part of the payments VERSION of NAME."""
-    from tollkeeper.engine.errands import SetRollout
+    from tollkeeper.engine.publish.commands import SetRollout
 
     with progress_bar("filling windows") as progress:
         done(data, SetRollout(account, kind, name, version, percent, by), progress)
@@ -749,7 +749,7 @@ def set_rollout(
 @data_option
 def clear_rollout(name: str, kind: Any, account: str, data: Path) -> None:
     """Give all payments the active version of NAME again."""
-    from tollkeeper.engine.errands import ClearRollout
+    from tollkeeper.engine.publish.commands import ClearRollout
 
     done(data, ClearRollout(account, kind, name))
     say(f"[bold]{name}[/] has no rollout any more")
@@ -783,7 +783,7 @@ def make_list(
     data: Path,
 ) -> None:
     """Make a list or table; one that is there already and serves is left alone."""
-    from tollkeeper.engine.errands import MakeList
+    from tollkeeper.engine.publish.commands import MakeList
 
     types = {key: text.split("|") if "|" in text else text for key, text in pairs(columns)}
     asked = {"type": type_, "by": by, "columns": types or None}
@@ -797,7 +797,7 @@ def make_list(
 @data_option
 def list_lists(account: str, as_json_: bool, data: Path) -> None:
     """List the account's lists and tables."""
-    from tollkeeper.api.lists import shown as list_view
+    from tollkeeper.api.http.lists import shown as list_view
 
     known = ask_account(data, account).lists
     views = [list_view(name, known[name].spec) for name in sorted(known)]
@@ -822,8 +822,8 @@ def show_list(
     name: str, limit: int, after: str | None, account: str, as_json_: bool, data: Path
 ) -> None:
     """Show the entries of a list, ordered by value."""
-    from tollkeeper.engine.list_changes import page as entries_page
     from tollkeeper.engine.lists.entries import show_entry
+    from tollkeeper.engine.publish.change_lists import page as entries_page
     from tollkeeper.engine.registry.accounts import find_account
     from tollkeeper.engine.registry.lists import find_list
 
@@ -867,7 +867,7 @@ def add_entries(
     data: Path,
 ) -> None:
     """Add entries to a list, or renew those that are there."""
-    from tollkeeper.engine.errands import PutEntries
+    from tollkeeper.engine.publish.commands import PutEntries
 
     shared: dict[str, Any] = {"expires_at": expires_at, "note": note}
     if columns:
@@ -884,7 +884,7 @@ def add_entries(
 @data_option
 def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -> None:
     """Remove entries from a list."""
-    from tollkeeper.engine.errands import RemoveEntries
+    from tollkeeper.engine.publish.commands import RemoveEntries
 
     count = done(data, RemoveEntries(account, name, list(values))).count
     say(f"{plural(count or 0, 'entry')} removed from [bold]{name}[/]")
@@ -903,8 +903,8 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -
 @data_option
 def import_list(name: str, file: Path, columns: Sequence[str], account: str, data: Path) -> None:
     """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
-    from tollkeeper.engine.importing import import_file
     from tollkeeper.engine.lists.imports import Imported
+    from tollkeeper.engine.publish.import_lists import import_file
 
     with refusals(), progress_bar(f"reading {file.name}") as progress:
         found = import_file(data, account, name, file, dict(pairs(columns)), "toll", progress)
@@ -925,7 +925,7 @@ def import_list(name: str, file: Path, columns: Sequence[str], account: str, dat
 @data_option
 def export_list(name: str, file: Any, account: str, data: Path) -> None:
     """Write the entries of a list as CSV to FILE, or to standard output."""
-    from tollkeeper.engine.importing import export_file
+    from tollkeeper.engine.publish.import_lists import export_file
 
     with refusals(), counter("entries") as count:
         exported = export_file(data, account, name, file, count)
@@ -971,14 +971,19 @@ def backtest(
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
     import msgspec
 
-    from tollkeeper.engine.backtest.backtest import backtest_account, backtest_files
-    from tollkeeper.engine.backtest.files import HistoryError
-    from tollkeeper.engine.backtest.given import GivenError, read_candidate, read_labels, read_since
-    from tollkeeper.engine.backtest.page import page as backtest_page
-    from tollkeeper.engine.backtest.words import summary as backtest_summary
-    from tollkeeper.engine.drawing import draw_backtest
+    from tollkeeper.api.terminal.drawing import draw_backtest
+    from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
+    from tollkeeper.engine.offline.backtest.files import HistoryError
+    from tollkeeper.engine.offline.backtest.given import (
+        GivenError,
+        read_candidate,
+        read_labels,
+        read_since,
+    )
+    from tollkeeper.engine.offline.backtest.page import page as backtest_page
+    from tollkeeper.engine.offline.backtest.words import summary as backtest_summary
+    from tollkeeper.engine.offline.testing.files import BrokenFileError
     from tollkeeper.engine.open import now
-    from tollkeeper.engine.proof.files import BrokenFileError
 
     if bool(account) == bool(histories):
         raise click.UsageError("give either --account or --history")
@@ -1024,8 +1029,8 @@ def publish_event_type(
     file: Path, breaking: bool, applies_from: str | None, account: str, data: Path
 ) -> None:
     """Store the event type in FILE as a new version and make it active."""
-    from tollkeeper.engine.errands import Store
     from tollkeeper.engine.events.versions import Planned
+    from tollkeeper.engine.publish.commands import Store
     from tollkeeper.grammar.program import EventType
 
     reading = readable(file)
@@ -1060,7 +1065,7 @@ def list_event_types(account: str, as_json_: bool, data: Path) -> None:
 @data_option
 def deactivate_event_type(name: str, account: str, data: Path) -> None:
     """Take an event type out of force: its events are refused from now on."""
-    from tollkeeper.engine.errands import Deactivate
+    from tollkeeper.engine.publish.commands import Deactivate
 
     done(data, Deactivate(account, "event", name))
     say(f"[bold]{name}[/] is not published any more")
@@ -1081,7 +1086,7 @@ def send(file: BinaryIO, url: str, key: str) -> None:
     """Send events, one JSON object a line, to a running service; exit 1 when one was refused."""
     import httpx
 
-    from tollkeeper.api.sending import send_events
+    from tollkeeper.api.terminal.sending import send_events
 
     lines = file.readlines()
     kept = refused = 0
@@ -1111,9 +1116,9 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     """Explain a stored decision: its signals, its conditions, the value of every part."""
     import msgspec
 
-    from tollkeeper.api.views import explanation_view
-    from tollkeeper.engine.drawing import draw_explanation
-    from tollkeeper.engine.explaining import explain as explain_payment
+    from tollkeeper.api.http.views import explanation_view
+    from tollkeeper.api.terminal.drawing import draw_explanation
+    from tollkeeper.engine.explain.explain import explain as explain_payment
     from tollkeeper.engine.registry.accounts import find_account
 
     async def ask(picture: Picture) -> Any:
@@ -1151,9 +1156,9 @@ def decisions(
     """List decisions, newest first."""
     import msgspec
 
-    from tollkeeper.api.drawing import decision_line
-    from tollkeeper.api.views import decided_view
-    from tollkeeper.engine.records import decided_page
+    from tollkeeper.api.http.views import decided_view
+    from tollkeeper.api.terminal.demo_lines import decision_line
+    from tollkeeper.engine.explain.records import decided_page
     from tollkeeper.engine.registry.accounts import find_account
 
     start = since_option(since)
@@ -1191,8 +1196,8 @@ def audit(
     account: str, since: str | None, limit: int, cursor: int | None, as_json_: bool, data: Path
 ) -> None:
     """List who changed what, newest first."""
-    from tollkeeper.api.views import audit_view
-    from tollkeeper.engine.records import audit_page
+    from tollkeeper.api.http.views import audit_view
+    from tollkeeper.engine.explain.records import audit_page
     from tollkeeper.engine.registry.accounts import find_account
 
     start = since_option(since)
@@ -1220,7 +1225,7 @@ def audit(
 @data_option
 def erase(user: str, account: str, data: Path) -> None:
     """Erase one person's data for good: from payments, events, alerts, lists and windows."""
-    from tollkeeper.engine.errands import EraseUser
+    from tollkeeper.engine.publish.commands import EraseUser
 
     erased = done(data, EraseUser(account, user)).erased
     assert erased is not None
@@ -1235,7 +1240,7 @@ def erase(user: str, account: str, data: Path) -> None:
 
 def ask_folder(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
     """What a command reads of the data folder; says why and exits 1 when it can't."""
-    from tollkeeper.engine.reading import read_folder
+    from tollkeeper.engine.read_folder import read_folder
 
     with refusals():
         return read_folder(data, ask)
@@ -1305,7 +1310,7 @@ def done(
     data: Path, errand: Errand, progress: Callable[[float], None] = lambda _share: None
 ) -> Done:
     """What came of an errand; says why and exits 1 when nothing did."""
-    from tollkeeper.engine.errands import run_errand
+    from tollkeeper.engine.publish.commands import run_errand
 
     with refusals():
         return answered(run_errand(data, errand, "toll", progress))
@@ -1313,7 +1318,7 @@ def done(
 
 def answered(answer: Answer) -> Done:
     """What was done; says why and exits 1 when nothing was."""
-    from tollkeeper.engine.errands import NotDone
+    from tollkeeper.engine.publish.commands import NotDone
 
     if isinstance(answer, NotDone):
         refuse_all(answer.errors)

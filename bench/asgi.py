@@ -24,9 +24,9 @@ import uvicorn
 from litestar import Litestar, asgi
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from tollkeeper.api.app import create_app
-from tollkeeper.api.serve import beside
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.serve import beside
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import Measured, load
 from tollkeeper.bench.servers import Server, calling, free_port, serving

@@ -21,22 +21,22 @@ import msgspec
 
 from tollkeeper.bench.tables import show
 from tollkeeper.bench.traffic import traffic
-from tollkeeper.engine.backtest.backtest import backtest_account
-from tollkeeper.engine.checking import read_file
-from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
-from tollkeeper.engine.errands import CreateAccount, Store, do_errand
-from tollkeeper.engine.facts import Facts, Recorded, derive, record
-from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.facts.facts import Facts, Recorded, derive, record
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.limits import Limits
+from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.limits import Limits
+from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.open import open_engine
-from tollkeeper.engine.payment import Payment, Update
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.publish.commands import CreateAccount, Store, do_errand
 from tollkeeper.engine.update import updated
-from tollkeeper.engine.validation import read_creation, read_update
-from tollkeeper.engine.windows.contract import State
+from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule
 

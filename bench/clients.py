@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.clients import Clients
+from tollkeeper.engine.facts.clients import Clients
 
 ROUNDS = 7
 SIZE = 2_000

@@ -24,8 +24,8 @@ from typing import Any
 
 from msgspec import json
 
-from tollkeeper.api import serve as serving
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http import serve as serving
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.history import fill
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import Measured, load, pause_for

@@ -27,8 +27,8 @@ from rich.progress import track
 from tollkeeper.bench.servers import ACCOUNT, Server, new_key, serving
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.loading import loaded_rule
-from tollkeeper.engine.reading import Picture, read_folder
+from tollkeeper.engine.programs.load import loaded_rule
+from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.engine.update import decode_decision, decode_recorded
 
 CLIENTS = 12

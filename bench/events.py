@@ -22,7 +22,7 @@ import httpx
 import uvloop
 
 from tollkeeper.bench.tables import show
-from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import new_key, serving
 
 CONNECTIONS = 16

@@ -24,23 +24,23 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from tollkeeper.api.serve import settle_memory
-from tollkeeper.api.views import payment_view
+from tollkeeper.api.http.serve import settle_memory
+from tollkeeper.api.http.views import payment_view
 from tollkeeper.bench.history import fill
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.rules import growing
 from tollkeeper.bench.servers import ACCOUNT, held
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.decide import create
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.errands import CreateAccount, Done, Store, do_errand
-from tollkeeper.engine.explaining import explain
-from tollkeeper.engine.importing import import_file
+from tollkeeper.engine.explain.explain import explain
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.loading import SHIPPED
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.payment import Payment
-from tollkeeper.engine.validation import read_creation
+from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.publish.commands import CreateAccount, Done, Store, do_errand
+from tollkeeper.engine.publish.import_lists import import_file
+from tollkeeper.engine.runtime import Engine
 
 RULE = (SHIPPED / "web_checkout.rule").read_text()
 CONDITIONS = (1, 100, 500)

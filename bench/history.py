@@ -13,16 +13,16 @@ from uuid import UUID
 import msgspec
 
 from tollkeeper.bench.payments import payment
-from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
-from tollkeeper.engine.facts import derive, record
-from tollkeeper.engine.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.facts.facts import derive, record
+from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now
-from tollkeeper.engine.payment import Payment
-from tollkeeper.engine.validation import read_creation
 
 USERS = 200_000
 BINS = 900

@@ -27,9 +27,9 @@ from msgspec import Struct
 from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, calling, free_port, new_key, serving, toll
 from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.engine.intake.payment import CreationBody
 from tollkeeper.engine.journal import schema
-from tollkeeper.engine.loading import SHIPPED
-from tollkeeper.engine.payment import CreationBody
+from tollkeeper.engine.programs.load import SHIPPED
 
 PEERS = ("typed", "transaction")
 NAMES = {

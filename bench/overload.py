@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import CONNECTIONS, Measured, load, pause_for
 from tollkeeper.bench.payments import body

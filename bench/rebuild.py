@@ -28,18 +28,18 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.errands import CreateAccount, Store, do_errand
-from tollkeeper.engine.facts import Facts, amend, derive, record
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.facts.facts import Facts, amend, derive, record
+from tollkeeper.engine.intake.merge import merge
+from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.payment import Payment, Update
+from tollkeeper.engine.publish.commands import CreateAccount, Store, do_errand
 from tollkeeper.engine.stored_records import StoredRecords
-from tollkeeper.engine.updates import merge
-from tollkeeper.engine.validation import read_creation, read_update
 
 RULE = """rule velocity
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)

@@ -26,23 +26,23 @@ from uuid import UUID
 import msgspec
 import uvloop
 
-from tollkeeper.api.serve import COLLECT_AT
+from tollkeeper.api.http.serve import COLLECT_AT
 from tollkeeper.bench.http import LEAN_RULE, LEAN_SCORECARD
 from tollkeeper.bench.payments import payment
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.decide import asked, choose, create, decide, encode
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.errands import CreateAccount, Errand, Store, do_errand
-from tollkeeper.engine.facts import Facts, derive, record
-from tollkeeper.engine.force import InForce
+from tollkeeper.engine.facts.facts import Facts, derive, record
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.entries import Kind as EntryKind
-from tollkeeper.engine.loading import SHIPPED
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.payment import Payment
+from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.publish.commands import CreateAccount, Errand, Store, do_errand
 from tollkeeper.engine.registry.changes import Kind
-from tollkeeper.engine.validation import read_creation
-from tollkeeper.engine.windows.contract import Record, State
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Record, State
 
 
 @dataclass(frozen=True)

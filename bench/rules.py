@@ -24,8 +24,8 @@ from tollkeeper.bench.peers import DISTRIBUTIONS, load
 from tollkeeper.bench.peers.documents import documents, inputs, situation
 from tollkeeper.bench.peers.hand_written import decide as by_hand
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.compile.python import compile_rule
-from tollkeeper.engine.vocabulary import vocabulary
+from tollkeeper.engine.facts.vocabulary import vocabulary
+from tollkeeper.engine.programs.compile.python import compile_rule
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule

@@ -25,20 +25,20 @@ import numpy as np
 
 from tollkeeper.bench.tables import show
 from tollkeeper.bench.traffic import DAY, Plan, labelled, traffic
-from tollkeeper.engine.clients import Clients
 from tollkeeper.engine.decide import create
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.errands import CreateAccount, do_errand
-from tollkeeper.engine.facts import derive
-from tollkeeper.engine.fit.labelled import read_labelled
-from tollkeeper.engine.fit.quality import Quality, quality
-from tollkeeper.engine.fit.replay import replay
-from tollkeeper.engine.loading import shipped_scorecard
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.facts.facts import derive
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.fit.quality import Quality, quality
+from tollkeeper.engine.offline.fit.replay import replay
+from tollkeeper.engine.offline.testing.streams import Created
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.engine.proof.streams import Created
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.publish.commands import CreateAccount, do_errand
 from tollkeeper.engine.registry.changes import Thresholds
-from tollkeeper.engine.windows.contract import Record, State
-from tollkeeper.engine.windows.memory import MemoryWindows
+from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.memory import MemoryWindows
 
 SEEDS = (201, 202, 203, 204, 205)
 START = datetime(2025, 6, 2, tzinfo=UTC)

@@ -21,8 +21,8 @@ from types import FrameType
 
 from msgspec import json
 
-from tollkeeper.api.serve import serve
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.serve import serve
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import load
 from tollkeeper.bench.servers import calling, free_port

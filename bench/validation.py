@@ -16,13 +16,13 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import Struct, defstruct, json, structs
 
-from tollkeeper.engine.clients import Clients
-from tollkeeper.engine.facts import derive, record
-from tollkeeper.engine.field_rules import rules_at
-from tollkeeper.engine.instants import to_microseconds
-from tollkeeper.engine.limits import DEFAULT_LIMITS
-from tollkeeper.engine.payment import CreationBody
-from tollkeeper.engine.validation import creation_of, read_creation
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.facts.facts import derive, record
+from tollkeeper.engine.intake.field_rules import rules_at
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
+from tollkeeper.engine.intake.payment import CreationBody
+from tollkeeper.engine.intake.read import creation_of, read_creation
 
 NOW = to_microseconds(datetime.fromisoformat("2026-01-15T12:00:00Z"))
 BODIES, RUNS, ROUNDS = 500, 100, 150

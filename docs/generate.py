@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 
-from tollkeeper.engine.reference import (
+from tollkeeper.engine.facts.reference import (
     NamedField,
     decision_fields,
     payment_fields,

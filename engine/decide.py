@@ -9,25 +9,25 @@ from typing import NamedTuple
 import msgspec
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events.alerts import Turn, watched
 from tollkeeper.engine.events.noting import announce, note_turns, take_back
-from tollkeeper.engine.events.payments import payment_turns
-from tollkeeper.engine.facts import Facts, ReadClient, derive, record
-from tollkeeper.engine.force import (
+from tollkeeper.engine.events.payment_monitors import payment_turns
+from tollkeeper.engine.facts.facts import Facts, ReadClient, derive, record
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.journal.contract import Taken
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
+from tollkeeper.engine.monitors.alerts import Turn, watched
+from tollkeeper.engine.programs.active import (
     InForce,
     Shadow,
     choose_rule,
     choose_scorecard,
     choose_shadows,
 )
-from tollkeeper.engine.journal.contract import Taken
-from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
-from tollkeeper.engine.payment import Payment
-from tollkeeper.engine.programs import LoadedRule, LoadedScorecard, Values
+from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Values
 from tollkeeper.engine.registry.changes import Thresholds
-from tollkeeper.engine.shadow_queue import Waiting
-from tollkeeper.engine.windows.contract import (
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.shadows.queue import Waiting
+from tollkeeper.engine.velocity.contract import (
     NotWholeError,
     Observation,
     Read,

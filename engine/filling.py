@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import islice, starmap
 from typing import NamedTuple
 
-from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
-from tollkeeper.engine.windows.contract import Fill, Record, SeriesPlan
+from tollkeeper.engine.velocity.contract import Fill, Record, SeriesPlan
 
 STEP = 500
 """How many records are taken in before the event loop gets its turn."""

@@ -9,22 +9,22 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from tollkeeper.engine.change import contents_of
-from tollkeeper.engine.clients import Clients
-from tollkeeper.engine.engine import Engine
 from tollkeeper.engine.events.noting import recover
-from tollkeeper.engine.events.store import open_outbox
+from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
-from tollkeeper.engine.loading import load_account
+from tollkeeper.engine.monitors.outbox_file import open_outbox
+from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.publish.make_change import contents_of
+from tollkeeper.engine.publish.shipped import take_up_shipped
 from tollkeeper.engine.registry.changes import Recorded, decode
 from tollkeeper.engine.registry.state import State, fold_all
-from tollkeeper.engine.shadow import drain, record_shadows
-from tollkeeper.engine.shipped import take_up_shipped
-from tollkeeper.engine.windows.memory import CAP, MemoryWindows
-from tollkeeper.engine.windows.moments_store import open_moments, write_behind
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.shadows.record import drain, record_shadows
+from tollkeeper.engine.velocity.first_seen_store import open_moments, write_behind
+from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
 
 Progress = Callable[[float], None]
 

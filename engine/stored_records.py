@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tollkeeper.engine.events.data import Contract
 from tollkeeper.engine.events.stored import reader
+from tollkeeper.engine.facts.fields_read import Access, facts_decoder
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.needs import Access, facts_decoder
+from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.update import decode_decision
-from tollkeeper.engine.windows.contract import Record, SeriesPlan, State
+from tollkeeper.engine.velocity.contract import Record, SeriesPlan, State
 from tollkeeper.grammar.program import EventType
 
 

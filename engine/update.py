@@ -6,15 +6,15 @@ import msgspec
 
 from tollkeeper.engine.decide import encode, keep
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events.alerts import EventOutcome
-from tollkeeper.engine.events.payments import payment_turns
-from tollkeeper.engine.facts import Facts, Recorded, amend, recall, record
+from tollkeeper.engine.events.payment_monitors import payment_turns
+from tollkeeper.engine.facts.facts import Facts, Recorded, amend, recall, record
+from tollkeeper.engine.intake.merge import merge
+from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.payment import Payment, Update
-from tollkeeper.engine.updates import merge
-from tollkeeper.engine.violations import Violation
-from tollkeeper.engine.windows.contract import Record, State
+from tollkeeper.engine.monitors.alerts import EventOutcome
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Record, State
 
 decode_recorded = msgspec.json.Decoder(Recorded).decode
 decode_decision = msgspec.json.Decoder(Decision).decode

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.facts import Facts, Recorded, recall
-from tollkeeper.engine.payment import (
+from tollkeeper.engine.facts.facts import Facts, Recorded, recall
+from tollkeeper.engine.intake.payment import (
     Card,
     Connector,
     Device,
@@ -24,6 +23,7 @@ from tollkeeper.engine.payment import (
     Transaction,
     User,
 )
+from tollkeeper.engine.lists.environment import Environment
 
 Inputs: TypeAlias = dict[str, Any]
 Situation: TypeAlias = tuple[Facts, int | None, tuple[int | None, int | None], Environment]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.facts import Facts
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.lists.environment import Environment
 
 _BRANDS = frozenset(("jcb", "discover", "other"))
 _PLACES = frozenset(("BR", "US", "FR"))

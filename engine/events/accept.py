@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from tollkeeper.engine.decide import encode, keep
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events.alerts import EventOutcome, Shown
 from tollkeeper.engine.events.stored import Kept
 from tollkeeper.engine.events.submission import Event
-from tollkeeper.engine.events.types import LoadedEventType
-from tollkeeper.engine.events.watch import turns_at
-from tollkeeper.engine.force import InForce
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
-from tollkeeper.engine.windows.contract import Observation, Record, State
+from tollkeeper.engine.monitors.alerts import EventOutcome, Shown
+from tollkeeper.engine.monitors.watch import turns_at
+from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.event_type import LoadedEventType
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Observation, Record, State
 
 Answer = Callable[["Accepted"], Idempotency | None]
 

@@ -19,13 +19,13 @@ import httpcore
 import msgspec
 from structlog import get_logger
 
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events import outbox
 from tollkeeper.engine.events.noting import advance
-from tollkeeper.engine.events.outbox import Alert, Delivery, show_alert
-from tollkeeper.engine.events.reach import connections
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.outbox import Alert, Delivery, show_alert
+from tollkeeper.engine.monitors.webhook_reach import connections
 from tollkeeper.engine.registry.state import Webhook
+from tollkeeper.engine.runtime import Engine
 
 SECOND = 1_000_000
 """In microseconds."""

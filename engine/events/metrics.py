@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from tollkeeper.engine.events.alerts import Shown, show
-from tollkeeper.engine.events.types import LoadedEventType, LoadedMetric
 from tollkeeper.engine.lists.values import read_value
-from tollkeeper.engine.windows.contract import HOUR, Key, Windows
+from tollkeeper.engine.monitors.alerts import Shown, show
+from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMetric
+from tollkeeper.engine.velocity.contract import HOUR, Key, Windows
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 

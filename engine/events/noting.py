@@ -9,12 +9,12 @@ from functools import partial
 
 from structlog import get_logger
 
-from tollkeeper.engine.engine import Engine
-from tollkeeper.engine.events import outbox
-from tollkeeper.engine.events.alerts import Turn, turns_of
-from tollkeeper.engine.events.watch import Watch
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Turn, turns_of
+from tollkeeper.engine.monitors.watch import Watch
+from tollkeeper.engine.runtime import Engine
 
 FAR = 10_000
 """How many places a start looks through again at the most, beside those of open records."""

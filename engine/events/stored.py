@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.events.data import Contract, recall_data
 from tollkeeper.engine.events.versions import contract_of
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.programs.event_contract import Contract, recall_data
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.windows.contract import Record, State
+from tollkeeper.engine.velocity.contract import Record, State
 
 
 class Kept(Struct, frozen=True):

@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, json, structs
 
-from tollkeeper.engine import violations
-from tollkeeper.engine.careful import walk
-from tollkeeper.engine.events.data import Data, own_data, read_data
-from tollkeeper.engine.events.types import LoadedEventType
-from tollkeeper.engine.field_rules import rules_at
-from tollkeeper.engine.force import InForce, choose_event_type
-from tollkeeper.engine.identifiers import new_identifier
-from tollkeeper.engine.instants import to_microseconds
-from tollkeeper.engine.numbers import double_of
-from tollkeeper.engine.payment import Instant, RequiredText
-from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.intake import violations
+from tollkeeper.engine.intake.exact_numbers import double_of
+from tollkeeper.engine.intake.field_rules import rules_at
+from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.identifiers import new_identifier
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.payment import Instant, RequiredText
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.programs.active import InForce, choose_event_type
+from tollkeeper.engine.programs.event_contract import Data, own_data, read_data
+from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 MAX_EVENTS = 1000

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tollkeeper.engine.events.data import Contract
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.versions import version_in_force
-from tollkeeper.engine.violations import Violation
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT

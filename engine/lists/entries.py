@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from tollkeeper.engine.card_numbers import masked
-from tollkeeper.engine.field_rules import shown_name
+from tollkeeper.engine.intake.card_numbers import masked
+from tollkeeper.engine.intake.field_rules import shown_name
+from tollkeeper.engine.intake.violations import Violation, unknown_member
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.indexes import network_key
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
@@ -28,7 +29,6 @@ from tollkeeper.engine.lists.values import (
     show_network,
     show_value,
 )
-from tollkeeper.engine.violations import Violation, unknown_member
 from tollkeeper.grammar.program import Value
 
 _MEMBERS = frozenset({"value", "columns", "expires_at", "note", "by"})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.violations import Violation
 
 BATCH = 1000
 MAX_REPORTED = 100

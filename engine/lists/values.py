@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tollkeeper.engine.addresses import address_number
-from tollkeeper.engine.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.intake.addresses import address_number
+from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.lists.spec import ColumnType
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE

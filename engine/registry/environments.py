@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
-from tollkeeper.engine.environment import Environment
 from tollkeeper.engine.lists.contents import Contents, HeldList, HeldTable
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.engine.registry.state import Account
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollkeeper.engine.violations import Violation
+from tollkeeper.engine.intake.violations import Violation
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours

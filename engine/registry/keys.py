@@ -8,10 +8,10 @@ import secrets
 from collections.abc import Sequence
 from typing import get_args
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked, Scope
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.state import Account, Key, State
-from tollkeeper.engine.violations import Violation
 
 PREFIX = "toll_"
 SCOPES: tuple[Scope, ...] = get_args(Scope)

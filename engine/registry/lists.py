@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import ListEntry, Put, Remove, Swap
 from tollkeeper.engine.lists.contents import Contents, holds
 from tollkeeper.engine.lists.entries import canonical_value, read_entry
@@ -21,7 +22,6 @@ from tollkeeper.engine.registry.changes import EntriesChanged, ListMade, ListRep
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.names import check_name
 from tollkeeper.engine.registry.state import Account, EntriesOf
-from tollkeeper.engine.violations import Violation, ViolationType
 from tollkeeper.grammar import types
 from tollkeeper.grammar.program import ListUse, TableUse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.violations import Violation
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

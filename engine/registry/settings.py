@@ -11,14 +11,14 @@ from zoneinfo import available_timezones
 
 import msgspec
 
-from tollkeeper.engine.codes import CURRENCIES
-from tollkeeper.engine.environment import RATE_SCALE
-from tollkeeper.engine.field_rules import shown_name
-from tollkeeper.engine.limits import Limits
+from tollkeeper.engine.intake.codes import CURRENCIES
+from tollkeeper.engine.intake.field_rules import shown_name
+from tollkeeper.engine.intake.limits import Limits
+from tollkeeper.engine.intake.violations import Violation, ViolationType
+from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.registry.changes import ExtraCodes, Settings, SettingsChanged, Thresholds
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.violations import Violation, ViolationType
 
 MAX_RETENTION_DAYS = 3650
 MAX_CLOCK_SKEW_MS = 60_000

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import (
     RolloutCleared,
     RolloutKey,
@@ -19,7 +20,6 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.versions import NOUNS, active_version, find_lineage, find_version
-from tollkeeper.engine.violations import Violation
 
 Decider: TypeAlias = Literal["rule", "scorecard"]
 ROLLOUT_KEYS: tuple[RolloutKey, ...] = get_args(RolloutKey)

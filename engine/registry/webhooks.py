@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import WebhookRemoved, WebhookSet
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.violations import Violation
 
 MAX_WEBHOOKS = 10
 MAX_URL = 2048

@@ -22,7 +22,7 @@ from tollkeeper.bench.rules import (
     sharing_rule,
     show_rows,
 )
-from tollkeeper.engine.compile.python import compile_rule
+from tollkeeper.engine.programs.compile.python import compile_rule
 
 BODIES = list(documents(11, 400))
 COMPILED = compile_rule(checked(TWELVE), VOCABULARY).decide

@@ -13,9 +13,9 @@ import pytest
 from tollkeeper.bench.traffic import DAY, labelled, traffic
 from tollkeeper.bench.traffic.bots import FAMILIES
 from tollkeeper.bench.traffic.people import KINDS
-from tollkeeper.engine.clients import Clients
-from tollkeeper.engine.fit.labelled import read_labelled
-from tollkeeper.engine.proof.streams import Created, Updated
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.testing.streams import Created, Updated
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
 SMALL = DAY.scaled(0.02)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tollkeeper.tests.api.service import Service, open_service
+from tollkeeper.tests.api.http.service import Service, open_service
 from tollkeeper.tests.service.process import toll
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"

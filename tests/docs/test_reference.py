@@ -7,10 +7,10 @@ import re
 import pytest
 
 from tollkeeper.docs.generate import REFERENCE, TEMPLATE, reference
-from tollkeeper.engine.checking import read_file
-from tollkeeper.engine.files import known_files, rule_files
-from tollkeeper.engine.loading import SHIPPED
-from tollkeeper.engine.reference import find_fields
+from tollkeeper.engine.facts.reference import find_fields
+from tollkeeper.engine.offline.rule_files import known_files, rule_files
+from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.catalogue import CODES
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
 

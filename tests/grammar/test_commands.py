@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tollkeeper.cli import main
-from tollkeeper.engine import files
+from tollkeeper.engine.offline import rule_files as files
 
 LOOSE = 'rule shop "Käse"\n  condition c when amount>5 and currency == "EUR" then deny\n'
 LAID_OUT = """rule shop "Käse"

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from tollkeeper.bench.traffic import DAY, labelled, traffic
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.fit.labelled import read_labelled
-from tollkeeper.engine.fit.replay import replay
-from tollkeeper.engine.fit.weighed import weights
-from tollkeeper.engine.loading import SHIPPED, shipped_scorecard
-from tollkeeper.engine.proof.blocks import run_test
-from tollkeeper.engine.proof.coverage import coverage, marks
-from tollkeeper.engine.proof.files import library_of, load_file
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.fit.replay import replay
+from tollkeeper.engine.offline.fit.weighed import weights
+from tollkeeper.engine.offline.testing.blocks import run_test
+from tollkeeper.engine.offline.testing.coverage import coverage, marks
+from tollkeeper.engine.offline.testing.files import library_of, load_file
+from tollkeeper.engine.programs.load import SHIPPED, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 
 START = datetime(2025, 6, 2, tzinfo=UTC)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.engine.files import rule_files
-from tollkeeper.engine.loading import SHIPPED
-from tollkeeper.engine.proof.blocks import run_test
-from tollkeeper.engine.proof.files import library_of, load_file
+from tollkeeper.engine.offline.rule_files import rule_files
+from tollkeeper.engine.offline.testing.blocks import run_test
+from tollkeeper.engine.offline.testing.files import library_of, load_file
+from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.grammar.program import Definitions
 
 FILES = rule_files([SHIPPED])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.engine.loading import SHIPPED
-from tollkeeper.engine.proof.cases import case_text, decide_case, load_case
-from tollkeeper.engine.proof.files import library_of
-from tollkeeper.engine.proof.run import run_tests
+from tollkeeper.engine.offline.testing.cases import case_text, decide_case, load_case
+from tollkeeper.engine.offline.testing.files import library_of
+from tollkeeper.engine.offline.testing.run import run_tests
+from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.grammar.formatter import format_file
 
 PACK = ("app_checkout", "recurring", "verify", "web_checkout")

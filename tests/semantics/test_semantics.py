@@ -16,19 +16,19 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from tollkeeper.engine.compile.explain import Inputs, scope_of
-from tollkeeper.engine.compile.interpreter import evaluate
-from tollkeeper.engine.compile.python import compile_rule, compile_values
-from tollkeeper.engine.compile.reckoning import carried
-from tollkeeper.engine.compile.shown import shown
-from tollkeeper.engine.facts import Facts, Recorded, recall
-from tollkeeper.engine.payment import Payment
+from tollkeeper.engine.facts.facts import Facts, Recorded, recall
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
+from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
+from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.tests.engine.compile.payments import ENVIRONMENT, VOCABULARY, Situation
+from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY, Situation
 
 SPAN = Span(0, 0)
 _CELL = re.compile(r" \|(?= )")

@@ -14,14 +14,14 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.settings import Settings
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
 SERVE = """
 import pathlib, sys, msgspec
-from tollkeeper.api.serve import serve
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.serve import serve
+from tollkeeper.api.http.settings import Settings
 hook = lambda type, value: type(value)
 serve(msgspec.json.decode(sys.argv[1], type=Settings, dec_hook=hook), lambda share: None)
 """

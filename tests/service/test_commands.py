@@ -14,11 +14,11 @@ import pytest
 
 from tollkeeper.cli import main
 from tollkeeper.engine.decision import Action
-from tollkeeper.engine.events.reach import Reach
 from tollkeeper.engine.lists.spec import EntryType, Lookup
+from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.registry.changes import Kind, RolloutKey, Scope
 from tollkeeper.engine.registry.trials import Decider
-from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import new_key, serving, toll
 
 RULE = """rule checkout

@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from tollkeeper.bench.crash import differing, payment, rule
-from tollkeeper.engine.errands import CreateAccount, CreateKey, Done, do_errand
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import open_engine
-from tollkeeper.engine.reading import Picture, read_folder
-from tollkeeper.tests.api.service import errors
+from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, do_errand
+from tollkeeper.engine.read_folder import Picture, read_folder
+from tollkeeper.tests.api.http.service import errors
 from tollkeeper.tests.service.process import TOLL, serving
 
 CLIENTS = 8

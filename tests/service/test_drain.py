@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import Running, new_key, serving, serving_within
 from tollkeeper.tests.service.wire import connected, head, read_answer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import Running, new_key, serving
 
 CLIENTS = 8

@@ -22,12 +22,12 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from tollkeeper.api.app import create_app
+from tollkeeper.api.http.app import create_app
 from tollkeeper.cli import main
-from tollkeeper.engine import errands
 from tollkeeper.engine.journal.lock import COMMAND, SERVICE, lock
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.tests.api.service import payment
+from tollkeeper.engine.publish import commands as errands
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, TOLL, Running, serving
 
 RULE = """rule gate

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from structlog import get_logger
 
-from tollkeeper.api.logs import WAITING, logging_to
+from tollkeeper.api.http.logs import WAITING, logging_to
 
 
 def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:

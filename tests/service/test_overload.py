@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tollkeeper.tests.api.service import errors, payment
+from tollkeeper.tests.api.http.service import errors, payment
 from tollkeeper.tests.service.process import Running, new_key, serving_within
 from tollkeeper.tests.service.wire import connected, head, read_answer
 

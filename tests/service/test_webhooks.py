@@ -33,8 +33,8 @@ SERVE = """
 import sys
 from pathlib import Path
 
-from tollkeeper.api.serve import serve
-from tollkeeper.api.settings import Settings
+from tollkeeper.api.http.serve import serve
+from tollkeeper.api.http.settings import Settings
 
 folder, port, reach = sys.argv[1:]
 serve(Settings(folder=Path(folder), port=int(port), reach=reach), lambda _share: None)

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.tests.api.service import payment
+from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving_within
 from tollkeeper.tests.service.wire import connected, head, read_answer
 

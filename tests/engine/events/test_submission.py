@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.checking import read_file
 from tollkeeper.engine.events.submission import Event, read_event, split, within
-from tollkeeper.engine.loading import load_account
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.changes import AccountCreated, Activated, Recorded
 from tollkeeper.engine.registry.state import State, fold, fold_all
 from tollkeeper.engine.registry.versions import store_version
-from tollkeeper.engine.violations import Violation
 from tollkeeper.grammar.checker import Known
 
 NOW = 1_789_000_000_000_000

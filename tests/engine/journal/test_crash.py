@@ -20,7 +20,7 @@ KILLS = 6
 LOAD = """
 import asyncio, os, sys
 from pathlib import Path
-from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListEntry, Put
+from tollkeeper.engine.journal.entries import (Entry, Idempotency, Kind, ListEntry, Put)
 from tollkeeper.engine.journal.sqlite import open_journal
 
 async def main(folder):

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tollkeeper.engine.identifiers import new_identifier
+from tollkeeper.engine.intake.identifiers import new_identifier
 from tollkeeper.engine.journal import novelty
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.novelty import Novelty

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
-from tollkeeper.engine.compile.python import compile_rule
-from tollkeeper.engine.environment import Environment
-from tollkeeper.engine.facts import derive
+from tollkeeper.engine.facts.facts import derive
+from tollkeeper.engine.facts.vocabulary import vocabulary
+from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
+from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.spec import ListSpec, TableSpec
-from tollkeeper.engine.payment import Payment
+from tollkeeper.engine.programs.compile.python import compile_rule
 from tollkeeper.engine.registry.programs import decode_program, encode_program
-from tollkeeper.engine.vocabulary import vocabulary
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import Known, check

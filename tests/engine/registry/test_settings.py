@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.engine.limits import DEFAULT_LIMITS
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.registry.changes import Settings
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import (

@@ -1,0 +1,153 @@
+"""The one error body: `{"errors": [{"field", "type", "message"}]}` for every status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+from litestar.exceptions import HTTPException
+from litestar.types import Send
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.registry.errors import Conflict, NotFound, Refused
+
+JSON = b"application/json"
+
+
+class Problem(Exception):  # noqa: N818 - an answer, not a fault of ours
+    """A request that ends with `status` and the violations as its body."""
+
+    def __init__(
+        self,
+        status: int,
+        violations: Sequence[Violation],
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        super().__init__(status, violations)
+        self.status = status
+        self.violations = violations
+        self.headers = headers
+
+
+def error_body(violations: Sequence[Violation]) -> bytes:
+    return msgspec.json.encode({"errors": violations})
+
+
+def invalid(violations: Sequence[Violation]) -> Problem:
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, violations)
+
+
+def unauthorized() -> Problem:
+    return Problem(
+        HTTPStatus.UNAUTHORIZED,
+        [Violation("authorization", "invalid_credentials", "invalid access credentials")],
+        [(b"www-authenticate", b"Bearer")],
+    )
+
+
+def forbidden(scope: str) -> Problem:
+    message = f"this key has no `{scope}` scope"
+    return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
+
+
+def not_found(field: str, message: str) -> Problem:
+    return Problem(HTTPStatus.NOT_FOUND, [Violation(field, "not_found", message)])
+
+
+def nothing_here() -> Problem:
+    return not_found("path", "there is nothing at this path")
+
+
+def method_not_allowed(allowed: str) -> Problem:
+    message = f"use {allowed} here"
+    return Problem(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        [Violation("method", "method_not_allowed", message)],
+        [(b"allow", allowed.encode())],
+    )
+
+
+def too_large(limit: int) -> Problem:
+    message = f"a body has at most {limit} bytes"
+    return Problem(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        [Violation("body", "too_large", message)],
+        [(b"connection", b"close")],
+    )
+
+
+def unsupported(header: str, message: str) -> Problem:
+    return Problem(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        [Violation(header, "unsupported_media_type", message)],
+        [(b"accept-encoding", b"identity")],
+    )
+
+
+def incomplete_body() -> Problem:
+    message = "the client left before the body was whole"
+    return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
+
+
+def slow_body(seconds: float) -> Problem:
+    message = f"the body did not arrive within {seconds:g} seconds"
+    return Problem(
+        HTTPStatus.REQUEST_TIMEOUT,
+        [Violation("body", "timeout", message)],
+        [(b"connection", b"close")],
+    )
+
+
+def unavailable(message: str, retry_after: int = 1) -> Problem:
+    return Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        [Violation("body", "unavailable", message)],
+        [(b"retry-after", str(retry_after).encode())],
+    )
+
+
+def as_problem(error: Exception) -> Problem | None:
+    """What a request that ended with `error` is answered; None for a fault of ours."""
+    match error:
+        case Problem():
+            return error
+        case NotFound():
+            return Problem(HTTPStatus.NOT_FOUND, error.violations)
+        case Conflict():
+            return Problem(HTTPStatus.CONFLICT, error.violations)
+        case Refused():
+            return invalid(error.violations)
+        case JournalError():
+            return unavailable("nothing can be written at the moment")
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return nothing_here()
+        case HTTPException(status_code=status, detail=detail):
+            # What Litestar refuses by itself: a number in a path that is none, an odd `Host`.
+            return Problem(status, [Violation("headers", "malformed_request", detail.lower())])
+    return None
+
+
+def internal_error() -> Problem:
+    return Problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        [Violation("body", "internal_error", "something went wrong here; it has been logged")],
+    )
+
+
+async def answer(send: Send, problem: Problem) -> None:
+    """Send the problem's status and body."""
+    body = error_body(problem.violations)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": problem.status,
+            "headers": [
+                (b"content-type", JSON),
+                (b"content-length", str(len(body)).encode()),
+                *problem.headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

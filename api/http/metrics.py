@@ -1,0 +1,141 @@
+"""What the service counts of itself, in Prometheus' text format; kept by the event loop alone.
+
+No label holds a name: an account is its number, a route the path as it is described.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any
+
+from prometheus_client import REGISTRY, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.runtime import Engine
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of durations, in seconds; one more bucket has none."""
+_BOUNDS = (*map(str, BUCKETS), "+Inf")
+
+
+@dataclass(slots=True)
+class Durations:
+    """How many requests fell into each bucket, and the seconds of all."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * len(_BOUNDS))
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Figures:
+    """`durations` are by route and first digit of the status, `payments` by action."""
+
+    durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
+    payments: Counter[str] = field(default_factory=Counter)
+    updates: int = 0
+    events: int = 0
+
+    def count(self, route: str, status: int, seconds: float, noted: Mapping[str, Any]) -> None:
+        """Counts a request by its answer and by what its handler noted for the log."""
+        held = self.durations.get((route, status // 100))
+        if held is None:
+            held = self.durations[route, status // 100] = Durations()
+        held.counts[bisect_left(BUCKETS, seconds)] += 1
+        held.seconds += seconds
+        if "action" in noted:
+            self.payments[noted["action"] or "none"] += 1
+        elif "became" in noted:
+            self.updates += 1
+        elif "kept" in noted:
+            self.events += noted["kept"]
+
+
+async def exposition(engine: Engine, figures: Figures) -> bytes:
+    """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
+    return generate_latest(_Given([*_counted(figures), *_held(engine), *await _windows(engine)]))
+
+
+class _Given(Collector):
+    """The process' own figures and those given, for one scrape."""
+
+    def __init__(self, given: Iterable[Metric]) -> None:
+        self._given = given
+
+    def collect(self) -> Iterator[Metric]:
+        return chain(REGISTRY.collect(), self._given)
+
+
+def _counted(figures: Figures) -> Iterator[Metric]:
+    durations = HistogramMetricFamily(
+        "toll_request_duration_seconds",
+        "From a request's head to the end of its answer.",
+        labels=("route", "status"),
+    )
+    for (route, digit), held in sorted(figures.durations.items()):
+        buckets = list(zip(_BOUNDS, accumulate(held.counts), strict=True))
+        durations.add_metric((route, f"{digit}xx"), buckets, held.seconds)
+    yield durations
+    payments = CounterMetricFamily(
+        "toll_payments", "Payments created, by the action that was recommended.", labels=("action",)
+    )
+    for action, count in sorted(figures.payments.items()):
+        payments.add_metric((action,), count)
+    yield payments
+    yield CounterMetricFamily(
+        "toll_updates", "Updates of payments that were kept.", figures.updates
+    )
+    yield CounterMetricFamily("toll_events", "Events that were kept.", figures.events)
+
+
+def _held(engine: Engine) -> Iterator[Metric]:
+    journal, shadows = engine.journal, engine.shadows
+    yield GaugeMetricFamily(
+        "toll_ready", "Whether the windows are whole and traffic may come.", engine.ready.is_set()
+    )
+    yield GaugeMetricFamily(
+        "toll_journal_waiting", "Entries that wait to be on disk.", journal.waiting()
+    )
+    yield CounterMetricFamily(
+        "toll_journal_errors", "Writes to the journal that failed.", journal.failures()
+    )
+    yield GaugeMetricFamily(
+        "toll_shadows_waiting", "Shadows that wait to be evaluated.", shadows.unfinished
+    )
+    yield CounterMetricFamily(
+        "toll_shadows_skipped", "Shadows passed over because too many waited.", shadows.lost
+    )
+    yield GaugeMetricFamily(
+        "toll_deliveries_pending",
+        "Alerts that are still to be delivered to a webhook.",
+        engine.outbox.read(outbox.pending),
+    )
+
+
+async def _windows(engine: Engine) -> list[Metric]:
+    used = GaugeMetricFamily(
+        "toll_windows_entries", "Elements that an account's windows hold.", labels=("account",)
+    )
+    cap = GaugeMetricFamily("toll_windows_cap", "How many they may hold.", labels=("account",))
+    over = GaugeMetricFamily(
+        "toll_windows_over_cap",
+        "Whether a window was given up for that, and what reads it finds nothing.",
+        labels=("account",),
+    )
+    for number in sorted(engine.state.accounts):
+        status = await engine.windows.status(number)
+        account = (str(number),)
+        used.add_metric(account, status.entries)
+        cap.add_metric(account, status.cap)
+        over.add_metric(account, status.over_cap)
+    return [used, cap, over]

@@ -1,0 +1,151 @@
+"""The one error body: what each status and each type of error says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tollkeeper.api.http.openapi.operation import Example
+
+TYPES: Final[Mapping[str, str]] = {
+    "missing": "a required member was not sent",
+    "null": "a member that takes no null was sent as null",
+    "unknown_member": "nothing reads a member of that name; in settings a typo is not passed over",
+    "invalid_type": "the value has another JSON type than the member",
+    "invalid_value": "the value is not one of those that are allowed",
+    "invalid_format": "the text is not written as the member wants it",
+    "too_long": "a text, an array or an object has too many characters or items",
+    "out_of_range": "a number, or a number of things, is too small or too large",
+    "precision": "the number has more decimals than are allowed",
+    "timestamp_future": "the instant is later than the service's clock",
+    "timestamp_too_old": "the instant is older than 24 hours",
+    "private_address": "a device's address, or a webhook's, is a private one",
+    "taken": "the id is in use already",
+    "required_by_status": "the `status` that was sent makes this member necessary",
+    "malformed_json": "the body is not JSON",
+    "unknown_event_type": "no event type has this id",
+    "inactive_event_type": "no version of the event type is in force",
+    "invalid_credentials": "there is no key, or it is not good",
+    "forbidden": "the key does not have the scope that is needed",
+    "not_found": "what the path or the body names is not there",
+    "method_not_allowed": "the path has no such method; the header `Allow` lists those it has",
+    "unsupported_media_type": "the body is of another type than the operation takes, or compressed",
+    "conflict": "what was asked no longer fits what is there",
+    "idempotency_mismatch": "the idempotency key was used with another body",
+    "too_large": "the body, or the head of the request, has too many bytes",
+    "too_many_requests": "reserved: wait for `Retry-After` seconds, then send more slowly",
+    "unavailable": "nothing was done and it may be sent again after `Retry-After` seconds",
+    "timeout": "the body did not arrive in time",
+    "malformed_request": "the request is not HTTP, or ended before it was whole",
+    "internal_error": "a fault of the service, which it has logged",
+}
+"""Every `type` of an error but a diagnostic's code (API.md, "Validation")."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """What the one error body means under a status; `name` is the document's for it."""
+
+    name: str
+    doc: str
+    example: Example
+
+
+def refusal(field: str, type_: str, message: str) -> dict[str, Any]:
+    return {"errors": [{"field": field, "type": type_, "message": message}]}
+
+
+STATUSES: Final[Mapping[int, ErrorAnswer]] = {
+    400: ErrorAnswer(
+        "BadRequest",
+        "The request can't be read: it is not HTTP, or its `Host` is none.",
+        Example("not HTTP", refusal("body", "malformed_request", "this is not HTTP")),
+    ),
+    401: ErrorAnswer(
+        "InvalidCredentials",
+        "Invalid access credentials: no key, a wrong one, or one that was revoked. "
+        "Nothing was processed.",
+        Example(
+            "a bad key",
+            refusal("authorization", "invalid_credentials", "invalid access credentials"),
+        ),
+    ),
+    403: ErrorAnswer(
+        "Forbidden",
+        "The key is good and lacks the scope that this operation needs.",
+        Example(
+            "another scope", refusal("authorization", "forbidden", "this key has no `rules` scope")
+        ),
+    ),
+    404: ErrorAnswer(
+        "NotFound",
+        "What the path names is not there. Another account's is never there.",
+        Example("no such payment", refusal("id", "not_found", "no payment has this id")),
+    ),
+    405: ErrorAnswer(
+        "NoSuchMethod",
+        "The path has no such method; the header `Allow` lists those it has.",
+        Example(
+            "a method of another path",
+            refusal("method", "method_not_allowed", "use GET, HEAD, OPTIONS, PATCH here"),
+        ),
+    ),
+    408: ErrorAnswer(
+        "SlowBody",
+        "The body did not arrive in time; the connection is closed.",
+        Example(
+            "a slow body",
+            refusal("body", "timeout", "the body did not arrive within 15 seconds"),
+        ),
+    ),
+    409: ErrorAnswer(
+        "Conflict",
+        "What was asked no longer fits what is there. Read it again, then decide.",
+        Example(
+            "somebody was faster",
+            refusal("expected", "conflict", "the newest version is 4, not 3"),
+        ),
+    ),
+    413: ErrorAnswer(
+        "TooLarge",
+        "The body has too many bytes; the connection is closed.",
+        Example("300 KiB", refusal("body", "too_large", "a body has at most 262144 bytes")),
+    ),
+    415: ErrorAnswer(
+        "UnsupportedMediaType",
+        "The body is of another type than the operation takes, or in a content coding.",
+        Example(
+            "a form",
+            refusal(
+                "content-type", "unsupported_media_type", "send the body as `application/json`"
+            ),
+        ),
+    ),
+    422: ErrorAnswer(
+        "Invalid",
+        "Rules are broken; all of them are listed, each with its path from the top of the body.",
+        Example("a member is missing", refusal("payment.type", "missing", "`type` is required")),
+    ),
+    431: ErrorAnswer(
+        "HeadTooLarge",
+        "The request's head has too many bytes; the connection is closed.",
+        Example("a cookie jar", refusal("headers", "too_large", "a head has at most 65536 bytes")),
+    ),
+    500: ErrorAnswer(
+        "Fault",
+        "A fault of the service. Whether the request was carried out is not known: send it again "
+        "with the same idempotency key or id.",
+        Example(
+            "a fault",
+            refusal("body", "internal_error", "something went wrong here; it has been logged"),
+        ),
+    ),
+    503: ErrorAnswer(
+        "Unavailable",
+        "Nothing was done, and it may be sent again after `Retry-After` seconds: the windows are "
+        "being rebuilt, too many requests wait, or the disk takes nothing.",
+        Example("starting", refusal("body", "unavailable", "the windows are being rebuilt")),
+    ),
+}
+"""Each status of the one error body that an operation can answer with."""

@@ -1,0 +1,85 @@
+"""Read the parameters of a request's query and path, each error at its parameter."""
+
+from __future__ import annotations
+
+from tollkeeper.api.http.errors import invalid, nothing_here
+from tollkeeper.engine.intake.violations import Violation, ViolationType
+from tollkeeper.engine.lists.values import read_instant
+
+PAGE = 100
+MAX_PAGE = 500
+_DIGITS = 18
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def read_place(name: str, text: str | None) -> int | None:
+    """A cursor that an earlier page gave. Raises `Problem` 422."""
+    return None if text is None else _whole(name, text, "this is not the cursor of a page")
+
+
+def show_place(cursor: int | None) -> str | None:
+    """A cursor in the form that `read_place` takes, None after the last page."""
+    return None if cursor is None else str(cursor)
+
+
+def read_limit(text: str | None) -> int:
+    """How many items a page may hold. Raises `Problem` 422."""
+    if text is None:
+        return PAGE
+    message = f"a page holds 1 to {MAX_PAGE} items"
+    limit = _whole("limit", text, message)
+    if not 1 <= limit <= MAX_PAGE:
+        raise _wrong("limit", "out_of_range", message)
+    return limit
+
+
+def read_since(text: str | None) -> int:
+    """A time of RFC 3339 in µs, 0 when not said. Raises `Problem` 422."""
+    if text is None:
+        return 0
+    try:
+        # In a query, a plus sign that was not escaped has become a space.
+        return read_instant(text.replace(" ", "+"))
+    except ValueError as error:
+        raise _wrong("since", "invalid_format", str(error)) from None
+
+
+def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | None:
+    """One of `choices`. Raises `Problem` 422."""
+    if text is not None and text not in choices:
+        known = ", ".join(f"`{choice}`" for choice in choices)
+        raise _wrong(name, "invalid_value", f"this is one of {known}")
+    return text
+
+
+def read_flag(name: str, text: str | None) -> bool:
+    """`true` or `false`, false when not said. Raises `Problem` 422."""
+    if text is not None and text not in _FLAGS:
+        raise _wrong(name, "invalid_value", f"`{name}` is `true` or `false`")
+    return text is not None and _FLAGS[text]
+
+
+def read_count(name: str, text: str | None) -> int | None:
+    """A whole number from 0. Raises `Problem` 422."""
+    return None if text is None else _whole(name, text, f"`{name}` is a whole number")
+
+
+def read_version_number(text: str) -> int:
+    """The number of a version in a path. Raises `Problem` 404."""
+    if not _is_whole(text):
+        raise nothing_here()
+    return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
+def _whole(name: str, text: str, message: str) -> int:
+    if not _is_whole(text):
+        raise _wrong(name, "invalid_value", message)
+    return int(text)
+
+
+def _wrong(name: str, type_: ViolationType, message: str) -> Exception:
+    return invalid([Violation(name, type_, message)])

@@ -1,0 +1,161 @@
+"""A throwaway service that shows what it decides about made-up traffic."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import httpx
+import uvicorn
+import uvloop
+
+from tollkeeper.api.http.logs import logging_to
+from tollkeeper.api.http.serve import Server, beside, configuration
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.bench.traffic import DAY, Item, traffic
+from tollkeeper.engine.journal.lock import SERVICE
+from tollkeeper.engine.open import open_engine
+from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, Store, do_errand
+from tollkeeper.engine.runtime import Engine
+
+ACCOUNT = "demo"
+RULE = "web_checkout"
+HOST = "127.0.0.1"
+PAUSE_S = 0.25
+SEED = 7
+# An evening's traffic of a small shop under attack; it lies in the past, as it must.
+EVENING = replace(DAY.scaled(0.03), hours=3, bots=DAY.bots)
+
+SAMPLE: dict[str, Any] = {
+    "payment": {
+        "type": "purchase",
+        "currency": "BRL",
+        "amount": 129.90,
+        "method": {
+            "type": "credit_card",
+            "card": {
+                "network": "visa",
+                "presence": "card_not_present",
+                "bin": "41111111",
+                "last_four": "1111",
+            },
+        },
+        "device": {
+            "ip_address": "203.0.113.7",
+            "headers": {"User-Agent": "python-requests/2.32"},
+            "fingerprint": {"id": "d-1", "provider": "basic"},
+        },
+        "merchant": {"id": "m-1", "country": "BR"},
+        "analyze": {"bot_behaviour": True, "rule": {"name": RULE}},
+    }
+}
+
+
+class Ready(NamedTuple):
+    """The service answers: where, and the key that it takes."""
+
+    url: str
+    key: str
+
+
+class Decided(NamedTuple):
+    """One sample payment: what was sent, and the answer's `analyses`."""
+
+    item: Item
+    analyses: dict[str, Any]
+
+
+def demo(port: int, tell: Callable[[Ready | Decided], None]) -> None:
+    """Serve on `port` until SIGINT or SIGTERM; `tell` hears when it answers, and each decision."""
+    with (
+        TemporaryDirectory(prefix="toll-demo-") as name,
+        Path(name, "log").open("w") as log,
+        logging_to(log),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_demo(Settings(folder=Path(name, "data"), host=HOST, port=port), tell))
+
+
+async def _demo(settings: Settings, tell: Callable[[Ready | Decided], None]) -> None:
+    async with open_engine(settings.folder, SERVICE) as engine:
+        key = await _furnish(engine)
+        async with beside(engine, lambda _share: None):
+            await engine.ready.wait()
+            server = Server(configuration(engine, settings))
+            ready = Ready(f"http://{HOST}:{settings.port}/v1", key)
+            async with _shopping(server, ready, tell):
+                await server.serve()
+
+
+async def _furnish(engine: Engine) -> str:
+    """The account with the shipped rules in force; its key."""
+    await _do(engine, CreateAccount(ACCOUNT))
+    for path in sorted(SHIPPED.glob("*.rule")):
+        text = path.read_text()
+        if path.stem != "bot_behaviour":
+            await _do(engine, Store(ACCOUNT, "rule", path.stem, text, activate=True))
+    key = (await _do(engine, CreateKey(ACCOUNT, ("payments", "rules", "admin")))).key
+    assert key is not None
+    return key
+
+
+async def _do(engine: Engine, errand: Any) -> Done:
+    done = await do_errand(engine, errand, "toll demo", lambda _share: None)
+    assert isinstance(done, Done), done
+    return done
+
+
+@asynccontextmanager
+async def _shopping(
+    server: uvicorn.Server, ready: Ready, tell: Callable[[Ready | Decided], None]
+) -> AsyncIterator[None]:
+    """Sample payments over HTTP, beside the server, from when it answers."""
+    shopping = asyncio.create_task(_shop(server, ready, tell))
+    try:
+        yield
+    finally:
+        shopping.cancel()
+        await asyncio.wait([shopping])
+
+
+async def _shop(
+    server: uvicorn.Server, ready: Ready, tell: Callable[[Ready | Decided], None]
+) -> None:
+    while not server.started:
+        await asyncio.sleep(0.02)
+    tell(ready)
+    headers = {"authorization": f"Bearer {ready.key}"}
+    async with httpx.AsyncClient(base_url=ready.url, headers=headers) as client:
+        for item in traffic(SEED, datetime.now(UTC) - timedelta(hours=EVENING.hours), EVENING):
+            if "payment" in item.body:
+                await _report(client, item, tell)
+                await asyncio.sleep(PAUSE_S)
+            else:
+                update = dict(item.body["update"])
+                await client.patch(f"/payments/{update.pop('id')}", json={"payment": update})
+
+
+async def _report(
+    client: httpx.AsyncClient, item: Item, tell: Callable[[Ready | Decided], None]
+) -> None:
+    asked = {"bot_behaviour": True, "rule": {"name": RULE}}
+    body = {"payment": {**item.body["payment"], "analyze": asked}}
+    answer = await client.post("/payments", json=body)
+    if answer.status_code == httpx.codes.CREATED:
+        tell(Decided(item, answer.json()["payment"]["analyses"]))
+
+
+def curl_line(ready: Ready) -> str:
+    """A command that works when pasted."""
+    return (
+        f"curl -s {ready.url}/payments -H 'Authorization: Bearer {ready.key}' "
+        f"-H 'Content-Type: application/json' -d '{json.dumps(SAMPLE)}'"
+    )

@@ -1,0 +1,64 @@
+"""Events from a file to a running service, in batches as large as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import msgspec
+
+from tollkeeper.api.http.settings import BODY_BYTES
+from tollkeeper.engine.events.submission import MAX_EVENTS
+
+_AROUND = len(b'{"events":[]}')
+PATIENCE_S = 60.0
+
+
+class Sent(NamedTuple):
+    """`line` is the event's in the file, from 1; `errors` are empty for one that was kept."""
+
+    line: int
+    errors: list[dict[str, Any]]
+
+
+def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines, numbered, blank ones left out, as many at a time as one request may hold."""
+    batch: list[tuple[int, bytes]] = []
+    size = _AROUND
+    for number, line in enumerate(lines, start=1):
+        event = _one_line(line)
+        if not event:
+            continue
+        if batch and (len(batch) == MAX_EVENTS or size + len(event) + 1 > BODY_BYTES):
+            yield batch
+            batch, size = [], _AROUND
+        batch.append((number, event))
+        size += len(event) + 1
+    if batch:
+        yield batch
+
+
+def _one_line(line: bytes) -> bytes:
+    """The event as one JSON value; a line that is none becomes a text, which is refused by itself."""
+    event = line.strip()
+    try:
+        msgspec.json.decode(event or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b'"not JSON"'
+    return event
+
+
+def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Sent]:
+    """What became of each event, in order. Raises `httpx.HTTPError` when no answer can be had."""
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE_S) as client:
+        for batch in batches(lines):
+            body = b'{"events":[' + b",".join(event for _, event in batch) + b"]}"
+            answer = client.post("/events", content=body)
+            if answer.status_code in (httpx.codes.CREATED, httpx.codes.MULTI_STATUS):
+                results = answer.json()["events"]
+            else:
+                results = [answer.json()] * len(batch)
+            for (number, _), result in zip(batch, results, strict=True):
+                yield Sent(number, result.get("errors", []))

@@ -1,0 +1,76 @@
+"""Alerts and standings follow the journal when it was rewritten: what it forgot, they forget.
+
+All that is kept of alerts comes from the journal's turns, so a run that was cut off is done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from sqlite3 import Connection
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Turn, turns_of
+from tollkeeper.engine.monitors.outbox import Alert
+from tollkeeper.engine.monitors.watch import Of, Standing
+from tollkeeper.engine.runtime import Engine
+
+AT_ONCE = 200
+"""How many are looked at before the event loop gets its turn."""
+
+
+async def follow_journal(engine: Engine, account: int) -> int:
+    """How many alerts show something else now. Raises `JournalError`."""
+    changed = await _follow_alerts(engine, account)
+    await _follow_standings(engine, account)
+    await engine.outbox.empty_log()
+    return changed
+
+
+async def _follow_alerts(engine: Engine, account: int) -> int:
+    before, count = None, 0
+    while found := list(engine.outbox.read(partial(_page, account=account, before=before))):
+        before = found[-1].place
+        changed = [new for alert in found if (new := await _as_kept(engine, alert)) != alert]
+        if changed:
+            await engine.outbox.write(partial(outbox.set_alerts, changed=changed))
+        count += len(changed)
+        await asyncio.sleep(0)
+    return count
+
+
+async def _as_kept(engine: Engine, alert: Alert) -> Alert:
+    turns = await _turns_at(engine, alert.place)
+    if turns is None or alert.number >= len(turns):
+        return alert
+    return replace(alert, turn=turns[alert.number])
+
+
+async def _follow_standings(engine: Engine, account: int) -> None:
+    beyond = None
+    while found := engine.outbox.read(
+        partial(outbox.standings_of, account=account, beyond=beyond, limit=AT_ONCE)
+    ):
+        beyond = found[-1][0]
+        gone = [of for of, standing in found if not await _stands(engine, of, standing)]
+        if gone:
+            await engine.outbox.write(partial(outbox.forget_standings, gone=gone))
+            engine.watch.standings.forget(gone)
+        await asyncio.sleep(0)
+
+
+async def _stands(engine: Engine, of: Of, standing: Standing) -> bool:
+    """What was purged stands on: the journal no longer tells how it came about."""
+    turns = await _turns_at(engine, standing.place)
+    return turns is None or of[1:] in [(turn.type, turn.monitor, turn.key) for turn in turns]
+
+
+async def _turns_at(engine: Engine, place: int) -> tuple[Turn, ...] | None:
+    entry = await engine.journal.entry(place)
+    return None if entry is None else turns_of(entry.outcome)
+
+
+def _page(connection: Connection, account: int, before: int | None) -> list[Alert]:
+    return list(outbox.alerts(connection, account, before, AT_ONCE))

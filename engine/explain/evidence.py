@@ -1,0 +1,111 @@
+"""The records that an aggregate over history counted, listed where they are few.
+
+They are those of `windows/contract.py`, found by looking at each record of the window again: an
+aggregate of what is listed gives the value that was read, or it is said that it no longer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.programs.compile.explain import CountedRecord, ExplainedHistory
+from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.velocity.aggregates import RECOUNTS
+from tollkeeper.engine.velocity.contract import Key, Record, SeriesPlan, Window
+from tollkeeper.engine.velocity.plan import Plan
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.types import Instant, Type
+
+LISTED = 10
+"""So many records are listed at most."""
+
+
+class Asked(NamedTuple):
+    """An aggregate as it was read: the group, as of event time `at` (µs), by the record `reader`."""
+
+    window: Window
+    series: SeriesPlan
+    key: Key | None
+    value: Value | None
+    at: int
+    reader: str
+
+
+def asked(
+    plan: Plan, keys: Sequence[Key | None], values: Sequence[Value | None], at: int, reader: str
+) -> list[Asked]:
+    """The aggregates of a program, in the order of its histories."""
+    series = {each.digest: each for each in plan.series}
+    return [
+        Asked(window, series[window.series], key, value, at, reader)
+        for window, key, value in zip(plan.windows, keys, values, strict=True)
+    ]
+
+
+def with_records(
+    explained: ExplainedHistory, read: Asked, records: Iterable[Record]
+) -> ExplainedHistory:
+    """The aggregate with those of `records` that it counted.
+
+    `records` are all with event times in the window, each as known when it was read, the reading
+    one as it was before anything was decided about it.
+    """
+    window = read.window
+    again: Value | None
+    found = sorted(_counted(read, records), key=lambda each: each[0].time)
+    if window.over is None:
+        found = _seen(read, found)
+        again = read.at - found[0][0].time if found else None
+    else:
+        again = RECOUNTS[window.function]([value for _, value in found], window.type)
+    if again != read.value:
+        return replace(explained, note="some records were changed, erased or purged since")
+    if len(found) > LISTED:
+        return replace(explained, note=f"{len(found)} records, too many to list")
+    return replace(explained, records=tuple(_listed(window.type, *each) for each in found))
+
+
+def without_records(explained: ExplainedHistory, read: Asked) -> ExplainedHistory | None:
+    """The aggregate when no record need be looked at to say what it counted, else None."""
+    if read.key is None:
+        return replace(explained, note="a part of the key is missing")
+    if read.window.function in ("count", "distinct") and _is_large(read.value):
+        return replace(explained, note=f"more than {LISTED} records, too many to list")
+    return None
+
+
+def _is_large(value: Value | None) -> bool:
+    return isinstance(value, int) and value > LISTED
+
+
+def _counted(read: Asked, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
+    series, over = read.series, read.window.over
+    for record in records:
+        if record.event != series.event or record.time > read.at:
+            continue
+        if over is not None and record.time <= read.at - over:
+            continue
+        state = record.state
+        given = (state.payment, state.decision, state.data)
+        if series.compiled.key(*given) == read.key:
+            for value in series.compiled.values(*given):
+                if value is not None or series.missing:
+                    yield record, value
+
+
+def _seen(read: Asked, found: list[tuple[Record, Any]]) -> list[tuple[Record, Any]]:
+    """The one from which an age or an interval is counted: an earlier arrival."""
+    earlier = [each for each in found if each[0].id != read.reader or each[0].event is not None]
+    if read.window.function == "age":
+        return earlier[:1]
+    return list(islice(reversed(earlier), 1))
+
+
+def _listed(type_: Type | None, record: Record, value: Any) -> CountedRecord:
+    return CountedRecord(
+        record.id, shown(record.time, Instant()), None if type_ is None else shown(value, type_)
+    )

@@ -1,0 +1,315 @@
+"""Why a stored payment was decided as it was, from the versions and values it recorded.
+
+The account's lists, rates and time zone are taken as they stood at the payment's place in the
+journal, so that the answer stays the same, whatever was changed since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace as changed
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.decision import Action, AppliedRule, Decision
+from tollkeeper.engine.explain.evidence import Asked, asked, with_records, without_records
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.lists.past import PastList, PastTable, look_up
+from tollkeeper.engine.open import recorded
+from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.compile.explain import (
+    ExplainedHistory,
+    Inputs,
+    RuleExplanation,
+    ScorecardExplanation,
+    Sources,
+    explain_rule,
+    explain_scorecard,
+)
+from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
+from tollkeeper.engine.programs.loaded import Reading, reading_of
+from tollkeeper.engine.registry.changes import Kind as FileKind
+from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.environments import account_environment
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.state import Account, State, Version, fold_all
+from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.update import state_of
+from tollkeeper.engine.velocity.contract import Record
+from tollkeeper.grammar.program import Rule, Scorecard, Value
+
+LOOKED_THROUGH = 2_000
+"""So many entries of the journal are looked through to list what was counted."""
+
+# So many are kept: neither holds a list's entries or anything else of a person.
+_STATES = 8
+_PROGRAMS = 16
+
+
+class Past(NamedTuple):
+    """A decision to explain, and the account as it met it."""
+
+    journal: Journal
+    account: Account
+    created: Entry
+    facts: Facts
+    decision: Decision
+
+
+class Known(NamedTuple):
+    """A stored version's program, and what is worked out of it once."""
+
+    program: Rule | Scorecard
+    reading: Reading
+    digests: Digests
+
+
+class Explanation(Struct, frozen=True):
+    """`arrived` in µs. `scorecard` and `rule` are None where none was asked for.
+
+    `repeated` says whether evaluating it again gave what was decided: it does, unless the person's
+    data was erased.
+    """
+
+    payment: str
+    arrived: int
+    decision: Decision
+    thresholds: Thresholds
+    scorecard: ScorecardExplanation | None
+    rule: RuleExplanation | None
+    repeated: bool
+
+
+async def explain(journal: Journal, account: int, payment_id: str) -> Explanation | None:
+    """The explanation of what was decided when the payment was created; None without it."""
+    states = await journal.states(account, payment_id)
+    if not states:
+        return None
+    created = states[0]
+    if created.place > journal.last_place():
+        # What was changed before it may not be on disk either.
+        await journal.written()
+    last = await journal.latest(account, Kind.CHANGE, cursor=created.place, limit=1)
+    return await asyncio.to_thread(_explain, journal, created, last.entries[0].place)
+
+
+def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
+    state = state_of(created, created)
+    facts: Facts = state.payment
+    decision = state.decision or Decision()
+    number = created.account
+    then = _state_at(journal, number, last_change).accounts[number]  # type: ignore[arg-type]
+    scorecard = rule = None
+    if decision.score is not None:
+        program, sources, known = _scorecard(then, decision.scorecard)
+        split = len(program.histories)
+        past = Past(journal, then, created, facts, decision)
+        environment = _environment_at(journal, then, program, created.place)
+        if split <= len(decision.reads):
+            first = decision.reads[:split]
+            inputs = Inputs(facts, first, environment, digests=known.digests)
+            scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
+            listed = _with_records(past, known.reading, scorecard.histories, 0)
+            scorecard = replace(scorecard, histories=listed)
+        if decision.rule is not None:
+            checked, texts, known = _rule(then, decision.rule)
+            environment = _environment_at(journal, then, checked, created.place)
+            theirs = _values(checked, decision.reads)
+            inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
+            rule = explain_rule(checked, texts, inputs, full_vocabulary())
+            position = len(decision.reads) - len(theirs)
+            listed = _with_records(past, known.reading, rule.histories, position)
+            rule = replace(rule, histories=listed)
+    return Explanation(
+        payment=created.id,
+        arrived=created.arrived,
+        decision=decision,
+        thresholds=then.settings.thresholds,
+        scorecard=scorecard,
+        rule=rule,
+        repeated=_repeated(decision, scorecard, rule),
+    )
+
+
+def _with_records(
+    past: Past,
+    reading: Reading,
+    histories: Sequence[ExplainedHistory],
+    position: int,
+) -> tuple[ExplainedHistory, ...]:
+    """The aggregates, with what they counted; their values begin at `position` of the reads."""
+    if not histories:
+        return ()
+    decision, facts = past.decision, past.facts
+    values = decision.reads[position : position + len(histories)]
+    reads = asked(reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id)
+    stored = StoredRecords(past.account, reading.plan.series)
+    within = _Window(past, stored, [read.window.over for read in reads])
+    found = []
+    for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
+        if position + index in decision.lost:
+            listed = replace(history, note="it could not be exact when it was read")
+        else:
+            listed = without_records(history, read) or within.listed(history, read)
+        found.append(listed)
+    return tuple(found)
+
+
+class _Window:
+    """What the journal has of the windows that a payment read, each as known then."""
+
+    def __init__(self, past: Past, stored: StoredRecords, overs: Iterable[int | None]) -> None:
+        self._past = past
+        self._stored = stored
+        self._reach = 0
+        self._records: list[Record] = []
+        for over in sorted({over for over in overs if over is not None}, reverse=True):
+            records = self._between(past.facts.timestamp - over + 1, past.facts.timestamp)
+            if records is not None:
+                self._reach, self._records = over, records
+                break
+
+    def listed(self, history: ExplainedHistory, read: Asked) -> ExplainedHistory:
+        over = read.window.over
+        if over is None:
+            records = self._first(read)
+        else:
+            records = self._records if over <= self._reach else None
+        if records is None:
+            note = f"more than {LOOKED_THROUGH:,} entries to look through"
+            return replace(history, note=note)
+        return with_records(history, read, records)
+
+    def _first(self, read: Asked) -> list[Record] | None:
+        """The records of the time from which an age is counted."""
+        if read.value is None:
+            return []
+        time = read.at - int(read.value)
+        return self._between(time, time)
+
+    def _between(self, begin: int, end: int) -> list[Record] | None:
+        created = self._past.created
+        entries = self._past.journal.known_between(
+            created.account, (begin, end), up_to=created.place, most=LOOKED_THROUGH
+        )
+        if entries is None:
+            return None
+        undecided = [
+            entry._replace(outcome=None) if entry.place == created.place else entry
+            for entry in entries
+        ]
+        return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
+
+
+# A journal is known by its identity, which its protocol does not say.
+@lru_cache(_STATES)
+def _state_at(journal: Journal, account: int, place: int) -> State:
+    """The account's state at a place on disk, folded on from rounder places that others share."""
+    if place == 0:
+        return State()
+    before = _rounder(place)
+    batches = journal.replay(account, after=before, up_to=place, kinds=(Kind.CHANGE,))
+    state = _state_at(journal, account, before)  # type: ignore[arg-type]
+    return fold_all(state, recorded(entry for batch in batches for entry in batch))
+
+
+def _rounder(place: int) -> int:
+    """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
+    digit = 0xFF
+    while not place & digit:
+        digit <<= 8
+    return place & ~digit
+
+
+def _environment_at(
+    journal: Journal, account: Account, program: Rule | Scorecard, place: int
+) -> Environment:
+    names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
+    past = {
+        name: look_up(
+            account.lists[name].spec, partial(journal.found_at, account.number, name, place)
+        )
+        for name in names
+        if name in account.lists
+    }
+    return changed(
+        account_environment(account, {}),
+        lists={name: each for name, each in past.items() if isinstance(each, PastList)},
+        tables={name: each for name, each in past.items() if isinstance(each, PastTable)},
+    )
+
+
+def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Known]:
+    if number == 0 and account.shipped is None:
+        shipped = shipped_scorecard()
+        known = Known(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
+        return shipped.scorecard, {None: shipped_text()}, known
+    version = account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD, number)
+    assert version is not None
+    known = _known(version.program)
+    assert isinstance(known.program, Scorecard)
+    return known.program, _sources(version), known
+
+
+def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Known]:
+    version = _stored(account, "rule", applied.name, applied.version)
+    known = _known(version.program)
+    assert isinstance(known.program, Rule)
+    return known.program, _sources(version), known
+
+
+@lru_cache(_PROGRAMS)
+def _known(encoded: bytes) -> Known:
+    program = decode_program(encoded)
+    assert isinstance(program, Rule | Scorecard)
+    return Known(program, reading_of(program, full_vocabulary()), Digests(program.lets))
+
+
+def _stored(account: Account, kind: FileKind, name: str, number: int) -> Version:
+    return account.files[kind, name].versions[number - 1]
+
+
+def _sources(version: Version) -> Sources:
+    sources: dict[str | None, str] = {None: version.text}
+    return sources | dict(version.uses.items())
+
+
+def _values(rule: Rule, reads: Sequence[Value | None]) -> Sequence[Value | None]:
+    """The rule's own values are the last ones."""
+    return reads[len(reads) - len(rule.histories) :]
+
+
+def _repeated(
+    decision: Decision, scorecard: ScorecardExplanation | None, rule: RuleExplanation | None
+) -> bool:
+    if decision.score is None:
+        return True
+    if scorecard is None or scorecard.score != decision.score:
+        return False
+    return decision.rule is None or (rule is not None and rule.met == decision.rule.condition)
+
+
+def by_what(explanation: Explanation) -> tuple[Action | None, str]:
+    """The action, and in a few words what it came from."""
+    decision = explanation.decision
+    if decision.score is None:
+        return None, "no analysis was asked for"
+    if decision.rule is not None and decision.rule.condition is not None:
+        return decision.action, f"condition `{decision.rule.condition}` was met"
+    thresholds = explanation.thresholds
+    limits = (
+        f"the account challenges from {thresholds.challenge / 100:.2f}"
+        f" and denies from {thresholds.deny / 100:.2f}"
+    )
+    if decision.rule is None:
+        return decision.action, f"no rule was applied; {limits}"
+    return decision.action, f"no condition was met; without an `otherwise`, {limits}"

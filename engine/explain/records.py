@@ -1,0 +1,87 @@
+"""What was decided and what was changed, page by page, newest first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from tollkeeper.engine.decision import Action, Decision
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.audit import AuditItem, audit_item
+from tollkeeper.engine.registry.changes import decode
+from tollkeeper.engine.update import decode_decision, decode_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A payment as it was created, `arrived` in µs, and what was decided about it."""
+
+    arrived: int
+    payment: Payment
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedPage:
+    """`cursor` continues, None at the end; a page with fewer items than asked for may have one."""
+
+    items: list[Decided]
+    cursor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """`cursor` continues, None at the end."""
+
+    items: list[AuditItem]
+    cursor: int | None
+
+
+async def decided_page(
+    journal: Journal,
+    account: int,
+    *,
+    since: int = 0,
+    action: Action | None = None,
+    rule: str | None = None,
+    cursor: int | None = None,
+    limit: int = 100,
+) -> DecidedPage:
+    """Decisions on payments that arrived at `since` (µs) or later, with this action, by this rule."""
+
+    def wanted(entry: Entry) -> bool:
+        if action is None and rule is None:
+            return True
+        decision = _decision(entry)
+        if action is not None and decision.action != action:
+            return False
+        return rule is None or (decision.rule is not None and decision.rule.name == rule)
+
+    page = await journal.latest(
+        account, Kind.PAYMENT, since=since, wanted=wanted, cursor=cursor, limit=limit
+    )
+    items = await asyncio.to_thread(lambda: [_decided(entry) for entry in page.entries])
+    return DecidedPage(items, page.cursor)
+
+
+async def audit_page(
+    journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
+) -> AuditPage:
+    """Every change of the account's configuration made at `since` (µs) or later."""
+    page = await journal.latest(account, Kind.CHANGE, since=since, cursor=cursor, limit=limit)
+    items = await asyncio.to_thread(lambda: [_audited(entry) for entry in page.entries])
+    return AuditPage(items, page.cursor)
+
+
+def _decided(entry: Entry) -> Decided:
+    return Decided(entry.arrived, decode_recorded(entry.body).payment, _decision(entry))
+
+
+def _decision(entry: Entry) -> Decision:
+    return decode_decision(entry.outcome) if entry.outcome else Decision()
+
+
+def _audited(entry: Entry) -> AuditItem:
+    return audit_item(decode(entry.place, entry.arrived, entry.account, entry.body))

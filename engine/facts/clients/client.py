@@ -1,0 +1,109 @@
+"""A client as its headers show it, read once for each set of headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.facts.clients.agreement import CLIENT_HINTS, FETCH_METADATA, agree, brands
+from tollkeeper.engine.facts.clients.products import Kind
+from tollkeeper.engine.facts.clients.user_agent import claim
+
+READ = (
+    "user-agent",
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    *CLIENT_HINTS,
+    *FETCH_METADATA,
+)
+# Of a value, and of most header sets as a whole; no honest value is longer.
+LENGTH = 1024
+# Characters in the names of a header set whose reading is kept.
+NAMES_LENGTH = 2048
+
+Names = tuple[str, ...]
+
+
+class Client(Struct, frozen=True, gc=False):
+    """What a client is, by its headers (LANGUAGE.md, "Derived fields").
+
+    `browser` is a browser's family, such as "chrome" or "safari". `os` is a system, such as
+    "windows" or "ios". `consistent` is false when two headers contradict each other.
+    """
+
+    kind: Annotated[Kind, Meta(description="What the client is.")]
+    browser: Annotated[str | None, Meta(description="Browser family, such as `chrome`.")]
+    os: Annotated[str | None, Meta(description="Operating system, such as `windows`.")]
+    consistent: Annotated[bool, Meta(description="Whether the headers agree with each other.")]
+
+
+class Clients:
+    """`client`, which keeps what the `capacity` header sets used last gave.
+
+    A kept set is at most 12 Ki characters, and usually a few hundred. Where to find what is read
+    is kept for sets of names, at most 2 Ki characters each.
+    """
+
+    def __init__(self, capacity: int = 2048) -> None:
+        self._read = lru_cache(maxsize=capacity)(_read)
+        self._places = lru_cache(maxsize=capacity)(_places)
+
+    def __call__(self, headers: Mapping[str, str] | None) -> Client | None:
+        """As `client`."""
+        if not headers:
+            return None
+        names = tuple(headers)
+        places = (self._places if len("".join(names)) <= NAMES_LENGTH else _places)(names)
+        return self._read(*_header_set(headers, places))
+
+
+def client(headers: Mapping[str, str] | None) -> Client | None:
+    """The client that sent `headers`, named in any case and order; None when there are none.
+
+    Any text is taken, in time bounded by what is read of it.
+    """
+    return _read(*_header_set(headers, _places(tuple(headers)))) if headers else None
+
+
+def _places(names: Names) -> tuple[Names, tuple[Names, ...]]:
+    """The headers that are read, in the order of READ, and under which `names` each was sent."""
+    found: dict[str, Names] = {}
+    for name in names:
+        low = name.lower()
+        found[low] = (*found.get(low, ()), name)
+    sent = tuple(name for name in READ if name in found)
+    return sent, tuple(found[name] for name in sent)
+
+
+def _header_set(
+    headers: Mapping[str, str], places: tuple[Names, tuple[Names, ...]]
+) -> tuple[Names, tuple[str, ...]]:
+    """The headers that are read, and their values."""
+    sent, spellings = places
+    # One name in two spellings: the greater value counts, whatever their order.
+    values = [
+        headers[names[0]] if len(names) == 1 else max(map(headers.__getitem__, names))
+        for names in spellings
+    ]
+    # One joined length is the cheapest look at all of them.
+    if len("".join(values)) > LENGTH:
+        values = [value[:LENGTH] for value in values]
+    return sent, tuple(values)
+
+
+def _read(names: Names, values: tuple[str, ...]) -> Client:
+    sent = {
+        name: value.encode("ascii", "replace").decode("ascii")
+        for name, value in zip(names, values, strict=True)
+        if value
+    }
+    claimed = claim(sent.get("user-agent", ""))
+    consistent = agree(claimed, sent)
+    if any(brand == "HeadlessChrome" for brand, _ in brands(sent)):
+        claimed = replace(claimed, kind="headless")
+    return Client(claimed.kind, claimed.browser, claimed.os, consistent)

@@ -1,0 +1,100 @@
+"""Facts: a payment with what is derived from it at arrival, as programs read it.
+
+Derived facts are recorded with the payment and never recomputed by newer code (LANGUAGE.md,
+"Names"); only what is another spelling of a field (an address as a number, an instant in
+microseconds) is read again from the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from tollkeeper.engine.facts.clients import Client
+from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.payment import Payment
+
+ReadClient = Callable[[Mapping[str, str]], Client | None]
+
+
+class Facts(Struct, frozen=True, gc=False):
+    """`arrived` and `timestamp` in µs since the epoch, `amount` in hundredths, addresses as
+    128-bit numbers (grammar/types.py)."""
+
+    arrived: int
+    timestamp: int
+    payment: Payment
+    amount: int | None = None
+    card_fingerprint: str | None = None
+    device_ip: int | None = None
+    backend_ip: int | None = None
+    device_client: Client | None = None
+    backend_client: Client | None = None
+
+
+class Recorded(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the journal keeps of facts: the payment, and what newer code might derive anew."""
+
+    payment: Payment
+    card_fingerprint: str | None = None
+    device_client: Client | None = None
+    backend_client: Client | None = None
+
+
+def derive(payment: Payment, arrived: int, client: ReadClient) -> Facts:
+    """The facts of a payment that arrives at `arrived` (µs); `client` reads a set of headers."""
+    device, backend = payment.device, payment.backend
+    recorded = Recorded(
+        payment=payment,
+        card_fingerprint=_card_fingerprint(payment),
+        device_client=client(device.headers) if device and device.headers else None,
+        backend_client=client(backend.headers) if backend and backend.headers else None,
+    )
+    return recall(recorded, arrived)
+
+
+def recall(recorded: Recorded, arrived: int) -> Facts:
+    """The facts that were recorded at `arrived` (µs)."""
+    payment = recorded.payment
+    device, backend = payment.device, payment.backend
+    device_ip = device.ip_address if device is not None else None
+    backend_ip = address_number(backend.ip_address) if backend and backend.ip_address else None
+    return Facts(
+        arrived=arrived,
+        timestamp=payment.microseconds,
+        payment=payment,
+        amount=payment.hundredths,
+        card_fingerprint=recorded.card_fingerprint,
+        device_ip=address_number(device_ip) if device_ip else None,
+        backend_ip=None if backend_ip is None or is_private(backend_ip) else backend_ip,
+        device_client=recorded.device_client,
+        backend_client=recorded.backend_client,
+    )
+
+
+def amend(facts: Facts, payment: Payment) -> Facts:
+    """The facts of a payment after an update, which never changes device or backend."""
+    recorded = Recorded(
+        payment=payment,
+        card_fingerprint=_card_fingerprint(payment),
+        device_client=facts.device_client,
+        backend_client=facts.backend_client,
+    )
+    return recall(recorded, facts.arrived)
+
+
+def record(facts: Facts) -> Recorded:
+    return Recorded(
+        payment=facts.payment,
+        card_fingerprint=facts.card_fingerprint,
+        device_client=facts.device_client,
+        backend_client=facts.backend_client,
+    )
+
+
+def _card_fingerprint(payment: Payment) -> str | None:
+    card = payment.method.card
+    if card is None or card.bin is None or card.last_four is None:
+        return None
+    return f"{card.bin}-{card.last_four}"

@@ -1,0 +1,147 @@
+"""The facts that expressions read, and a decoder of stored payments that reads no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct, defstruct, inspect
+
+from tollkeeper.engine.facts.facts import Recorded
+from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.payment import Transaction
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Access: TypeAlias = tuple[str, ...]
+"""The attributes that lead from facts to a field (grammar/vocabulary.py)."""
+
+DEVICE_ADDRESS = ("payment", "device", "ip_address")
+BACKEND_ADDRESS = ("payment", "backend", "ip_address")
+# Facts that are another spelling of a field (facts.py).
+_SPELLED: Mapping[Access, Access] = {
+    ("amount",): ("payment", "amount"),
+    ("device_ip",): DEVICE_ADDRESS,
+    ("backend_ip",): BACKEND_ADDRESS,
+}
+_OF_THE_ENTRY = (("timestamp",), ("arrived",))
+_AFTERWARDS = (
+    ("arrived", int, 0),
+    ("timestamp", int, 0),
+    ("amount", int | None, None),
+    ("device_ip", int | None, None),
+    ("backend_ip", int | None, None),
+)
+
+
+def facts_read(
+    expressions: Iterable[p.Expression], lets: Sequence[p.Let], vocabulary: Vocabulary
+) -> frozenset[Access]:
+    """The facts that the expressions read, of the payment or of one in history.
+
+    A let of `lets` counts where one of the expressions reads it.
+    """
+    fields = vocabulary.payment
+    found: set[Access] = set()
+    waiting, seen = list(expressions), set[int]()
+    while waiting:
+        for part in parts(waiting.pop()):
+            match part:
+                case p.LetValue(index=index):
+                    if index not in seen:
+                        seen.add(index)
+                        waiting.append(lets[index].value)
+                case p.Fact():
+                    found.add(fields[".".join(part.path)].access)
+                case p.HeaderFact():
+                    found.add(fields[f"{part.side}.headers"].access)
+                case p.MetadataFact():
+                    found.add(fields["metadata"].access)
+                case p.Call(function="amount_in"):
+                    found |= {fields["amount"].access, fields["currency"].access}
+                case p.Fold() | p.History(series=p.Series(collection="transactions")):
+                    found.add(fields["transactions"].access)
+                case _:
+                    pass
+    return frozenset(found)
+
+
+def facts_of_series(
+    series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
+) -> frozenset[Access]:
+    """The facts that tell what a record brings to a series; `lets` are those of its program."""
+    expressions = [*series.by, *(part for part in (series.where, series.value) if part is not None)]
+    read = facts_read(expressions, lets, vocabulary)
+    if series.collection == "transactions":
+        read |= {vocabulary.payment["transactions"].access}
+    return read
+
+
+def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
+    """A function that gives the facts of a stored payment, with no fields but those wanted.
+
+    What it gives is read like `Facts`; an attribute that was not wanted is not there.
+    """
+    paths = {_SPELLED.get(access, access) for access in wanted if access not in _OF_THE_ENTRY}
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(
+        _partial(Recorded, paths, _AFTERWARDS)
+    ).decode
+    priced = ("payment", "amount") in paths
+    by_device, by_backend = DEVICE_ADDRESS in paths, BACKEND_ADDRESS in paths
+
+    def facts_of(entry: Entry) -> Any:
+        facts = decode(entry.body)
+        facts.arrived, facts.timestamp = entry.arrived, entry.time
+        if priced and (amount := facts.payment.amount) is not None:
+            facts.amount = round(amount * 100)
+        if by_device and (device := facts.payment.device) is not None and device.ip_address:
+            facts.device_ip = address_number(device.ip_address)
+        if by_backend and (backend := facts.payment.backend) is not None and backend.ip_address:
+            number = address_number(backend.ip_address)
+            facts.backend_ip = None if number is None or is_private(number) else number
+        return facts
+
+    return facts_of
+
+
+def _partial(
+    struct: type[Struct], paths: Iterable[Access], more: Iterable[tuple[str, Any, Any]] = ()
+) -> type[Struct]:
+    """The struct with the fields that paths lead to; a value that no path enters is as it is."""
+    inner: dict[str, set[Access]] = {}
+    for name, *rest in paths:
+        inner.setdefault(name, set()).update([tuple(rest)] if rest else [])
+    described = inspect.type_info(struct)
+    assert isinstance(described, inspect.StructType)
+    fields = [
+        (field.name, *_field(field.type, inner[field.name]))
+        for field in described.fields
+        if field.name in inner
+    ]
+    return defstruct(f"Partial{struct.__name__}", [*fields, *more], gc=False)
+
+
+def _field(described: inspect.Type, paths: set[Access]) -> tuple[Any, Any]:
+    """The type to decode, and its default."""
+    match _unwrapped(described):
+        case inspect.StructType(cls=struct):
+            return _partial(struct, paths) | None, None
+        case inspect.VarTupleType():
+            return tuple[Transaction, ...], ()
+        case _:
+            return Any, None
+
+
+def _unwrapped(described: inspect.Type) -> inspect.Type:
+    while True:
+        if isinstance(described, inspect.Metadata):
+            described = described.type
+        elif isinstance(described, inspect.UnionType):
+            described = next(
+                one for one in described.types if not isinstance(one, inspect.NoneType)
+            )
+        else:
+            return described

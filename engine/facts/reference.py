@@ -1,0 +1,89 @@
+"""The names that a rule can use, in words: for `toll fields` and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.vocabulary import Field
+
+MAX_CHOICES = 12
+"""A longer choice is a list of codes, which nobody reads through."""
+
+_WORDS: Mapping[type[t.Type], str] = {
+    t.Boolean: "boolean",
+    t.String: "string",
+    t.Ip: "ip",
+    t.Instant: "instant",
+    t.Duration: "duration",
+    t.Record: "record",
+    t.Headers: "headers",
+    t.Metadata: "metadata",
+    t.Collection: "collection",
+}
+_SCORE = Field(
+    ("score",), t.Number(2, Decimal(0), Decimal(1)), "The score that the response shows.", ()
+)
+
+
+class NamedField(Struct, frozen=True):
+    """A name as a rule writes it, its type and its meaning in words.
+
+    `choices` are the strings that it can be, where there are only these.
+    """
+
+    name: str
+    type: str
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+def payment_fields() -> tuple[NamedField, ...]:
+    """What a bare name means in a rule: the payment's fields, and `score`."""
+    return (*_named("", full_vocabulary().payment), _shown("score", _SCORE))
+
+
+def transaction_fields() -> tuple[NamedField, ...]:
+    """The fields of each element of `transactions`."""
+    return tuple(_named("transactions.", full_vocabulary().transaction))
+
+
+def decision_fields() -> tuple[NamedField, ...]:
+    """What a payment of the history has besides."""
+    return tuple(_named("decision.", full_vocabulary().decision))
+
+
+def find_fields(pattern: str) -> tuple[NamedField, ...]:
+    """Every field whose name holds `pattern`, or fits it where it has `*`, `?` or `[…]`."""
+    fields = (*payment_fields(), *transaction_fields(), *decision_fields())
+    return tuple(
+        field for field in fields if pattern in field.name or fnmatchcase(field.name, pattern)
+    )
+
+
+def _named(prefix: str, fields: Mapping[str, Field]) -> Iterator[NamedField]:
+    for name, field in fields.items():
+        yield _shown(prefix + name, field)
+
+
+def _shown(name: str, field: Field) -> NamedField:
+    choices = field.type.choices if isinstance(field.type, t.String) else None
+    return NamedField(name, _type_words(field.type), field.doc, choices or ())
+
+
+def _type_words(of: t.Type) -> str:
+    match of:
+        case t.Number(scale=scale, low=low, high=high):
+            decimals = f", {scale} decimals" if scale else ""
+            return f"number from {low:,} to {high:,}{decimals}"
+        case t.String(choices=tuple(choices)) if len(choices) > MAX_CHOICES:
+            return f"one of {len(choices)} codes"
+        case t.String(choices=tuple(choices)):
+            return " | ".join(f'"{choice}"' for choice in choices)
+        case _:
+            return _WORDS[type(of)]

@@ -1,0 +1,182 @@
+"""The vocabulary of rules, derived from the payment's own types and their docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cache
+from typing import Any, get_args
+
+from msgspec import Struct, inspect
+
+from tollkeeper.engine.decision import Action
+from tollkeeper.engine.facts.clients import Client
+from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
+from tollkeeper.engine.intake.payment import Payment, Transaction
+from tollkeeper.grammar.types import (
+    Boolean,
+    Collection,
+    Headers,
+    Instant,
+    Ip,
+    Metadata,
+    Number,
+    Record,
+    String,
+    Type,
+)
+from tollkeeper.grammar.vocabulary import Field, Vocabulary
+
+# Facts that are not read from the payment as it was sent (facts.py).
+_ELSEWHERE = {
+    ("amount",): ("amount",),
+    ("timestamp",): ("timestamp",),
+    ("device", "ip_address"): ("device_ip",),
+    ("backend", "ip_address"): ("backend_ip",),
+}
+_BY_RULE: Mapping[str, Type] = {
+    "instant": Instant(),
+    "address": Ip(),
+    "device_address": Ip(),
+    "headers": Headers(),
+    "metadata": Metadata(),
+}
+_CARD_FINGERPRINT = Field(
+    path=("method", "card", "fingerprint"),
+    type=String(),
+    doc="BIN and last four of the card; missing unless both are there.",
+    access=("card_fingerprint",),
+)
+
+
+def vocabulary(codes: Mapping[str, tuple[str, ...]]) -> Vocabulary:
+    """What a file may name.
+
+    `codes` are the members of the lists `currency`, `country` and `category_code`.
+    """
+    payment = [
+        *_fields(Payment, (), codes, ("payment",)),
+        _CARD_FINGERPRINT,
+        *_client_fields("device"),
+        *_client_fields("backend"),
+    ]
+    return Vocabulary(
+        payment=_by_name(payment),
+        transaction=_by_name(_fields(Transaction, (), codes, ())),
+        decision=_by_name(_DECISION),
+    )
+
+
+@cache
+def full_vocabulary() -> Vocabulary:
+    """The vocabulary with the ISO lists; an account's extra codes are no part of it."""
+    return vocabulary(
+        {
+            "currency": tuple(sorted(CURRENCIES)),
+            "country": tuple(sorted(COUNTRIES)),
+            "category_code": tuple(sorted(CATEGORY_CODES)),
+        }
+    )
+
+
+def _by_name(fields: Iterator[Field] | list[Field] | tuple[Field, ...]) -> Mapping[str, Field]:
+    return {".".join(field.path): field for field in fields}
+
+
+def _client_fields(side: str) -> Iterator[Field]:
+    root = Field(
+        path=(side, "client"),
+        type=Record(),
+        doc=f"What the {side}'s headers say about the client; missing without headers.",
+        access=(f"{side}_client",),
+    )
+    yield root
+    yield from _fields(Client, root.path, {}, root.access)
+
+
+def _fields(
+    struct: type[Struct],
+    above: tuple[str, ...],
+    codes: Mapping[str, tuple[str, ...]],
+    access: tuple[str, ...],
+) -> Iterator[Field]:
+    described = inspect.type_info(struct)
+    assert isinstance(described, inspect.StructType)
+    for field in described.fields:
+        path = (*above, field.name)
+        bare, rule, doc = _unwrapped(field.type)
+        here = (*access, field.name) if access else _of_element(field.name)
+        if access[:1] == ("payment",):
+            here = _ELSEWHERE.get(path, here)
+        yield Field(path, _type(bare, rule, codes), doc, here, required=field.required)
+        if isinstance(bare, inspect.StructType):
+            yield from _fields(bare.cls, path, codes, here)
+
+
+def _of_element(name: str) -> tuple[str, ...]:
+    return ("microseconds",) if name == "timestamp" else (name,)
+
+
+def _unwrapped(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
+    """The type without None and without its annotations, the rule's name, the description."""
+    rule, doc = None, ""
+    while True:
+        if isinstance(described, inspect.Metadata):
+            rule = (described.extra or {}).get("rule", rule)
+            doc = (described.extra_json_schema or {}).get("description", doc)
+            described = described.type
+        elif isinstance(described, inspect.UnionType):
+            described = next(
+                one for one in described.types if not isinstance(one, inspect.NoneType)
+            )
+        else:
+            return described, rule, doc
+
+
+def _type(bare: inspect.Type, rule: str | None, codes: Mapping[str, tuple[str, ...]]) -> Type:
+    if rule is not None and rule in codes:
+        return String(codes[rule])
+    if rule is not None and rule in _BY_RULE:
+        return _BY_RULE[rule]
+    match bare:
+        case inspect.StructType():
+            return Record()
+        case inspect.LiteralType(values=values):
+            return String(tuple(str(value) for value in values))
+        case inspect.FloatType(ge=low, le=high):
+            return Number(2, _decimal(low), _decimal(high))
+        case inspect.IntType(ge=low, le=high):
+            return Number(0, _decimal(low), _decimal(high))
+        case inspect.VarTupleType():
+            return Collection()
+        case inspect.BoolType():
+            return Boolean()
+        case _:
+            return String()
+
+
+def _decimal(bound: Any) -> Decimal | None:
+    return None if bound is None else Decimal(bound)
+
+
+_DECISION = (
+    Field(
+        ("action",),
+        String(get_args(Action)),
+        "The action recommended at the time.",
+        ("action",),
+    ),
+    Field(("rule",), String(), "Name of the rule that was applied.", ("rule", "name")),
+    Field(
+        ("condition",),
+        String(),
+        "Identifier of the condition that was met.",
+        ("rule", "condition"),
+    ),
+    Field(
+        ("score",),
+        Number(2, Decimal(0), Decimal(1)),
+        "The score that the response showed.",
+        ("score",),
+    ),
+)

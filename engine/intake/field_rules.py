@@ -1,0 +1,175 @@
+"""The rules of fields that a type cannot express, under the names that `payment.py` gives them.
+
+Each method says what is wrong with one value of the right type at `field`. API.md, "Validation"
+and the specification's field tables are their source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.intake import violations
+from tollkeeper.engine.intake.addresses import is_address, is_public_address
+from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.intake.limits import HOUR, Limits
+from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
+from tollkeeper.engine.intake.violations import Violation
+
+_CONTAINERS = frozenset({dict, list})
+
+INVALID: Final = object()
+"""Stands for a value that a violation was found for."""
+
+Sent: TypeAlias = Struct | Mapping[str, Any]
+"""An object as it was read, or its members, INVALID where a violation was found."""
+
+SETTLED = frozenset({"succeeded", "declined"})
+"""The statuses of a payment that need transactions, of a transaction that need an answer."""
+
+
+class FieldRules(Struct, frozen=True):
+    """The rules of a request that arrives at `moment`; timestamps lie in `earliest` … `latest`."""
+
+    limits: Limits
+    moment: datetime
+    earliest: datetime
+    latest: datetime
+
+    def is_within(self, instant: datetime) -> bool:
+        """Whether `instant` is neither in the future nor too old."""
+        return self.earliest <= instant <= self.latest
+
+    def currency(self, field: str, value: str) -> Iterator[Violation]:
+        if value not in self.limits.currencies:
+            yield violations.unknown_code(field, "ISO 4217")
+
+    def country(self, field: str, value: str) -> Iterator[Violation]:
+        if value not in self.limits.countries:
+            yield violations.unknown_code(field, "ISO 3166-1 alpha-2")
+
+    def category_code(self, field: str, value: str) -> Iterator[Violation]:
+        if value not in self.limits.category_codes:
+            yield violations.unknown_code(field, "ISO 18245")
+
+    def eight_digits(self, field: str, value: str) -> Iterator[Violation]:
+        if not is_digits(value, 8):
+            yield violations.invalid_format(field, "exactly 8 digits")
+
+    def four_digits(self, field: str, value: str) -> Iterator[Violation]:
+        if not is_digits(value, 4):
+            yield violations.invalid_format(field, "exactly 4 digits")
+
+    def instant(self, field: str, value: datetime) -> Iterator[Violation]:
+        if value > self.latest:
+            yield violations.timestamp_future(field)
+        if value < self.earliest:
+            yield violations.timestamp_too_old(field, self.limits.backfill / HOUR)
+
+    def address(self, field: str, value: str) -> Iterator[Violation]:
+        """An empty text counts as null."""
+        if value and not is_address(value):
+            yield violations.invalid_format(field, "an IPv4 or IPv6 address")
+
+    def device_address(self, field: str, value: str) -> Iterator[Violation]:
+        if value and not is_address(value):
+            yield violations.invalid_format(field, "an IPv4 or IPv6 address")
+        elif value and not is_public_address(value):
+            yield violations.private_address(field)
+
+    def headers(self, field: str, value: Mapping[str, str | list[str]]) -> Iterator[Violation]:
+        for name, content in value.items():
+            if len(name) + len(joined(content)) > MAX_HEADER:
+                place = header_place(field, name)
+                yield violations.too_long(place, MAX_HEADER, "characters, its name included")
+
+    def metadata(self, field: str, value: dict[str, Any]) -> Iterator[Violation]:
+        if is_deeper(value, self.limits.metadata_depth):
+            allowed = f"nested at most {self.limits.metadata_depth} deep"
+            yield violations.out_of_range(field, allowed)
+
+    def transactions_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+        """Of a payment or an update."""
+        attempts = said(sent, "transactions", ())
+        status = said(sent, "status")
+        if attempts is INVALID:
+            return
+        if not attempts and status in SETTLED:
+            yield violations.required_by_status(f"{field}.transactions", status)
+        seen = set()
+        for index, attempt in enumerate(attempts):
+            identifier = None if attempt is INVALID else said(attempt, "id")
+            if not isinstance(identifier, str):
+                continue
+            if identifier in seen:
+                place = f"{field}.transactions[{index}].id"
+                yield violations.taken(place, "these `transactions`")
+            seen.add(identifier)
+
+    def response_code_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+        """Of a transaction."""
+        connector, status = said(sent, "connector", INVALID), said(sent, "status")
+        if status in SETTLED and connector is not INVALID and not said(connector, "response_code"):
+            place = f"{field}.connector.response_code"
+            yield violations.required_by_status(place, status)
+
+
+def rules_at(now: int, limits: Limits) -> FieldRules:
+    """The rules for a request that arrives at `now`, in µs since the epoch."""
+    moment = from_microseconds(now)
+    backfill, clock_skew = _spans(limits.backfill, limits.clock_skew)
+    return FieldRules(limits, moment, moment - backfill, moment + clock_skew)
+
+
+@cache
+def _spans(backfill: int, clock_skew: int) -> tuple[timedelta, timedelta]:
+    return timedelta(microseconds=backfill), timedelta(microseconds=clock_skew)
+
+
+def said(sent: Sent, name: str, otherwise: Any = None) -> Any:
+    """The member `name`, `otherwise` where it was not sent."""
+    if isinstance(sent, Struct):
+        return getattr(sent, name, otherwise)
+    return sent.get(name, otherwise)
+
+
+def is_digits(text: str, length: int) -> bool:
+    return len(text) == length and text.isdigit() and text.isascii()
+
+
+def header_place(field: str, name: str) -> str:
+    """The header itself when its name is fit to be shown."""
+    return f"{field}.{name}" if _is_fit(name) else field
+
+
+def shown_name(name: str) -> str:
+    """A member's name as far as it is fit to be shown."""
+    return name if _is_fit(name) else "…"
+
+
+def _is_fit(name: str) -> bool:
+    return len(name) <= MAX_TEXT and name.isprintable()
+
+
+def joined(content: str | list[str]) -> str:
+    """A header's value, an array of values as HTTP joins them."""
+    return content if isinstance(content, str) else ", ".join(content)
+
+
+def is_flat(value: dict[str, Any]) -> bool:
+    """Whether no object or array is in a JSON object."""
+    return _CONTAINERS.isdisjoint(map(type, value.values()))
+
+
+def is_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
+    """Whether objects and arrays are nested more than `levels` deep in a JSON value."""
+    if levels == 0:
+        return True
+    for member in value.values() if isinstance(value, dict) else value:
+        if type(member) in _CONTAINERS and is_deeper(member, levels - 1):
+            return True
+    return False

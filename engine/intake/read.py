@@ -1,0 +1,223 @@
+"""Reads a request: one decode and the rules that types cannot say; the careful walk on any doubt.
+
+`read_creation` and `read_update` never raise on a body, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from msgspec import MsgspecError, Raw, Struct, json
+from msgspec.structs import force_setattr
+
+from tollkeeper.engine.intake.addresses import is_address, is_public_address
+from tollkeeper.engine.intake.card_numbers import Mask, mask_for
+from tollkeeper.engine.intake.exact_numbers import double_of
+from tollkeeper.engine.intake.field_rules import SETTLED, FieldRules, is_deeper, is_flat, rules_at
+from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.identifiers import new_identifier
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
+from tollkeeper.engine.intake.merge import dated
+from tollkeeper.engine.intake.payment import (
+    MAX_HEADER,
+    Card,
+    Creation,
+    CreationBody,
+    Omittable,
+    Payment,
+    Transaction,
+    Update,
+    UpdateBody,
+)
+from tollkeeper.engine.intake.redaction import (
+    masked_method,
+    masked_transaction,
+    masked_update,
+    scrubbed_metadata,
+    scrubbed_origin,
+)
+from tollkeeper.engine.intake.violations import Violation
+
+
+class _Written(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A creation whose amount, which is judged as it was written, is still undecoded."""
+
+    amount: Omittable[Raw] = None  # type: ignore[assignment]
+
+
+class _WrittenBody(Struct, frozen=True, gc=False):
+    payment: _Written
+
+
+class _Metadata(Struct, frozen=True, gc=False):
+    metadata: Raw = Raw()
+
+
+class _MetadataBody(Struct, frozen=True, gc=False):
+    payment: _Metadata
+
+
+_CREATION = json.Decoder(_WrittenBody, float_hook=double_of)
+_UPDATE = json.Decoder(UpdateBody)
+_METADATA = json.Decoder(_MetadataBody)
+
+# Bytes beyond which a body goes to the careful walk at once: its many parts may not fit.
+_LARGE = 64 * 1024
+
+# How nearly every amount is written; for others the careful walk looks closer.
+_is_plain_amount = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?").fullmatch
+
+
+def read_creation(
+    body: bytes, now: int, limits: Limits = DEFAULT_LIMITS
+) -> Payment | tuple[Violation, ...]:
+    """The payment in the body of `POST /payments`, scrubbed and complete, or all its violations.
+
+    `now` is the request's one reading of the clock, in µs since the epoch.
+    """
+    rules = rules_at(now, limits)
+    creation = creation_of(body, rules)
+    if isinstance(creation, tuple):
+        return creation
+    return _completed(creation, now, rules.moment, mask_for(body))
+
+
+def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, ...]:
+    """The payment in `body` as it was sent, or every violation of a field rule."""
+    limits = rules.limits
+    try:
+        if len(body) <= limits.metadata_size or (
+            len(body) <= _LARGE and _metadata_fits(body, limits)
+        ):
+            creation = _CREATION.decode(body).payment
+            if _creation_holds(creation, rules, len(body)):
+                return creation
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    walked = walk(body, CreationBody, rules)
+    return walked if isinstance(walked, tuple) else walked.payment
+
+
+def read_update(
+    body: bytes, now: int, limits: Limits = DEFAULT_LIMITS
+) -> Update | tuple[Violation, ...]:
+    """The update in the body of `PATCH /payments/{id}`, scrubbed, or all its violations.
+
+    `now` is the request's one reading of the clock, in µs since the epoch.
+    """
+    update = update_of(body, rules_at(now, limits))
+    mask = mask_for(body)
+    if isinstance(update, tuple) or mask is None:
+        return update
+    return masked_update(update, mask)
+
+
+def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
+    """The update in `body` as it was sent, or every violation of a field rule."""
+    try:
+        update = _UPDATE.decode(body).payment
+        if _update_holds(update, rules):
+            return update
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    walked = walk(body, UpdateBody, rules)
+    return walked if isinstance(walked, tuple) else walked.payment
+
+
+def _completed(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
+    """The payment without its secrets, what was not sent filled in."""
+    method, transactions = creation.method, creation.transactions
+    if mask is not None:
+        method = masked_method(method, mask)
+        transactions = tuple(masked_transaction(each, mask) for each in transactions)
+    return Payment(
+        id=creation.id or new_identifier(now),
+        type=creation.type,
+        status=creation.status or "initiated",
+        currency=creation.currency,
+        amount=creation.amount,
+        timestamp=creation.timestamp or moment,
+        method=method,
+        backend=creation.backend and scrubbed_origin(creation.backend, mask),
+        device=creation.device and scrubbed_origin(creation.device, mask),
+        user=creation.user,
+        order=creation.order,
+        merchant=creation.merchant,
+        transactions=dated(transactions, moment),
+        metadata=creation.metadata and scrubbed_metadata(creation.metadata, mask),
+        analyze=creation.analyze,
+    )
+
+
+def _metadata_fits(body: bytes, limits: Limits) -> bool:
+    return len(_METADATA.decode(body).payment.metadata) <= limits.metadata_size
+
+
+def _creation_holds(creation: _Written, rules: FieldRules, size: int) -> bool:
+    """Whether the rules that types cannot say hold, as the careful walk would find.
+
+    Decodes the amount on the way.
+    """
+    limits = rules.limits
+    merchant, card = creation.merchant, creation.method.card
+    backend, device = creation.backend, creation.device
+    metadata = creation.metadata
+    amount: Any = creation.amount
+    if amount is not None:
+        if _is_plain_amount(amount) is None:
+            return False
+        force_setattr(creation, "amount", float(amount))
+    return (
+        creation.currency in limits.currencies
+        and (merchant.country is None or merchant.country in limits.countries)
+        and (merchant.category_code is None or merchant.category_code in limits.category_codes)
+        and (card is None or _card_holds(card))
+        and (backend is None or not backend.ip_address or is_address(backend.ip_address))
+        and (device is None or not device.ip_address or is_public_address(device.ip_address))
+        and (creation.timestamp is None or rules.earliest <= creation.timestamp <= rules.latest)
+        and _transactions_hold(creation.status, creation.transactions, rules)
+        and (
+            metadata is None or is_flat(metadata) or not is_deeper(metadata, limits.metadata_depth)
+        )
+        and (size <= MAX_HEADER or _headers_hold(creation, rules))
+    )
+
+
+def _update_holds(update: Update, rules: FieldRules) -> bool:
+    card = None if update.method is None else update.method.card
+    return (card is None or _card_holds(card)) and _transactions_hold(
+        update.status, update.transactions, rules
+    )
+
+
+def _card_holds(card: Card) -> bool:
+    """Their types see to the lengths."""
+    digits = (card.bin or "0") + (card.last_four or "0")
+    return digits.isdigit() and digits.isascii()
+
+
+def _transactions_hold(
+    status: str | None, transactions: tuple[Transaction, ...], rules: FieldRules
+) -> bool:
+    if not transactions:
+        return status not in SETTLED
+    earliest, latest = rules.earliest, rules.latest
+    named = []
+    for transaction in transactions:
+        if transaction.status in SETTLED and not transaction.connector.response_code:
+            return False
+        timestamp = transaction.timestamp
+        if timestamp is not None and not earliest <= timestamp <= latest:
+            return False
+        if transaction.id is not None:
+            named.append(transaction.id)
+    return len(named) < 2 or len(set(named)) == len(named)
+
+
+def _headers_hold(creation: Creation, rules: FieldRules) -> bool:
+    return not any(
+        origin is not None and origin.headers is not None and any(rules.headers("", origin.headers))
+        for origin in (creation.backend, creation.device)
+    )

@@ -1,0 +1,189 @@
+"""Takes out of a request what must never be stored or analysed (API.md, "Validation").
+
+Confidential headers are removed, card numbers are masked in headers, metadata and free text, and
+metadata entries that hold security codes, PINs or track data are dropped. Identifiers and the
+e-mail address stay as they were sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.intake.card_numbers import Mask, has_run, masked, masked_number
+from tollkeeper.engine.intake.field_rules import joined
+from tollkeeper.engine.intake.payment import (
+    Backend,
+    Device,
+    Method,
+    MethodUpdate,
+    Transaction,
+    Update,
+)
+
+Origin = TypeVar("Origin", Backend, Device)
+Methods = TypeVar("Methods", Method, MethodUpdate)
+
+CONFIDENTIAL_HEADER = re.compile(
+    r"auth(?!ority)|bearer|cookie|credential|csrf|jwt|passw|secret|session|token|xsrf"
+    r"|(?:^|[-_])(?:(?:api)?key|sid)$",
+    re.IGNORECASE,
+)
+"""Any of these in a header's name makes it confidential."""
+
+_USUAL = (
+    "Accept",
+    "Accept-Charset",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Cache-Control",
+    "CF-Connecting-IP",
+    "CF-IPCountry",
+    "CF-Ray",
+    "Connection",
+    "Content-Length",
+    "Content-Type",
+    "Date",
+    "DNT",
+    "Forwarded",
+    "Host",
+    "Origin",
+    "Pragma",
+    "Priority",
+    "Referer",
+    "Sec-CH-UA",
+    "Sec-CH-UA-Arch",
+    "Sec-CH-UA-Full-Version-List",
+    "Sec-CH-UA-Mobile",
+    "Sec-CH-UA-Model",
+    "Sec-CH-UA-Platform",
+    "Sec-CH-UA-Platform-Version",
+    "Sec-Fetch-Dest",
+    "Sec-Fetch-Mode",
+    "Sec-Fetch-Site",
+    "Sec-Fetch-User",
+    "Sec-GPC",
+    "TE",
+    "Upgrade-Insecure-Requests",
+    "User-Agent",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Real-IP",
+    "X-Requested-With",
+)
+_SECRET = ("Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie", "X-CSRF-Token")
+
+
+def _spellings(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(form for name in names for form in (name, name.lower(), name.title()))
+
+
+# Names known to be harmless or secret, in their usual spellings: a set of them needs no search.
+_HARMLESS = _spellings(_USUAL)
+_USUAL_SECRETS = _spellings(_SECRET)
+
+_SECRET_ENTRY = re.compile(
+    r"(?:card[\s._-]*)?(?:cvv|cvc|cid|pin|security[\s._-]*code)[\s._-]*[12]?$|track(?!ing|er)",
+    re.IGNORECASE,
+)
+"""Names of metadata entries that are dropped; tracking numbers are no track data."""
+
+_LOOKED_INTO = frozenset({dict, list, float})
+
+
+def scrubbed_origin(origin: Origin, mask: Mask | None) -> Origin:
+    """A backend or device with no confidential header; a blank address is a missing one."""
+    if origin.headers is None:
+        return origin if origin.ip_address != "" else replace(origin, ip_address=None)
+    headers: dict[str, str] = _public_headers(origin.headers)
+    if mask is not None and has_run("x".join([*headers, *headers.values()])):
+        headers = {mask(name): mask(value) for name, value in headers.items()}
+    if headers is origin.headers and origin.ip_address != "":
+        return origin
+    return replace(origin, ip_address=origin.ip_address or None, headers=headers)
+
+
+def scrubbed_metadata(metadata: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
+    """Metadata with secret entries dropped and card numbers masked, at any depth."""
+    if mask is None and _is_harmless(metadata):
+        return metadata
+    return _scrubbed_entries(metadata, mask or masked)
+
+
+def masked_method(method: Methods, mask: Mask) -> Methods:
+    return method if method.type is None else replace(method, type=mask(method.type))
+
+
+def masked_transaction(transaction: Transaction, mask: Mask) -> Transaction:
+    connector = transaction.connector
+    shown = replace(
+        connector,
+        type=connector.type and mask(connector.type),
+        response_code=connector.response_code and mask(connector.response_code),
+    )
+    return replace(transaction, connector=shown)
+
+
+def masked_update(update: Update, mask: Mask) -> Update:
+    """An update with card numbers in its free text masked."""
+    return replace(
+        update,
+        method=update.method and masked_method(update.method, mask),
+        transactions=tuple(masked_transaction(each, mask) for each in update.transactions),
+    )
+
+
+def _public_headers(headers: dict[str, str]) -> dict[str, str]:
+    """The headers that are not confidential, with text for values; the same where all is well."""
+    secret = [name for name in headers if name not in _HARMLESS and _is_confidential(name)]
+    if list in map(type, headers.values()):
+        headers = {name: joined(value) for name, value in headers.items()}
+    if not secret:
+        return headers
+    return {name: value for name, value in headers.items() if name not in secret}
+
+
+def _is_confidential(name: str) -> bool:
+    return name in _USUAL_SECRETS or CONFIDENTIAL_HEADER.search(name) is not None
+
+
+def _is_harmless(metadata: dict[str, Any]) -> bool:
+    """Whether nothing has to be looked into; a number with an exponent may hide its digits."""
+    return not _has_secret_entry(tuple(metadata)) and _LOOKED_INTO.isdisjoint(
+        map(type, metadata.values())
+    )
+
+
+# A shop's metadata mostly has the same names; those kept are as small as metadata is.
+@lru_cache(maxsize=256)
+def _has_secret_entry(names: tuple[str, ...]) -> bool:
+    return any(map(_SECRET_ENTRY.match, names))
+
+
+def _scrubbed_entries(metadata: dict[str, Any], mask: Mask) -> dict[str, Any]:
+    return {
+        mask(name): _scrubbed_value(value, mask)
+        for name, value in metadata.items()
+        if not _SECRET_ENTRY.match(name)
+    }
+
+
+def _scrubbed_value(value: Any, mask: Mask) -> Any:
+    match value:
+        case str():
+            return mask(value)
+        case bool() | None:
+            return value
+        case int() | float():
+            return masked_number(value, mask)
+        case list():
+            return [_scrubbed_value(item, mask) for item in value]
+        case _:
+            return _scrubbed_entries(value, mask)

@@ -1,0 +1,319 @@
+"""Alerts as they are listed, and the outbox of their deliveries: the tables and their queries.
+
+All of it follows from the journal's turns: `noted` says up to which place that is done, and what
+lies beyond is noted again at the next start. Noting twice changes nothing.
+"""
+
+# ruff: noqa: S608 - only constants of this module are put into the queries
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlite_utils import Database, Migrations
+
+from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.monitors.alerts import Shown, Turn
+from tollkeeper.engine.monitors.watch import NEVER, Of, Standing
+
+# How many rows a purge removes in one step: a few milliseconds.
+STEP = 500
+LAST = 2**63 - 1
+
+migrations = Migrations("alerts")
+
+
+@migrations(name="1")
+def _alerts_and_deliveries(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE alerts (account INTEGER NOT NULL, place INTEGER NOT NULL,"
+        " number INTEGER NOT NULL, at INTEGER NOT NULL, turn TEXT NOT NULL,"
+        " PRIMARY KEY (account, place, number)) WITHOUT ROWID"
+    )
+    db.execute(
+        "CREATE TABLE standings (account INTEGER NOT NULL, type TEXT NOT NULL,"
+        " monitor TEXT NOT NULL, key TEXT NOT NULL, place INTEGER NOT NULL, met INTEGER NOT NULL,"
+        " alerted INTEGER NOT NULL, PRIMARY KEY (account, type, monitor, key)) WITHOUT ROWID"
+    )
+    db.execute(
+        "CREATE TABLE deliveries (id TEXT PRIMARY KEY, account INTEGER NOT NULL,"
+        " place INTEGER NOT NULL, number INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL,"
+        " attempts INTEGER NOT NULL, next_at INTEGER NOT NULL, status INTEGER, error TEXT,"
+        " delivered_at INTEGER)"
+    )
+    db.execute("CREATE INDEX listed ON deliveries(account, place)")
+    db.execute("CREATE INDEX due ON deliveries(account, url, next_at) WHERE state = 'pending'")
+    db.execute("CREATE TABLE noted (place INTEGER NOT NULL)")
+    db.execute("INSERT INTO noted VALUES (0)")
+
+
+class Alert(Struct, frozen=True):
+    """One alert: the turn at `place` of the account's journal, `number` among those of its record."""
+
+    account: int
+    place: int
+    number: int
+    turn: Turn
+
+    @property
+    def id(self) -> str:
+        return f"{self.place}-{self.number}"
+
+    @property
+    def of(self) -> tuple[int, int, int]:
+        return self.account, self.place, self.number
+
+
+class Delivery(Struct, frozen=True):
+    """One alert on its way to one address; times in µs.
+
+    `state` is `pending`, `delivered`, or `dropped` once the webhook is gone; `status` and `error`
+    are those of the last attempt.
+    """
+
+    id: str
+    account: int
+    place: int
+    number: int
+    url: str
+    state: str
+    attempts: int
+    next_at: int
+    status: int | None
+    error: str | None
+    delivered_at: int | None
+
+
+_encode = msgspec.json.Encoder().encode
+_turn = msgspec.json.Decoder(Turn).decode
+_key = msgspec.json.Decoder(tuple[Shown, ...]).decode
+_COLUMNS = "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at"
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Brings the tables up to date."""
+    migrations.apply(Database(connection))
+
+
+def noted_place(connection: sqlite3.Connection) -> int:
+    """The place up to which all turns are noted."""
+    (place,) = connection.execute("SELECT place FROM noted").fetchone()
+    return int(place)
+
+
+def standings(connection: sqlite3.Connection) -> list[tuple[Of, Standing]]:
+    """How every monitor stood at the place up to which all is noted, or later."""
+    rows = connection.execute(
+        "SELECT account, type, monitor, key, place, met, alerted FROM standings"
+    )
+    return [
+        ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
+        for account, type_, monitor, key, place, met, alerted in rows
+    ]
+
+
+def standings_of(
+    connection: sqlite3.Connection, account: int, beyond: Of | None, limit: int
+) -> list[tuple[Of, Standing]]:
+    """How an account's monitors stand, in an order that `beyond` continues."""
+    after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
+    rows = connection.execute(
+        "SELECT type, monitor, key, place, met, alerted FROM standings"
+        " WHERE account = ? AND (type, monitor, key) > (?, ?, ?) ORDER BY type, monitor, key"
+        " LIMIT ?",
+        (account, *after, limit),
+    )
+    return [
+        ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
+        for type_, monitor, key, place, met, alerted in rows
+    ]
+
+
+def forget_standings(connection: sqlite3.Connection, gone: Iterable[Of]) -> None:
+    """The monitors know nothing of these keys any more."""
+    connection.executemany(
+        "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
+        [(*of[:3], _encode(of[3]).decode()) for of in gone],
+    )
+
+
+def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None:
+    """Alerts that show something else than before."""
+    connection.executemany(
+        "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
+        [(_encode(each.turn).decode(), *each.of) for each in changed],
+    )
+
+
+def note(
+    connection: sqlite3.Connection,
+    account: int,
+    place: int,
+    turns: Sequence[Turn],
+    urls: Iterable[str],
+    now: int,
+) -> None:
+    """Lists the alerts among the turns and puts a delivery of each to each address in the outbox."""
+    targets = list(urls)
+    for number, turn in enumerate(turns):
+        connection.execute(
+            "INSERT INTO standings VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN ?7 ELSE ?8 END)"
+            " ON CONFLICT DO UPDATE SET place = ?5, met = ?6,"
+            " alerted = CASE WHEN ?6 THEN ?7 ELSE alerted END WHERE place < ?5",
+            (
+                account,
+                turn.type,
+                turn.monitor,
+                _encode(turn.key).decode(),
+                place,
+                turn.met,
+                turn.at,
+                NEVER,
+            ),
+        )
+        if turn.met:
+            connection.execute(
+                "INSERT OR IGNORE INTO alerts VALUES (?, ?, ?, ?, ?)",
+                (account, place, number, turn.at, _encode(turn).decode()),
+            )
+            connection.executemany(
+                f"INSERT OR IGNORE INTO deliveries ({_COLUMNS})"
+                " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL)",
+                [
+                    (_delivery_id(place, number, url), account, place, number, url, now)
+                    for url in targets
+                ],
+            )
+
+
+def set_noted(connection: sqlite3.Connection, place: int) -> None:
+    """All turns up to `place` are noted."""
+    connection.execute("UPDATE noted SET place = ?1 WHERE place < ?1", (place,))
+
+
+def alerts(
+    connection: sqlite3.Connection, account: int, before: int | None, limit: int
+) -> Iterator[Alert]:
+    """The account's alerts of places before `before`, newest first, about `limit` of them.
+
+    All alerts of the last record are among them.
+    """
+    last = None
+    rows = connection.execute(
+        "SELECT place, number, turn FROM alerts WHERE account = ? AND place < ?"
+        " ORDER BY place DESC, number DESC",
+        (account, LAST if before is None else before),
+    )
+    for count, (place, number, turn) in enumerate(rows):
+        if count >= limit and place != last:
+            return
+        last = place
+        yield Alert(account, place, number, _turn(turn))
+
+
+def alert(connection: sqlite3.Connection, account: int, place: int, number: int) -> Alert | None:
+    row = connection.execute(
+        "SELECT turn FROM alerts WHERE account = ? AND place = ? AND number = ?",
+        (account, place, number),
+    ).fetchone()
+    return None if row is None else Alert(account, place, number, _turn(row[0]))
+
+
+def deliveries(
+    connection: sqlite3.Connection, account: int, before: int | None, limit: int
+) -> list[Delivery]:
+    """The account's deliveries of alerts before a place, newest first, about `limit` of them.
+
+    All deliveries of the last record are among them.
+    """
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM deliveries INDEXED BY listed WHERE account = ? AND place < ?"
+        " ORDER BY place DESC, number, url",
+        (account, LAST if before is None else before),
+    )
+    found: list[Delivery] = []
+    for row in rows:
+        each = Delivery(*row)
+        if len(found) >= limit and each.place != found[-1].place:
+            break
+        found.append(each)
+    return found
+
+
+def due_addresses(connection: sqlite3.Connection, now: int) -> list[tuple[int, str]]:
+    """The accounts and addresses that have something due."""
+    return connection.execute(
+        "SELECT DISTINCT account, url FROM deliveries INDEXED BY due"
+        " WHERE state = 'pending' AND next_at <= ?",
+        (now,),
+    ).fetchall()
+
+
+def next_due(connection: sqlite3.Connection, account: int, url: str, now: int) -> Delivery | None:
+    """What is to be sent next to an address."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM deliveries INDEXED BY due WHERE state = 'pending'"
+        " AND account = ? AND url = ? AND next_at <= ? ORDER BY next_at LIMIT 1",
+        (account, url, now),
+    ).fetchone()
+    return None if row is None else Delivery(*row)
+
+
+def pending(connection: sqlite3.Connection) -> int:
+    """How many deliveries are still to be made."""
+    query = "SELECT count(*) FROM deliveries INDEXED BY due WHERE state = 'pending'"
+    count: int = connection.execute(query).fetchone()[0]
+    return count
+
+
+def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:
+    """What became of a delivery."""
+    connection.execute(
+        "UPDATE deliveries SET state = ?, attempts = ?, next_at = ?, status = ?, error = ?,"
+        " delivered_at = ? WHERE id = ?",
+        (
+            changed.state,
+            changed.attempts,
+            changed.next_at,
+            changed.status,
+            changed.error,
+            changed.delivered_at,
+            changed.id,
+        ),
+    )
+
+
+def purge_step(connection: sqlite3.Connection, account: int, before: int) -> bool:
+    """Removes some alerts of event times before `before` with their deliveries; False when none."""
+    old = connection.execute(
+        "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",
+        (account, before, STEP),
+    ).fetchall()
+    for table in ("deliveries", "alerts"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE account = ? AND place = ? AND number = ?", old
+        )
+    return bool(old)
+
+
+def _delivery_id(place: int, number: int, url: str) -> str:
+    return f"{place}-{number}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+
+
+def show_alert(alert: Alert) -> dict[str, Any]:
+    """An alert as the list and the webhooks show it."""
+    turn = alert.turn
+    return {
+        "id": alert.id,
+        "type": turn.type,
+        "monitor": turn.monitor,
+        "title": turn.title,
+        "key": list(turn.key),
+        "at": show_instant(turn.at),
+        "values": turn.values,
+    }

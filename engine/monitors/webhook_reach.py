@@ -1,0 +1,126 @@
+"""Which addresses a webhook may reach: checked when it is set, and again at every connection.
+
+The connection goes to the very address that was checked, so a name that resolves to something
+else a moment later gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from socket import SOCK_STREAM, gaierror, inet_aton, inet_ntoa
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import httpcore
+
+from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.registry.errors import Invalid
+
+Reach: TypeAlias = Literal["public", "any"]
+"""`public`: https to public addresses alone. `any`: http and private addresses too."""
+
+
+_NAME = re.compile(r"(?![0-9.]+$)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
+_LAST_32_BITS = (ip_network("64:ff9b::/96"), ip_network("::/96"))
+
+
+def check_reach(url: str, reach: Reach) -> None:
+    """Raises `Invalid` for a well-formed address that a webhook may not have."""
+    if reach == "any":
+        return
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        message = "an address starts with `https://`"
+        raise Invalid([Violation("webhook.url", "invalid_format", message)])
+    host = (parts.hostname or "").removesuffix(".")
+    address = _written_address(host)
+    if address is None and not _NAME.fullmatch(host):
+        message = "an address names a host, or has its address in the usual form"
+        raise Invalid([Violation("webhook.url", "invalid_format", message)])
+    local = host == "localhost" or host.endswith(".localhost")
+    if local or (address is not None and not _is_public(address)):
+        message = "an address must not be a private one"
+        raise Invalid([Violation("webhook.url", "private_address", message)])
+
+
+def _written_address(host: str) -> str | None:
+    """The address that a host stands for by itself, in any form that a resolver takes: `127.1`, `0`."""
+    if ":" in host:
+        return host if address_number(host) is not None else None
+    try:
+        return inet_ntoa(inet_aton(host))
+    except OSError:
+        return None
+
+
+def _is_public(text: str) -> bool:
+    """Whether an address, and the IPv4 address that it may carry, is a server's on the internet."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        address = _carried(address) or address
+    number = address_number(str(address))
+    return (
+        number is not None
+        and not is_private(number)
+        and address.is_global
+        and not address.is_multicast
+        and not (isinstance(address, IPv6Address) and address.is_site_local)
+    )
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """Mapped, 6to4, NAT64 or the old compatible form."""
+    if any(address in network for network in _LAST_32_BITS):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def connections(reach: Reach) -> httpcore.AsyncConnectionPool:
+    """A pool that reaches nothing else, follows no redirect and uses no proxy."""
+    return httpcore.AsyncConnectionPool(
+        ssl_context=ssl.create_default_context(),
+        network_backend=_Checked(reach),
+        max_connections=None,
+        keepalive_expiry=30.0,
+    )
+
+
+class _Checked(httpcore.AsyncNetworkBackend):
+    """Connects to no address but those within reach."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+        except (gaierror, UnicodeError):
+            raise httpcore.ConnectError("the name of the host is not known") from None
+        except TimeoutError:
+            raise httpcore.ConnectTimeout("the name of the host was not resolved in time") from None
+        addresses = [str(each[4][0]) for each in found]
+        if self._reach == "public" and not all(map(_is_public, addresses)):
+            raise httpcore.ConnectError("the host has a private address")
+        return await self._backend.connect_tcp(
+            addresses[0], port, timeout, local_address, socket_options
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        await self._backend.sleep(seconds)

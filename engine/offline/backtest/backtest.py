@@ -1,0 +1,188 @@
+"""The way of a backtest: a candidate, a history, what would change."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.offline.backtest.candidate import (
+    Candidate,
+    Concerns,
+    every_recommendation,
+    named,
+    rule_candidate,
+    scorecard_candidate,
+)
+from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare
+from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.replay import Happened, History, replay
+from tollkeeper.engine.offline.backtest.report import FILES, Report, report_of
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.backtest.words import counted
+from tollkeeper.engine.programs.compile.shown import shown, shown_duration
+from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
+from tollkeeper.engine.registry.lists import make_declared
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
+from tollkeeper.grammar.types import Instant
+
+Progress = Callable[[float], None]
+
+
+def backtest_account(
+    folder: Path,
+    account_name: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    progress: Progress,
+) -> Report:
+    """What the program would change of an account's decisions; `period` (µs) is of arrivals.
+
+    Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
+    JournalError.
+    """
+    account = account_now(folder, account_name)
+    make_declared(account, program.lists, program.tables)
+    candidate = candidate_of(program, account)
+    since, until = period
+    reach = candidate.plan.reach
+    with closing(schema.connect_for_reading(folder)) as connection:
+        start = None if reach is None else since - reach
+        history = stored_history(connection, account.number, program, start)
+        found = _compared(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
+    if not _published(account, program):
+        notes.append(
+            f"no rule `{program.name}` was ever published: it was tried on every payment that"
+            " asked for a recommendation"
+        )
+    return report_of(program, account_name, (since, until), found, notes)
+
+
+def backtest_files(
+    paths: Iterable[Path],
+    program: Rule | Scorecard,
+    events: Mapping[str, EventType | None],
+    since: int,
+    labels: Labels,
+    progress: Progress,
+) -> Report:
+    """What the program would decide about the payments in files, which all get it.
+
+    `events` are the event types near the program, `since` (µs) is of arrivals. Raises
+    `HistoryError`.
+    """
+    candidate = candidate_of(program, Account(0, FILES, 0))
+    history = file_history(paths, program, events)
+    found = _compared(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
+    period = (found.first or since, found.last or since)
+    return report_of(program, FILES, period, found, notes)
+
+
+def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
+    """The program as it would be tried for the account."""
+    vocabulary = full_vocabulary()
+    if isinstance(program, Rule):
+        concerns: Concerns = (
+            named(program.name) if _published(account, program) else every_recommendation
+        )
+        return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary)
+    versions = {
+        (version.name, version.number): version
+        for (kind, _), lineage in account.files.items()
+        if kind == "rule"
+        for version in lineage.versions
+    }
+    return scorecard_candidate(
+        load_scorecard(program, 0, vocabulary),
+        versions,
+        vocabulary,
+    )
+
+
+def _published(account: Account, program: Rule | Scorecard) -> bool:
+    """Whether payments could ever have got a rule of this name."""
+    if isinstance(program, Scorecard):
+        return True
+    lineage = account.files.get(("rule", program.name))
+    return lineage is not None and lineage.active is not None
+
+
+def _compared(
+    candidate: Candidate, history: History, since: int, labels: Labels, progress: Progress
+) -> Comparison:
+    watched = replace(history, happened=_watched(history.happened, history.total, progress))
+    with _no_cycles():
+        found = compare(replay(candidate, watched, since), labels)
+    progress(1.0)
+    return found
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Nothing that a replay makes refers to itself, so looking for such garbage is put off."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _watched(happened: Happened, total: int, progress: Progress) -> Happened:
+    done = 0
+    for batch in happened:
+        yield batch
+        if isinstance(batch, list):
+            done += len(batch)
+            progress(min(0.99, done / max(1, total)))
+
+
+def _notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
+    program = candidate.program
+    if not found.cells:
+        yield f"no payment of this time would have got `{program.name}`"
+    if candidate.plan.reads_decisions:
+        yield (
+            f"`{program.name}` reads `decision`: history holds what was decided then,"
+            " not what it would have decided itself"
+        )
+    if found.lost:
+        yield f"live, a window was missing for {counted(found.lost)}"
+    unrecorded = sum(tally.payments for cell, tally in found.cells.items() if cell.was is None)
+    if unrecorded and any(cell.was is not None for cell in found.cells):
+        yield f"no decision is recorded of {counted(unrecorded)}: what they would get is told apart"
+    if found.scoreless and _reads_score(program):
+        yield f"no score is recorded of {counted(found.scoreless)}: `score` was missing there"
+
+
+def _reads_score(program: Rule | Scorecard) -> bool:
+    if isinstance(program, Scorecard):
+        return False
+    roots = [each.when for each in program.conditions] + [each.value for each in program.lets]
+    return any(isinstance(part, Score) for root in roots for part in parts(root))
+
+
+def _missing(candidate: Candidate, history: History, since: int) -> Iterator[str]:
+    """What windows lack when history begins later than they reach."""
+    reach, begins = candidate.plan.reach, history.begins
+    if not candidate.plan.kept or begins is None or (reach is not None and begins <= since - reach):
+        return
+    begun = shown(begins, Instant())
+    if reach is None:
+        yield f"history begins at {begun}: `age` and `interval` know nothing before"
+    else:
+        longest = max(window.over or 0 for window in candidate.plan.windows)
+        yield (
+            f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
+            f" payments from {shown(begins + reach, Instant())} on, as some may come a day late"
+        )

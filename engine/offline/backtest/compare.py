@@ -1,0 +1,165 @@
+"""What would change, counted: from what to what, for which payments, and for how much money."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.offline.backtest.candidate import Outcome
+from tollkeeper.engine.offline.backtest.replay import Replayed, Settled
+
+EXAMPLES = 5
+"""How many payments are shown of each change, the latest ones."""
+
+Labels: TypeAlias = Mapping[str, str]
+"""What is known of payments by now, by id: "fraud", "chargeback", "genuine"."""
+
+
+class Tally(Struct, gc=False):
+    """How many payments, and how much money (in hundredths)."""
+
+    payments: int = 0
+    hundredths: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.payments += other.payments
+        self.hundredths += other.hundredths
+
+
+class Cell(Struct, frozen=True):
+    """Payments alike in all of this.
+
+    `was` is None when no decision is recorded; `status` is followed for these, and for those whose
+    outcome changes.
+    """
+
+    was: Outcome | None
+    now: Outcome
+    currency: str
+    merchant: str
+    label: str | None
+    status: str | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the action or the condition would be another."""
+        was = self.was
+        return was is not None and (was.action, was.condition) != (
+            self.now.action,
+            self.now.condition,
+        )
+
+
+class Example(Struct, frozen=True):
+    """`arrived` in µs, `score` and `hundredths` in hundredths."""
+
+    id: str
+    arrived: int
+    score: int | None
+    hundredths: int | None
+    currency: str
+    merchant: str
+
+
+Change: TypeAlias = tuple[Outcome | None, Outcome]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """`lost` payments were decided with a window missing; `scoreless` have no recorded score.
+
+    `first` and `last` (µs) are when the first and the last of the payments arrived.
+    """
+
+    cells: dict[Cell, Tally] = field(default_factory=dict)
+    examples: dict[Change, list[Example]] = field(default_factory=dict)
+    lost: int = 0
+    scoreless: int = 0
+    first: int | None = None
+    last: int | None = None
+
+
+def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
+    """Counts every payment once, under its final status where its outcome is followed."""
+    found = Comparison()
+    tallies: dict[tuple[Any, ...], Tally] = {}
+    followed: dict[str, tuple[Cell, int]] = {}
+    examples: defaultdict[Change, list[Example]] = defaultdict(list)
+    for each in replayed:
+        if isinstance(each, Settled):
+            if each.id in followed:
+                cell, hundredths = followed[each.id]
+                followed[each.id] = (_settled(cell, each.status), hundredths)
+            continue
+        if found.first is None:
+            found.first = each.arrived
+        found.last = each.arrived
+        facts, decided, now = each.facts, each.was, each.now
+        payment = facts.payment
+        currency, merchant = payment.currency, payment.merchant.id
+        label = labels.get(each.id) if labels else None
+        amount = facts.amount or 0
+        if each.score is None:
+            found.scoreless += 1
+        if decided is None:
+            cell = Cell(None, now, currency, merchant, label, payment.status)
+            followed[each.id] = (cell, amount)
+            _show(examples[None, now], each)
+            continue
+        action, applied = decided.action, decided.rule
+        rule, condition = (None, None) if applied is None else (applied.name, applied.condition)
+        if decided.lost:
+            found.lost += 1
+        if action != now.action or condition != now.condition:
+            was = Outcome(action, rule, condition)
+            cell = Cell(was, now, currency, merchant, label, payment.status)
+            followed[each.id] = (cell, amount)
+            _show(examples[was, now], each)
+            continue
+        key = (action, rule, condition, now, currency, merchant, label)
+        tally = tallies.get(key)
+        if tally is None:
+            tally = tallies[key] = Tally()
+        tally.payments += 1
+        tally.hundredths += amount
+    for (action, rule, condition, now, *rest), tally in tallies.items():
+        found.cells[Cell(Outcome(action, rule, condition), now, *rest)] = tally
+    for cell, hundredths in followed.values():
+        found.cells.setdefault(cell, Tally()).add(Tally(1, hundredths))
+    found.examples = dict(examples)
+    return found
+
+
+def _settled(cell: Cell, status: str) -> Cell:
+    return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
+
+
+def _show(shown: list[Example], replayed: Replayed) -> None:
+    facts = replayed.facts
+    shown.append(
+        Example(
+            id=replayed.id,
+            arrived=replayed.arrived,
+            score=replayed.score,
+            hundredths=facts.amount,
+            currency=facts.payment.currency,
+            merchant=facts.payment.merchant.id,
+        )
+    )
+    if len(shown) > EXAMPLES:
+        del shown[0]
+
+
+def grouped(cells: Mapping[Cell, Tally], key: Any) -> Iterator[tuple[Any, dict[str, Tally]]]:
+    """The tallies by `key` of a cell and then by currency, the largest groups first."""
+    groups: defaultdict[Any, dict[str, Tally]] = defaultdict(dict)
+    for cell, tally in cells.items():
+        groups[key(cell)].setdefault(cell.currency, Tally()).add(tally)
+    yield from sorted(
+        groups.items(),
+        key=lambda group: (-sum(each.payments for each in group[1].values()), str(group[0])),
+    )

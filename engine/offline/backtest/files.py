@@ -1,0 +1,174 @@
+"""History from files: JSON Lines, CSV and Parquet in the shape of the interface.
+
+A line of JSON is one of
+
+    {"payment": {…}}                       the body of `POST /payments`
+    {"update": {"id": "p-1", …}}           the body of `PATCH /payments/{id}`, and the id
+    {"event": {"type": "…", …}}            the body of `POST /events`
+    {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
+
+as the histories of tests are (`proof/streams.py`), with `"at"` for when it arrived and `"decision"`
+for what was decided. A row of CSV or Parquet is a payment. Its columns are the paths of the
+interface (`method.card.bin`), and `at`, `decision.action`, `decision.rule`, `decision.condition`,
+`decision.score` beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from tollkeeper.engine.decide import encode
+from tollkeeper.engine.events.stored import Kept, reader
+from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.facts import Facts, derive, record
+from tollkeeper.engine.intake.payment import Analyze, Payment
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.offline.backtest.candidate import Situation
+from tollkeeper.engine.offline.backtest.replay import History
+from tollkeeper.engine.offline.backtest.rows import FORMATS, json_lines
+from tollkeeper.engine.offline.testing.environments import (
+    EntryError,
+    empty_contents,
+    environment_of,
+    with_entries,
+)
+from tollkeeper.engine.offline.testing.history import told
+from tollkeeper.engine.offline.testing.streams import (
+    Created,
+    Entered,
+    Happened,
+    Item,
+    StreamError,
+    Updated,
+    read_stream,
+)
+from tollkeeper.engine.programs.event_contract import Contract, read_data
+from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.update import updated
+from tollkeeper.engine.velocity.contract import State
+from tollkeeper.grammar.program import EventType, Rule, Scorecard
+
+
+class HistoryError(Exception):
+    """A file that can't be read, or a line of it that doesn't fit those before."""
+
+
+def file_history(
+    paths: Iterable[Path], program: Rule | Scorecard, events: Mapping[str, EventType | None]
+) -> History:
+    """What happened by the files, one after another in the order of their first arrivals.
+
+    Payments that say nothing of `analyze` ask for a recommendation. Settings are the defaults and
+    the program's lists are empty until a line fills them. Of the event types, events of those count
+    whose metrics the program reads. Raises `HistoryError`.
+    """
+    read = {history.series.event for history in program.histories}
+    contracts = {
+        name: Contract.of(type_) for name, type_ in events.items() if type_ and name in read
+    }
+    streams = sorted((_items(path) for path in paths), key=lambda items: items[0].arrived)
+    items = [item for each in streams for item in each]
+    created = (item.arrived for item in items if isinstance(item, Created))
+    contents = empty_contents([program])
+    return History(
+        situation=Situation(Settings(), environment_of(contents)),
+        happened=_happened(items, contents, contracts),
+        read_event=reader(lambda type_, _version: contracts[type_]),
+        total=len(items),
+        begins=next(created, None),
+    )
+
+
+def _items(path: Path) -> list[Item]:
+    try:
+        items = _rows(path) if path.suffix in FORMATS else read_stream(path)
+    except StreamError as error:
+        raise HistoryError(str(error)) from None
+    if not items:
+        raise HistoryError(f"{path} holds no payments")
+    return items
+
+
+def _rows(path: Path) -> list[Item]:
+    with json_lines(path) as lines:
+        try:
+            return read_stream(lines)
+        except StreamError as error:
+            raise StreamError(str(error).replace(f"{lines}:", f"{path}, row ")) from None
+
+
+def _happened(
+    items: Iterable[Item], contents: dict[str, Contents], contracts: Mapping[str, Contract]
+) -> Iterator[list[Entry] | Situation]:
+    known: dict[str, State] = {}
+    for place, item in enumerate(items, start=1):
+        match item:
+            case Created(payment=payment):
+                if payment.id in known:
+                    raise _refused(item, f"there is a payment `{payment.id}` already")
+                known[payment.id] = State(derive(_asking(payment), item.arrived, client))
+                outcome = None if item.decision is None else encode(item.decision)
+                yield [_entry(place, item, Kind.PAYMENT, known[payment.id], outcome)]
+            case Updated(id=id_):
+                if id_ not in known:
+                    raise _refused(item, f"there is no payment `{id_}` before this")
+                after = updated(known[id_], item.update, item.arrived)
+                if not isinstance(after, State):
+                    raise _refused(item, told(after))
+                known[id_] = after
+                yield [_entry(place, item, Kind.UPDATE, after, None)]
+            case Happened(type=type_) if type_ in contracts:
+                yield [_event(place, item, contracts[type_])]
+            case Entered(list=name):
+                if name in contents:
+                    try:
+                        entered = with_entries(name, contents[name], item.entries)
+                    except EntryError as error:
+                        raise _refused(item, str(error)) from None
+                    contents = {**contents, name: entered}
+                    yield Situation(Settings(), environment_of(contents))
+
+
+def _entry(
+    place: int, item: Created | Updated, kind: Kind, state: State, outcome: bytes | None
+) -> Entry:
+    facts: Facts = state.payment
+    return Entry(
+        place=place,
+        account=0,
+        kind=kind,
+        id=facts.payment.id,
+        arrived=item.arrived,
+        time=facts.timestamp,
+        body=encode(record(facts)),
+        outcome=outcome,
+    )
+
+
+def _event(place: int, item: Happened, contract: Contract) -> Entry:
+    reading = read_data(contract, item.data, "event.data")
+    if reading.violations:
+        raise _refused(item, told(reading.violations))
+    return Entry(
+        place=place,
+        account=0,
+        kind=Kind.EVENT,
+        id=item.id,
+        arrived=item.arrived,
+        time=item.timestamp,
+        body=encode(Kept(item.type, 0, reading.kept)),
+    )
+
+
+def _asking(payment: Payment) -> Payment:
+    if payment.analyze is not None:
+        return payment
+    return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
+
+
+def _refused(item: Item, message: str) -> HistoryError:
+    return HistoryError(f"line {item.line}: {message}")

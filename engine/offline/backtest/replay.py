@@ -1,0 +1,115 @@
+"""A candidate taken through what happened, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.events.stored import ReadEvent
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.backtest.candidate import Candidate, Decided, Outcome, Situation
+from tollkeeper.engine.offline.backtest.windows import ReplayWindows
+from tollkeeper.grammar.program import Value
+
+Happened: TypeAlias = Iterable[list[Entry] | Situation]
+"""Payments, updates and events in the order of their places, each new situation in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened, from a situation on; `total` is about how many entries that is.
+
+    `begins` (µs) is when the first payment that is still kept arrived, None when there is none.
+    """
+
+    situation: Situation
+    happened: Happened
+    read_event: ReadEvent
+    total: int
+    begins: int | None
+
+
+class _Status(Struct, gc=False):
+    status: str
+
+
+class _Updated(Struct, gc=False):
+    payment: _Status
+
+
+_decode_updated = msgspec.json.Decoder(_Updated).decode
+
+
+class Replayed(Struct, gc=False):
+    """A payment that the candidate has a say in: what was decided, and what it would have got.
+
+    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read.
+    """
+
+    id: str
+    arrived: int
+    facts: Any
+    was: Decided | None
+    now: Outcome
+    score: int | None
+    values: list[Value | None]
+
+
+class Settled(Struct, gc=False):
+    """The payment `id` got a final status; `body` is what was known of it from then on."""
+
+    id: str
+    body: bytes
+
+    @property
+    def status(self) -> str:
+        return _decode_updated(self.body).payment.status
+
+
+def replay(candidate: Candidate, history: History, since: int) -> Iterator[Replayed | Settled]:
+    """The payments that arrived at `since` (µs) or later, and their updates.
+
+    What arrived before fills the windows, and so do events.
+    """
+    plan, situation = candidate.plan, history.situation
+    facts_of, keys_of = plan.facts, plan.reading.keys
+    concerns, decide = candidate.concerns, candidate.decide
+    decode_decided = candidate.decode_decided
+    windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
+    payment, update, event = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.EVENT)
+    updatable = plan.changing is not None
+    filled, decided = bool(plan.kept), plan.reads_decisions
+    for batch in history.happened:
+        if isinstance(batch, Situation):
+            situation = batch
+            continue
+        for entry in batch:
+            _, _, kind, id_, arrived, _, body, outcome = entry
+            if kind == update:
+                if updatable:
+                    windows.update(id_, plan.update(entry), arrived)
+                if arrived >= since:
+                    yield Settled(id_, body)
+                continue
+            if kind == event:
+                record = history.read_event(entry)
+                if record.event in plan.events:
+                    windows.happen(record.event, record.time, record.state.data, arrived)
+                continue
+            if kind != payment:
+                continue
+            facts = facts_of(entry)
+            if arrived < since:
+                if filled:
+                    was = decode_decided(outcome) if outcome and decided else None
+                    windows.pass_by(id_, facts, keys_of(facts), was)
+                continue
+            was = decode_decided(outcome) if outcome else None
+            values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
+            if concerns(facts, was, situation):
+                now, score = decide(facts, was, values, situation)
+                yield Replayed(id_, arrived, facts, was, now, score, values)

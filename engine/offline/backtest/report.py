@@ -1,0 +1,258 @@
+"""A backtest's outcome as data: the form of `--json`, and what the page is drawn from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.offline.backtest.compare import Cell, Comparison, Example, Tally, grouped
+from tollkeeper.engine.offline.backtest.compare import Change as Changed
+from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.grammar.types import Instant
+
+FILES = "files"
+"""What stands for the account's name when history comes from files."""
+MERCHANTS = 50
+"""How many merchants are listed, those with most payments."""
+
+
+class Part(Struct, frozen=True):
+    """So many payments; `amounts` are their sums by currency, as decimal text."""
+
+    payments: int
+    amounts: dict[str, str]
+
+
+class Shown(Struct, frozen=True):
+    """`at` is RFC 3339, `score` from 0 to 1, `amount` decimal text."""
+
+    id: str
+    at: str
+    score: float | None
+    amount: str | None
+    currency: str
+    merchant: str
+
+
+class Result(Struct, frozen=True):
+    """An outcome: None stands for no recommendation, no rule, no condition."""
+
+    action: str | None
+    rule: str | None
+    condition: str | None
+
+
+UNRECORDED = "not recorded"
+"""In place of the action of a payment of which no decision is recorded."""
+
+
+class Moved(Struct, frozen=True):
+    """Payments that went from one action to another, or stayed with it."""
+
+    was: str | None
+    now: str | None
+    payments: int
+    amounts: dict[str, str]
+
+
+class Change(Struct, frozen=True):
+    was: Result
+    now: Result
+    payments: int
+    amounts: dict[str, str]
+    examples: tuple[Shown, ...]
+
+
+class Decided(Struct, frozen=True):
+    """What payments would get of which no decision is recorded."""
+
+    now: Result
+    payments: int
+    amounts: dict[str, str]
+    examples: tuple[Shown, ...]
+
+
+class ConditionPart(Struct, frozen=True):
+    """What a condition met by what is recorded, and would meet; `condition` None is none of them."""
+
+    condition: str | None
+    title: str | None
+    action: str | None
+    was: Part
+    now: Part
+
+
+class Group(Struct, frozen=True):
+    """`value` is a merchant, a label or a final status; None is a payment without one."""
+
+    value: str | None
+    payments: int
+    moved: tuple[Moved, ...]
+
+
+class Report(Struct, frozen=True):
+    """`since` and `until` are RFC 3339. `compared` are the payments of which a decision is recorded;
+    `changed` counts other actions or conditions among them, and `decided` tells of the rest.
+
+    `statuses` are those of the payments in `changes` and `decided` alone. `notes` say what a reader
+    should know before trusting the figures.
+    """
+
+    candidate: str
+    kind: str
+    account: str
+    since: str
+    until: str
+    payments: Part
+    compared: Part
+    changed: Part
+    actions: tuple[Moved, ...]
+    changes: tuple[Change, ...]
+    decided: tuple[Decided, ...]
+    conditions: tuple[ConditionPart, ...]
+    merchants: tuple[Group, ...]
+    statuses: tuple[Group, ...]
+    labels: tuple[Group, ...]
+    notes: tuple[str, ...]
+
+
+def report_of(
+    program: Rule | Scorecard,
+    account: str,
+    period: tuple[int, int],
+    found: Comparison,
+    notes: Sequence[str],
+) -> Report:
+    """`period` in µs."""
+    cells = found.cells
+    compared = {cell: tally for cell, tally in cells.items() if cell.was is not None}
+    changed = {cell: tally for cell, tally in compared.items() if cell.changed}
+    unrecorded = {cell: tally for cell, tally in cells.items() if cell.was is None}
+    return Report(
+        candidate=program.name,
+        kind="rule" if isinstance(program, Rule) else "scorecard",
+        account=account,
+        since=shown(period[0], Instant()),
+        until=shown(period[1], Instant()),
+        payments=_part(cells),
+        compared=_part(compared),
+        changed=_part(changed),
+        actions=_moved(cells),
+        changes=tuple(_changes(changed, found.examples)),
+        decided=tuple(_decided(unrecorded, found.examples)),
+        conditions=_conditions(program, compared, cells),
+        merchants=_groups(cells, lambda cell: cell.merchant, MERCHANTS),
+        statuses=_groups({**changed, **unrecorded}, lambda cell: cell.status),
+        labels=_groups(cells, lambda cell: cell.label) if any(c.label for c in cells) else (),
+        notes=tuple(notes),
+    )
+
+
+def _part(cells: Mapping[Cell, Tally]) -> Part:
+    for _, by_currency in grouped(cells, lambda _cell: None):
+        return Part(_payments(by_currency), _amounts(by_currency))
+    return Part(0, {})
+
+
+def _payments(by_currency: Mapping[str, Tally]) -> int:
+    return sum(tally.payments for tally in by_currency.values())
+
+
+def _amounts(by_currency: Mapping[str, Tally]) -> dict[str, str]:
+    return {currency: _decimal(tally.hundredths) for currency, tally in sorted(by_currency.items())}
+
+
+def _decimal(hundredths: int) -> str:
+    return f"{hundredths // 100}.{hundredths % 100:02}"
+
+
+def _moved(cells: Mapping[Cell, Tally]) -> tuple[Moved, ...]:
+    by_actions = grouped(
+        cells, lambda cell: (cell.was.action if cell.was else UNRECORDED, cell.now.action)
+    )
+    return tuple(
+        Moved(was, now, _payments(each), _amounts(each)) for (was, now), each in by_actions
+    )
+
+
+def _changes(
+    changed: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
+) -> list[Change]:
+    return [
+        Change(
+            was=Result(*was),
+            now=Result(*now),
+            payments=_payments(each),
+            amounts=_amounts(each),
+            examples=tuple(map(_shown, reversed(examples[was, now]))),
+        )
+        for (was, now), each in grouped(changed, lambda cell: (cell.was, cell.now))
+    ]
+
+
+def _decided(
+    unrecorded: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
+) -> list[Decided]:
+    return [
+        Decided(
+            now=Result(*now),
+            payments=_payments(each),
+            amounts=_amounts(each),
+            examples=tuple(map(_shown, reversed(examples[None, now]))),
+        )
+        for now, each in grouped(unrecorded, lambda cell: cell.now)
+    ]
+
+
+def _shown(example: Example) -> Shown:
+    return Shown(
+        id=example.id,
+        at=from_microseconds(example.arrived).isoformat(timespec="seconds"),
+        score=None if example.score is None else example.score / 100,
+        amount=None if example.hundredths is None else _decimal(example.hundredths),
+        currency=example.currency,
+        merchant=example.merchant,
+    )
+
+
+def _conditions(
+    program: Rule | Scorecard, compared: Mapping[Cell, Tally], cells: Mapping[Cell, Tally]
+) -> tuple[ConditionPart, ...]:
+    """The candidate's conditions in order, then others that were met, then none."""
+    before = dict(grouped(compared, lambda cell: cell.was.condition))
+    after = dict(grouped(cells, lambda cell: cell.now.condition))
+    own = {each.name: each for each in program.conditions} if isinstance(program, Rule) else {}
+    others = sorted(name for name in {*before, *after} - own.keys() if name is not None)
+    nothing: dict[str, Tally] = {}
+
+    def part(name: str | None) -> ConditionPart:
+        was, now = before.get(name, nothing), after.get(name, nothing)
+        condition = own.get(name) if name is not None else None
+        return ConditionPart(
+            condition=name,
+            title=None if condition is None else condition.title,
+            action=None if condition is None else condition.action,
+            was=Part(_payments(was), _amounts(was)),
+            now=Part(_payments(now), _amounts(now)),
+        )
+
+    return tuple(part(name) for name in (*own, *others, None))
+
+
+def _groups(
+    cells: Mapping[Cell, Tally], key: Callable[[Cell], Any], most: int | None = None
+) -> tuple[Group, ...]:
+    """The groups by `key`, those with most payments first."""
+    groups: defaultdict[Any, dict[Cell, Tally]] = defaultdict(dict)
+    for cell, tally in cells.items():
+        groups[key(cell)][cell] = tally
+    return tuple(
+        Group(value, _payments(each), _moved(groups[value]))
+        for value, each in islice(grouped(cells, key), most)
+    )

@@ -1,0 +1,157 @@
+"""What happened to an account, from its journal: read beside a running service, as it then was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tollkeeper.engine.events.stored import event_reader
+from tollkeeper.engine.journal import past, reads, schema
+from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
+from tollkeeper.engine.lists.contents import Contents, hold, put, remove
+from tollkeeper.engine.lists.spec import ListSpec, Spec
+from tollkeeper.engine.offline.backtest.candidate import Situation
+from tollkeeper.engine.offline.backtest.replay import History
+from tollkeeper.engine.open import recorded
+from tollkeeper.engine.registry.accounts import find_account
+from tollkeeper.engine.registry.changes import (
+    EntriesChanged,
+    ListReplaced,
+    Recorded,
+    SettingsChanged,
+)
+from tollkeeper.engine.registry.environments import account_environment
+from tollkeeper.engine.registry.lists import table_spec
+from tollkeeper.engine.registry.state import Account, State, fold, fold_all
+from tollkeeper.grammar.program import Rule, Scorecard
+
+OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
+
+
+def account_now(folder: Path, name: str) -> Account:
+    """The account as it is configured now. Raises `NotFound`, JournalError."""
+    schema.require_current(folder)
+    connection = schema.connect_for_reading(folder)
+    try:
+        return find_account(fold_all(State(), recorded(reads.changes(connection, 0))), name)
+    finally:
+        connection.close()
+
+
+def stored_history(
+    connection: sqlite3.Connection, account: int, program: Rule | Scorecard, start: int | None
+) -> History:
+    """The account's payments of event times from `start` (µs) on, None for all that are kept."""
+    start = 0 if start is None else max(0, start)
+    begin = reads.place_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
+    up_to = reads.last_place(connection)
+    changes = list(recorded(reads.changes(connection, 0)))
+    state = fold_all(State(), (each for each in changes if _at(each, account, 0, begin)))
+    later = [each for each in changes if _at(each, account, begin, up_to)]
+    configured = state.accounts.get(account)
+    now = fold_all(state, later).accounts.get(account)
+    specs = _specs(program, now)
+    contents = {
+        name: hold(spec, past.listed_at(connection, account, name, begin))
+        for name, spec in specs.items()
+    }
+    return History(
+        situation=_situation(configured, contents),
+        happened=_happened(
+            connection, account, state, contents, later, start, (begin, up_to), _kinds(program)
+        ),
+        read_event=event_reader(now or Account(0, "", 0)),
+        total=reads.count(connection, account, start, begin),
+        begins=past.begins(connection, account),
+    )
+
+
+def _at(change: Recorded, account: int, after: int, up_to: int) -> bool:
+    return change.account == account and after < change.place <= up_to
+
+
+def _happened(
+    connection: sqlite3.Connection,
+    account: int,
+    state: State,
+    contents: dict[str, Contents],
+    changes: Iterable[Recorded],
+    start: int,
+    places: tuple[int, int],
+    kinds: Collection[Kind],
+) -> Iterator[list[Entry] | Situation]:
+    after, up_to = places
+    lists = _ListChanges(connection, account, contents, after)
+    for each in changes:
+        state = fold(state, each)
+        contents = lists.after(each, contents)
+        if isinstance(each.change, SettingsChanged) or lists.concerns(each):
+            yield from reads.replay(connection, account, start, after, each.place, kinds)
+            yield _situation(state.accounts[account], contents)
+            after = each.place
+    yield from reads.replay(connection, account, start, after, up_to, kinds)
+
+
+def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
+    """The entries that a replay of the program needs: events only when it reads metrics of them."""
+    reads_events = any(history.series.event is not None for history in program.histories)
+    return OF_PAYMENTS | {Kind.EVENT} if reads_events else OF_PAYMENTS
+
+
+class _ListChanges:
+    """The changes that a program's lists went through, by list and place."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, account: int, lists: Iterable[str], after: int
+    ) -> None:
+        self._connection = connection
+        self._account = account
+        self._added: defaultdict[tuple[str, int], list[ListEntry]] = defaultdict(list)
+        self._ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+        for name in lists:
+            turnover = past.turnover(connection, account, name, after)
+            for place, entry in turnover.begun:
+                self._added[name, place].append(entry)
+            for place, value in turnover.ended:
+                self._ended[name, place].append(value)
+        self._lists = frozenset(lists)
+
+    def concerns(self, recorded: Recorded) -> bool:
+        match recorded.change:
+            case EntriesChanged(list=name) | ListReplaced(list=name):
+                return name in self._lists
+            case _:
+                return False
+
+    def after(self, recorded: Recorded, contents: dict[str, Contents]) -> dict[str, Contents]:
+        """The contents once a change has been made."""
+        match recorded.change:
+            case EntriesChanged(list=name) if name in self._lists:
+                at = (name, recorded.place)
+                # Renewing an entry ends the one before it.
+                left = remove(contents[name], self._ended[at])
+                return {**contents, name: put(left, self._added[at])}
+            case ListReplaced(list=name) if name in self._lists:
+                entries = past.listed_at(self._connection, self._account, name, recorded.place)
+                return {**contents, name: hold(contents[name].spec, entries)}
+            case _:
+                return contents
+
+
+def _specs(program: Rule | Scorecard, account: Account | None) -> dict[str, Spec]:
+    """The lists and tables to follow, as the account has them, else as the program declares them.
+
+    For a scorecard they are all the account's: the rules that decide by its scores read them.
+    """
+    declared: dict[str, Spec] = {use.name: ListSpec(use.type) for use in program.lists}
+    declared |= {use.name: table_spec(use) for use in program.tables}
+    there = {} if account is None else account.lists
+    followed = declared if isinstance(program, Rule) else {**declared, **there}
+    return {name: there[name].spec if name in there else declared[name] for name in followed}
+
+
+def _situation(account: Account | None, contents: Mapping[str, Contents]) -> Situation:
+    account = account or Account(0, "", 0)
+    return Situation(account.settings, account_environment(account, contents))

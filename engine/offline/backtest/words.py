@@ -1,0 +1,67 @@
+"""A report in words: for a terminal, a page, a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tollkeeper.engine.offline.backtest.report import Report, Result
+
+
+def summary(report: Report) -> list[str]:
+    """The report in a few lines of Markdown, for a pull request."""
+    head, words = headline(report)
+    lines = [f"**{report.candidate}** over {head}: **{words}**"]
+    if report.changes:
+        lines += ["", "| was | would be | payments | amount |", "|---|---|--:|--:|"]
+        lines += [
+            f"| {result_text(each.was)} | {result_text(each.now)} | {each.payments:,}"
+            f" | {amounts_text(each.amounts)} |"
+            for each in report.changes
+        ]
+    if report.decided:
+        lines += ["", "| would be | payments | amount |", "|---|--:|--:|"]
+        lines += [
+            f"| {result_text(each.now)} | {each.payments:,} | {amounts_text(each.amounts)} |"
+            for each in report.decided
+        ]
+    return [*lines, *(f"\n> {note}" for note in report.notes)]
+
+
+def headline(report: Report) -> tuple[str, str]:
+    """How many payments there are and of when, and in a few words what comes of them."""
+    total, compared = report.payments.payments, report.compared.payments
+    payments = f"{counted(total)} {days(report)}"
+    if not total:
+        return payments, "nothing would change"
+    if not compared:
+        return payments, "no decision is recorded, so nothing is compared"
+    changed = report.changed.payments
+    words = f"{changed:,} ({changed / compared:.2%}) would change"
+    return payments, words if compared == total else f"of {compared:,} with a decision, {words}"
+
+
+def days(report: Report) -> str:
+    """`from 2026-03-02 to 2026-03-04`, `of 2026-03-02`."""
+    first, last = report.since[:10], report.until[:10]
+    return f"of {first}" if first == last else f"from {first} to {last}"
+
+
+def counted(payments: int) -> str:
+    """`1 payment`, `2,000 payments`."""
+    return "1 payment" if payments == 1 else f"{payments:,} payments"
+
+
+def result_text(result: Result) -> str:
+    """`deny by card_testing`."""
+    action = result.action or "no recommendation"
+    return action if result.condition is None else f"{action} by {result.condition}"
+
+
+def amounts_text(amounts: Mapping[str, str]) -> str:
+    """`12,400.00 BRL, 310.50 USD`."""
+    return ", ".join(f"{_thousands(text)} {currency}" for currency, text in amounts.items())
+
+
+def _thousands(text: str) -> str:
+    units, _, hundredths = text.partition(".")
+    return f"{int(units):,}.{hundredths}"

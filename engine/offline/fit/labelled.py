@@ -1,0 +1,102 @@
+"""A labelled history: a stream of payments and updates (`proof/streams.py`) that says what was a bot.
+
+    {"payment": {"id": "p-1", …}, "label": 1}
+    {"update": {"id": "p-1", …}, "at": "2025-06-02T10:00:03Z"}
+
+`label` is 1 for a bot and 0 for a person; a payment without one is history to the others, and
+nothing is learned from it. `at` is the arrival; left out, that is a payment's own timestamp, and
+an update's when the line before arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.payment import Instant
+from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.testing.streams import Created, StreamError, Updated
+
+Label: TypeAlias = Literal[0, 1]
+
+
+class Labelled(NamedTuple):
+    """An item of a history; the label of a payment, or None."""
+
+    item: Created | Updated
+    label: Label | None
+
+
+class _Line(Struct, forbid_unknown_fields=True):
+    payment: msgspec.Raw = msgspec.Raw()
+    update: msgspec.Raw = msgspec.Raw()
+    at: Instant | None = None
+    label: Label | None = None
+
+
+class _Payment(Struct):
+    id: str
+    timestamp: Instant
+
+
+class _Update(Struct):
+    id: str
+
+
+_line = msgspec.json.Decoder(_Line).decode
+_payment = msgspec.json.Decoder(_Payment).decode
+_update = msgspec.json.Decoder(_Update).decode
+
+
+def read_labelled(lines: Iterable[bytes]) -> Iterator[Labelled]:
+    """The items of a history, one at a time; empty lines are skipped.
+
+    Raises `StreamError`, which names the line.
+    """
+    before = 0
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            found = _read(number, _line(text), before)
+        except (msgspec.DecodeError, RecursionError) as error:
+            message = str(error)
+            raise StreamError(f"line {number}: {message[:1].lower()}{message[1:]}") from None
+        if found.item.arrived < before:
+            raise StreamError(f"line {number}: this arrives before the line above it")
+        before = found.item.arrived
+        yield found
+
+
+def _read(number: int, line: _Line, before: int) -> Labelled:
+    match bytes(line.payment), bytes(line.update), line.label:
+        case body, b"", label if body:
+            sent = _payment(body)
+            arrived = to_microseconds(line.at or sent.timestamp)
+            payment = read_creation(_request(body), arrived)
+            if isinstance(payment, tuple):
+                raise _refused(number, payment)
+            return Labelled(Created(number, arrived, payment, None), label)
+        case b"", body, None if body:
+            arrived = before if line.at is None else to_microseconds(line.at)
+            update = read_update(_request(body), arrived)
+            if isinstance(update, tuple):
+                raise _refused(number, update)
+            return Labelled(Updated(number, arrived, _update(body).id, update), None)
+        case _:
+            what = 'a line holds a "payment", with a "label" or without, or an "update"'
+            raise StreamError(f"line {number}: {what}")
+
+
+def _request(body: bytes) -> bytes:
+    return b'{"payment":' + body + b"}"
+
+
+def _refused(number: int, violations: tuple[Violation, ...]) -> StreamError:
+    told = "; ".join(f"`{each.field}`: {each.message}" for each in violations)
+    return StreamError(f"line {number}: {told}")

@@ -1,0 +1,116 @@
+"""Rule files on disk: which there are, and what they can refer to among themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from shutil import copymode
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple, TypeAlias
+
+from tollkeeper.engine.offline.paths import SUFFIX
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse_bytes
+from tollkeeper.grammar.program import Definitions, EventType
+from tollkeeper.grammar.render import Source
+from tollkeeper.grammar.syntax_errors import file_too_large
+
+FILES_A_PROCESS = 20
+"""So many files to check are worth a process of their own."""
+
+Checked: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
+
+
+def rule_files(paths: Iterable[Path]) -> list[Path]:
+    """The rule files among the paths and in the folders among them, each once, sorted."""
+    found: set[Path] = set()
+    for path in paths:
+        found.update(path.rglob(f"*{SUFFIX}") if path.is_dir() else [path])
+    return sorted(found)
+
+
+def check_files(paths: Iterable[Path]) -> list[Checked]:
+    """Each rule file among the paths, with all that was found in it."""
+    files = rule_files(paths)
+    check = partial(_check_file, known_files(files))
+    workers = min(os.cpu_count() or 1, len(files) // FILES_A_PROCESS)
+    if workers < 2:
+        return list(map(check, files))
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(check, files, chunksize=FILES_A_PROCESS))
+
+
+def _check_file(known: Known, path: Path) -> Checked:
+    reading = read_file(path.read_bytes(), known)
+    return Source.of(str(path), reading.text), reading.diagnostics
+
+
+class Formatted(NamedTuple):
+    """A file's text and the one layout of it: None, and what is wrong, when it can't be laid out."""
+
+    text: str
+    formatted: str | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def formatted_file(path: Path) -> Formatted:
+    content = path.read_bytes()
+    text, parsed = content.decode("utf-8", "replace"), parse_bytes(content)
+    if parsed.diagnostics:
+        return Formatted(text, None, parsed.diagnostics)
+    try:
+        return Formatted(text, format_file(text))
+    except ValueError:
+        return Formatted(text, None, (file_too_large(MAX_FILE_BYTES),))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Puts the text where the file is, in one step: nobody ever reads a part of it."""
+    place = path.resolve()
+    with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as new:
+        try:
+            new.write(text.encode())
+            new.flush()
+            os.fsync(new.fileno())
+            copymode(place, new.name)
+            Path(new.name).replace(place)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
+def last_written(paths: Iterable[Path]) -> dict[Path, int]:
+    """When each rule file among the paths was last written, in nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in rule_files(paths) if path.exists()}
+
+
+def known_files(files: Sequence[Path]) -> Known:
+    """The definitions and event types that these files declare; None for one with errors."""
+    definitions: dict[str, Definitions | None] = {}
+    events: dict[str, EventType | None] = {}
+    for path in files:
+        content = path.read_bytes()
+        if not content.lstrip().startswith((b"definitions", b"event", b"#")):
+            continue
+        program = read_file(content, Known()).program
+        if isinstance(program, Definitions):
+            definitions[program.name] = program
+        elif isinstance(program, EventType):
+            events[program.name] = program
+    return Known(definitions=definitions, events=events)
+
+
+def used_definitions(files: Sequence[Path], names: Sequence[str]) -> dict[str, str]:
+    """The texts of the definitions of these names, by name."""
+    found = {}
+    for path in files:
+        reading = read_file(path.read_bytes(), Known())
+        if isinstance(reading.program, Definitions) and reading.program.name in names:
+            found[reading.program.name] = reading.text
+    return found

@@ -1,0 +1,185 @@
+"""The `test` blocks of a file: run on the compiled program, explained by the interpreter.
+
+A test says what live deciding does, so its payment goes the live way: facts are derived, history
+is run through windows, and the compiled rule decides. The interpreter, which is the meaning,
+decides beside it and says why; the two may not differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeAlias
+
+from tollkeeper.engine.decide import apply, by_thresholds
+from tollkeeper.engine.decision import Action
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.offline.testing.environments import EntryError, given_environment
+from tollkeeper.engine.offline.testing.event_blocks import run_event_test
+from tollkeeper.engine.offline.testing.files import RuleFile
+from tollkeeper.engine.offline.testing.given import given_facts, given_lets, given_score
+from tollkeeper.engine.offline.testing.history import read_history
+from tollkeeper.engine.offline.testing.outcomes import (
+    BlockError,
+    Failure,
+    Outcome,
+    Ran,
+    agree,
+    expected_histories,
+    given_files,
+)
+from tollkeeper.engine.offline.testing.reasons import rule_reasons, scorecard_reasons
+from tollkeeper.engine.offline.testing.streams import START, StreamError
+from tollkeeper.engine.programs.compile.explain import (
+    Inputs,
+    explain_rule,
+    explain_scorecard,
+    scope_of,
+)
+from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
+from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.names import SCORE
+
+Tested: TypeAlias = p.Rule | p.Scorecard
+
+
+def run_test(file: RuleFile, test: p.Test) -> Outcome:
+    """Raises `BlockError`."""
+    program = file.program
+    try:
+        if isinstance(program, p.EventType):
+            return run_event_test(file, program, test)
+        assert isinstance(program, p.Rule | p.Scorecard)
+        return _run(file, program, test)
+    except (StreamError, EntryError) as error:
+        raise BlockError(str(error)) from None
+
+
+def _run(file: RuleFile, written: Tested, test: p.Test) -> Outcome:
+    files = given_files(file, test)
+    last = files.history[-1].arrived if files.history else START
+    arrived = last if files.payment is None else max(last, files.payment.microseconds)
+    facts = given_facts(test.given, files.payment, arrived)
+    environment = given_environment(written, test.given)
+    as_written = _loaded(file)
+    if extra := tuple(expected_histories(test)):
+        written = replace(written, histories=(*written.histories, *extra))
+        as_written = _load(written)
+    program = given_lets(written, test.given)
+    loaded = as_written if program.lets == written.lets else _load(program)
+    # The past is grouped by what the lets are, only the payment by those that are given.
+    plan = as_written.reading.plan
+    values: tuple[p.Value | None, ...] = ()
+    if plan.windows:
+        reads = tuple(zip(plan.windows, loaded.reading.keys(facts), strict=True))
+        values = read_history(plan, files.history, file.events, facts, reads)
+    if isinstance(loaded, LoadedScorecard):
+        score = loaded.score(facts, values, environment)
+        inputs = Inputs(facts, values, environment, score)
+        agree(_explained_score(file, loaded.scorecard, inputs), score)
+        found = [_check_value(file, program, inputs, each) for each in test.expected]
+    else:
+        inputs = Inputs(facts, values, environment, given_score(test.given))
+        met = loaded.decide(facts, inputs.score, values, environment)
+        agree(_first_met(loaded.rule, inputs), met)
+        found = [_check(file, loaded, met, inputs, each) for each in test.expected]
+    failures = tuple(each for each in found if each is not None)
+    return Outcome(failures, Ran(file, program, inputs))
+
+
+@lru_cache(maxsize=16)
+def _loaded(file: RuleFile) -> LoadedRule | LoadedScorecard:
+    assert isinstance(file.program, p.Rule | p.Scorecard)
+    return _load(file.program)
+
+
+def _load(program: Tested) -> LoadedRule | LoadedScorecard:
+    if isinstance(program, p.Scorecard):
+        return load_scorecard(program, 0, full_vocabulary())
+    return load_rule(program, 0, full_vocabulary())
+
+
+def _first_met(rule: p.Rule, inputs: Inputs) -> int:
+    scope = scope_of(rule, inputs, full_vocabulary())
+    met = (i for i, each in enumerate(rule.conditions) if evaluate(each.when, scope) is True)
+    return next(met, -1)
+
+
+def _explained_score(file: RuleFile, scorecard: p.Scorecard, inputs: Inputs) -> int:
+    return explain_scorecard(scorecard, file.texts, inputs, full_vocabulary()).score
+
+
+def _check(
+    file: RuleFile, rule: LoadedRule, met: int, inputs: Inputs, expected: p.Expected
+) -> Failure | None:
+    if not isinstance(expected, p.ExpectAction):
+        return _check_value(file, rule.rule, inputs, expected)
+    came_out = _came_out(rule, met, inputs.score)
+    wanted = expected.condition
+    if wanted is not None:
+        as_expected = came_out.condition == wanted
+    elif expected.action == "default":
+        as_expected = came_out.is_default
+    else:
+        as_expected = came_out.action == expected.action
+    if as_expected:
+        return None
+    explained = explain_rule(rule.rule, file.texts, inputs, full_vocabulary())
+    return Failure(
+        file.line(expected.span),
+        f"{expected.action} by {wanted}" if wanted else expected.action,
+        str(came_out),
+        rule_reasons(explained, wanted),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _CameOut:
+    """`is_default`: no condition was met and the rule leaves it to the account.
+
+    Then the action is what the default thresholds make of the score, None without one.
+    """
+
+    action: Action | None
+    condition: str | None
+    is_default: bool
+
+    def __str__(self) -> str:
+        if self.condition is not None:
+            return f"{self.action} by {self.condition}"
+        if not self.is_default:
+            return f"{self.action}, as the rule closes with otherwise {self.action}"
+        return (
+            "default" if self.action is None else f"default, which is {self.action} at this score"
+        )
+
+
+def _came_out(rule: LoadedRule, met: int, score: int | None) -> _CameOut:
+    if met < 0 and rule.rule.otherwise is None:
+        by_default = None if score is None else by_thresholds(score, Thresholds())
+        return _CameOut(by_default, None, is_default=True)
+    applied, action = apply(rule, met, "allow")
+    return _CameOut(action, applied.condition, is_default=False)
+
+
+def _check_value(
+    file: RuleFile, program: Tested, inputs: Inputs, expected: p.Expected
+) -> Failure | None:
+    assert isinstance(expected, p.ExpectValue)
+    scope = scope_of(program, inputs, full_vocabulary())
+    if evaluate(expected.value, scope) is True:
+        return None
+    reasons: tuple[str, ...] = ()
+    if isinstance(program, p.Scorecard):
+        reasons = scorecard_reasons(
+            explain_scorecard(program, file.texts, inputs, full_vocabulary())
+        )
+    return Failure(
+        file.line(expected.span),
+        file.written(expected.value.span),
+        f"score {shown(inputs.score, SCORE)}",
+        reasons,
+    )

@@ -1,0 +1,261 @@
+"""Cases: a stream of payments and updates, decided as live traffic is, told for a person to read.
+
+A case lies in a folder `cases` beside the rule files that are in force for it. A payment gets the
+rule that it names; one that names none is decided once by each rule of the folder, as if that were
+the account's default rule. A payment that says nothing of `analyze` asks for a recommendation. The
+account has default settings, and the folder's own scorecard when there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from msgspec import structs
+
+from tollkeeper.engine.decide import analyse, choose
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.intake.payment import Analyze, Payment
+from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.offline.paths import CASES, SUFFIX
+from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
+from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
+from tollkeeper.engine.offline.testing.history import (
+    ACCOUNT,
+    Events,
+    Known,
+    already_there,
+    empty_windows,
+    take_in,
+)
+from tollkeeper.engine.offline.testing.outcomes import Ran
+from tollkeeper.engine.offline.testing.reasons import INDENT, values_read
+from tollkeeper.engine.offline.testing.streams import (
+    START,
+    Created,
+    Entered,
+    Happened,
+    Item,
+    StreamError,
+    Updated,
+    read_stream,
+)
+from tollkeeper.engine.programs.active import SCORECARD, InForce
+from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
+from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.load import SHIPPED, load_account
+from tollkeeper.engine.registry.changes import (
+    AccountCreated,
+    Activated,
+    Change,
+    Recorded,
+    Settings,
+    VersionStored,
+)
+from tollkeeper.engine.registry.state import Account, State, fold_all
+from tollkeeper.engine.registry.versions import store_version
+from tollkeeper.engine.velocity.contract import Observation
+from tollkeeper.grammar.checker import Known as Near
+from tollkeeper.grammar.checker.names import SCORE
+from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.grammar.types import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A stream, and the files that are in force for it."""
+
+    items: Sequence[Item]
+    files: Sequence[RuleFile]
+
+    def rules(self) -> list[RuleFile]:
+        return [file for file in self.files if isinstance(file.program, Rule)]
+
+    def events(self) -> Events:
+        return {name: type_ for file in self.files for name, type_ in file.events.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A payment as it was decided; without a rule applied, or an analysis, these are None."""
+
+    created: Created
+    decision: Decision
+    scorecard: Ran | None = None
+    rule: Ran | None = None
+
+
+def load_case(path: Path, library: Library) -> Case:
+    """Raises `StreamError`, `BrokenFileError`."""
+    paths = sorted(path.parent.parent.glob(f"*{SUFFIX}"))
+    return Case(read_stream(path), [load_file(each, library) for each in paths])
+
+
+def decide_case(case: Case, score: int | None = None) -> list[Decided]:
+    """Every payment as each rule decides it, in the order of the stream and then of the rules.
+
+    `score` (hundredths), when given, takes the place of what scorecards say. Raises `StreamError`
+    for a stream that doesn't fit together.
+    """
+    account = _account(case.files)
+    by_default: list[RuleFile | None] = [*case.rules()] or [None]
+    runs = [asyncio.run(_run(case, _with_default(account, file), score)) for file in by_default]
+    found: list[Decided] = []
+    for several in zip(*runs, strict=True):
+        named = _named(several[0].created.payment)
+        applied = [
+            decided
+            for file, decided in zip(by_default, several, strict=True)
+            if decided.rule is not None and (named is None or decided.rule.file is file)
+        ]
+        found += applied or several[:1]
+    return found
+
+
+def case_text(case: Case, decided: Sequence[Decided]) -> str:
+    """Each payment with its outcomes and the values that decided, each update, as lines."""
+    return "\n".join(_lines(case, decided)) + "\n"
+
+
+def _lines(case: Case, decided: Sequence[Decided]) -> Iterator[str]:
+    for item in case.items:
+        place = f"{shown(item.arrived, Instant())}  line {item.line}"
+        match item:
+            case Created(payment=payment):
+                yield f"{place}  payment {payment.id}"
+                for each in decided:
+                    if each.created is item:
+                        yield from _outcome(each)
+            case Updated():
+                yield f"{place}  update {item.id} to {item.update.status}"
+            case Happened():
+                yield f"{place}  event {item.type} {item.id}"
+            case Entered():
+                yield f"{place}  list @{item.list}"
+
+
+def _outcome(decided: Decided) -> Iterator[str]:
+    decision, rule = decided.decision, decided.decision.rule
+    action = decision.action or "no recommendation"
+    name = "no rule" if rule is None else rule.name
+    by = f" by {rule.condition}" if rule is not None and rule.condition is not None else ""
+    yield f"{INDENT}{name}: {action}{by}, score {shown(decision.score, SCORE)}"
+    if decided.rule is not None and by:
+        explained = explained_rule(decided.rule)
+        for condition in explained.conditions:
+            if condition.name == explained.met:
+                values = dict.fromkeys(values_read(condition.when))
+                yield from (f"{INDENT * 2}{line}" for line in values)
+
+
+def explained_rule(ran: Ran) -> RuleExplanation:
+    assert isinstance(ran.program, Rule)
+    return explain_rule(ran.program, ran.file.texts, ran.inputs, full_vocabulary())
+
+
+def _account(files: Iterable[RuleFile]) -> Account:
+    """An account that has published these files, and has default settings."""
+    changes: list[Change] = [AccountCreated(CASES)]
+    nobody = Account(ACCOUNT, CASES, START)
+    for file in files:
+        stored = store_version(nobody, file.program, file.text, {})
+        assert isinstance(stored, VersionStored)
+        changes += [stored, Activated(stored.kind, stored.name, stored.number)]
+    recorded = (
+        Recorded(place, START, ACCOUNT, CASES, change)
+        for place, change in enumerate(changes, start=1)
+    )
+    return fold_all(State(), recorded).accounts[ACCOUNT]
+
+
+def _with_default(account: Account, file: RuleFile | None) -> Account:
+    name = None if file is None else file.program.name
+    return replace(account, settings=Settings(default_rule=name))
+
+
+async def _run(case: Case, account: Account, score: int | None) -> list[Decided]:
+    contents = empty_contents(file.program for file in case.files)
+    force = _scoring(load_account(account, contents), score)
+    windows = await empty_windows(force.plans())
+    known: Known = {}
+    found = []
+    for item in case.items:
+        match item:
+            case Created(payment=payment):
+                if item.decision is not None:
+                    raise StreamError(f"line {item.line}: a case decides its payments itself")
+                if payment.id in known:
+                    raise already_there(item)
+                asking = _asking(payment)
+                observed, decision = await analyse(windows, client, force, asking, item.arrived)
+                known[payment.id] = observed.record.state
+                found.append(_decided(case, force, item, observed, decision))
+            case Updated() | Happened():
+                await take_in(windows, known, item, case.events())
+            case Entered():
+                contents = _entered(contents, item)
+                force = _scoring(load_account(account, contents, force), score)
+    return found
+
+
+def _scoring(force: InForce, score: int | None) -> InForce:
+    if score is None:
+        return force
+    scorecards = {
+        number: replace(scorecard, score=lambda *_read: score)
+        for number, scorecard in force.scorecards.items()
+    }
+    return replace(force, scorecards=scorecards)
+
+
+def _asking(payment: Payment) -> Payment:
+    if payment.analyze is not None:
+        return payment
+    return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
+
+
+def _named(payment: Payment) -> str | None:
+    rule = None if payment.analyze is None else payment.analyze.rule
+    return None if rule is None else rule.name
+
+
+def _decided(
+    case: Case, force: InForce, item: Created, observed: Observation, decision: Decision
+) -> Decided:
+    facts, environment = observed.record.state.payment, force.environment
+    scorecard, rule, _ = choose(force, facts.payment)
+    if scorecard is None:
+        return Decided(item, decision)
+    split = len(scorecard.reading.plan.windows)
+    own = [file for file in case.files if isinstance(file.program, Scorecard)]
+    scored = Ran(
+        own[0] if scorecard.version else shipped_file(),
+        scorecard.scorecard,
+        Inputs(facts, observed.values[:split], environment, decision.score),
+    )
+    if rule is None:
+        return Decided(item, decision, scored)
+    file = next(each for each in case.rules() if each.program.name == rule.rule.name)
+    inputs = Inputs(facts, observed.values[split:], environment, decision.score)
+    return Decided(item, decision, scored, Ran(file, rule.rule, inputs))
+
+
+@cache
+def shipped_file() -> RuleFile:
+    """The scorecard of accounts that have none of their own."""
+    return load_file(SHIPPED / f"{SCORECARD}{SUFFIX}", Library(Near(), {}))
+
+
+def _entered(contents: dict[str, Contents], item: Entered) -> dict[str, Contents]:
+    held = contents.get(item.list)
+    if held is None:
+        raise StreamError(f"line {item.line}: no rule declares a list `@{item.list}`")
+    try:
+        return {**contents, item.list: with_entries(item.list, held, item.entries)}
+    except EntryError as error:
+        raise StreamError(f"line {item.line}: {error}") from None

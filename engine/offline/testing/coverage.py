@@ -1,0 +1,148 @@
+"""Which conditions, signals and monitors tests and cases met and refused, and which operands ever
+mattered.
+
+An operand of an `and` matters when it alone kept it from being true, one of an `or` when it alone
+made it true. Conditions behind the met one are not looked at, as live. A let that a test gives
+says nothing of its own operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.offline.testing.files import RuleFile
+from tollkeeper.engine.offline.testing.outcomes import Ran, RanEvent
+from tollkeeper.engine.programs.compile.explain import scope_of
+from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.syntax import Span
+
+Seen: TypeAlias = Literal["met", "refused", "mattered"]
+
+
+class Mark(NamedTuple):
+    """Something that was seen of the part `id` of a file."""
+
+    path: Path
+    id: int
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Something to be seen; `name` is what it is part of, `span` what is coloured."""
+
+    mark: Mark
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FileCoverage:
+    """`name` is what a person calls the file."""
+
+    name: str
+    file: RuleFile
+    goals: tuple[Goal, ...]
+    missed: tuple[Goal, ...]
+
+
+def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
+    """What one payment or event shows."""
+    path, program = ran.file.path, ran.program
+    if isinstance(ran, Ran):
+        scope = scope_of(ran.program, ran.inputs, full_vocabulary())
+    else:
+        scope = ran.scope
+    for let in program.lets:
+        if let.source is None:
+            yield from _operands_seen(path, let.value, scope)
+    for stated in _stated(program):
+        is_met = evaluate(stated.when, scope) is True
+        yield Mark(path, stated.id, "met" if is_met else "refused")
+        yield from _operands_seen(path, stated.when, scope)
+        if is_met and isinstance(program, p.Rule):
+            return
+
+
+def coverage(name: str, file: RuleFile, seen: Collection[Mark]) -> FileCoverage:
+    """What is to be seen of a file, and what of it was not."""
+    goals = tuple(_goals(file))
+    missed = tuple(goal for goal in goals if goal.mark not in seen)
+    return FileCoverage(name, file, goals, missed)
+
+
+def percent(covered: Collection[FileCoverage]) -> float:
+    """The share of all goals that were seen, 100 when there are none."""
+    goals = sum(len(each.goals) for each in covered)
+    missed = sum(len(each.missed) for each in covered)
+    return 100.0 if goals == 0 else 100.0 * (goals - missed) / goals
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A condition, a monitor, or a signal that has a `when`."""
+
+    id: int
+    name: str
+    span: Span
+    when: p.Expression
+
+
+def _stated(program: p.Program) -> list[_Stated]:
+    match program:
+        case p.Rule():
+            return [_Stated(c.id, c.name, c.span, c.when) for c in program.conditions]
+        case p.Scorecard():
+            return [
+                _Stated(s.id, s.name, s.span, s.when) for s in program.signals if s.when is not None
+            ]
+        case p.EventType():
+            return [_Stated(m.id, m.name, m.span, m.when) for m in program.monitors]
+        case p.Definitions():
+            return []
+
+
+def _goals(file: RuleFile) -> Iterator[Goal]:
+    program = file.program
+    for let in program.lets:
+        if let.source is None:
+            for operand in _operands(let.value):
+                yield Goal(Mark(file.path, operand.id, "mattered"), let.name, operand.span)
+    for stated in _stated(program):
+        for seen in ("met", "refused"):
+            yield Goal(Mark(file.path, stated.id, seen), stated.name, _head(file, stated))
+        for operand in _operands(stated.when):
+            yield Goal(Mark(file.path, operand.id, "mattered"), stated.name, operand.span)
+
+
+def _head(file: RuleFile, stated: _Stated) -> Span:
+    """`condition NAME`, as written."""
+    end = file.text.index(stated.name, stated.span.start) + len(stated.name)
+    return Span(stated.span.start, end)
+
+
+def _joined(node: p.Expression) -> Iterator[p.And | p.Or]:
+    """Every `and` and `or` outside aggregates."""
+    if isinstance(node, p.And | p.Or):
+        yield node
+    if not isinstance(node, p.Fold | p.History):
+        for each in children(node):
+            yield from _joined(each)
+
+
+def _operands(node: p.Expression) -> Iterator[p.Expression]:
+    return (operand for joined in _joined(node) for operand in joined.operands)
+
+
+def _operands_seen(path: Path, node: p.Expression, scope: Scope) -> Iterator[Mark]:
+    for joined in _joined(node):
+        true = [evaluate(operand, scope) is True for operand in joined.operands]
+        wanted = isinstance(joined, p.Or)
+        if true.count(wanted) == 1:
+            yield Mark(path, joined.operands[true.index(wanted)].id, "mattered")

@@ -1,0 +1,192 @@
+"""The tests of an event type: an event after its history, and the alerts that it raises.
+
+The event goes the live way: windows count it, compiled monitors look at it, and how they stood
+after its history stands. The interpreter looks beside them, and the two may not differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tollkeeper.engine.events.accept import Arrival
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.monitors.watch import Standings, turns_at
+from tollkeeper.engine.offline.testing.environments import given_environment
+from tollkeeper.engine.offline.testing.files import RuleFile
+from tollkeeper.engine.offline.testing.given import carried, given_facts, given_lets
+from tollkeeper.engine.offline.testing.history import (
+    ACCOUNT,
+    empty_windows,
+    event_record,
+    take_in,
+)
+from tollkeeper.engine.offline.testing.outcomes import (
+    Failure,
+    GivenFiles,
+    Outcome,
+    RanEvent,
+    agree,
+    expected_histories,
+    given_files,
+)
+from tollkeeper.engine.offline.testing.streams import START
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
+from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.event_contract import own_data
+from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
+from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """What the monitors saw of the test's event, and which of them raised an alert."""
+
+    loaded: LoadedEventType
+    record: Record
+    values: Sequence[p.Value | None]
+    alerts: tuple[str, ...]
+
+
+def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> Outcome:
+    """Raises `StreamError`, `EntryError`."""
+    environment = given_environment(written, test.given)
+    extra = tuple(expected_histories(test))
+    written = replace(written, histories=(*written.histories, *extra))
+    past = loaded = load_event_type(written, 0, file.text, full_vocabulary())
+    if (program := given_lets(written, test.given)).lets != written.lets:
+        # The past is grouped by what the lets are, only the event by those that are given.
+        tried = load_event_type(program, 0, file.text, full_vocabulary())
+        loaded = replace(tried, plan=past.plan)
+    watched = asyncio.run(_watch(file, past, loaded, test, environment))
+    scope = _scope(watched, environment)
+    for monitor in loaded.monitors:
+        met = _is_met(watched, monitor.name, environment)
+        agree(evaluate(monitor.compiled.monitor.when, scope), met)
+    failures = (_check(file, watched, scope, each) for each in test.expected)
+    found = tuple(each for each in failures if each is not None)
+    return Outcome(found, RanEvent(file, loaded.program, scope))
+
+
+async def _watch(
+    file: RuleFile,
+    past: LoadedEventType,
+    loaded: LoadedEventType,
+    test: p.Test,
+    environment: Environment,
+) -> _Watched:
+    windows = await empty_windows(past.plan.series)
+    standings, known = Standings(), dict[str, State]()
+
+    async def look(of: LoadedEventType, record: Record, place: int) -> _Watched:
+        facts, data = _facts(record), record.state.data
+        values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
+        turns = turns_at(standings, ACCOUNT, of, record.time, facts, data, values, environment)
+        standings.replay(ACCOUNT, place, turns)
+        return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
+
+    files = given_files(file, test)
+    for item in files.history:
+        observed = await take_in(windows, known, item, file.events)
+        if _is_of(past, observed.record):
+            await look(past, observed.record, observed.place)
+    record = _given_record(file, loaded, test, files)
+    observed = await windows.observe(record, ())
+    return await look(loaded, record, observed.place)
+
+
+def _is_of(loaded: LoadedEventType, record: Record) -> bool:
+    """Whether the type's monitors look at the record: an event of it, or a new payment."""
+    if loaded.program.name == BUILT_IN_EVENT:
+        return record.event is None and record.before is None
+    return record.event == loaded.program.name
+
+
+def _given_record(
+    file: RuleFile, loaded: LoadedEventType, test: p.Test, files: GivenFiles
+) -> Record:
+    last = files.history[-1].arrived if files.history else START
+    if loaded.program.name == BUILT_IN_EVENT:
+        arrived = last if files.payment is None else max(last, files.payment.microseconds)
+        facts = given_facts(test.given, files.payment, arrived)
+        return Record(ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+    values: dict[str, p.Value] = {"id": "given", "timestamp": START}
+    if files.event is not None:
+        values |= event_record(files.event, file.events).state.data
+    for each in test.given:
+        if isinstance(each, p.GivenValue) and isinstance(each.target, p.EventFact):
+            values[each.target.name] = carried(each.value, each.target.type)
+    id_, time = str(values["id"]), int(values["timestamp"])
+    data = own_data(loaded.contract, values, id_, time)
+    name = loaded.program.name
+    return Record(ACCOUNT, id_, time, max(last, time), State(data=data), event=name)
+
+
+def _facts(record: Record) -> object:
+    """What the compiled monitors read beside an event's data."""
+    return record.state.payment or Arrival(record.arrived)
+
+
+def _scope(watched: _Watched, environment: Environment) -> Scope:
+    program = watched.loaded.program
+    digests = Digests(program.lets)
+    histories = {
+        digests.of(history): value
+        for history, value in zip(program.histories, watched.values, strict=True)
+    }
+    scope = Scope(
+        vocabulary=full_vocabulary(),
+        digests=digests,
+        facts=_facts(watched.record),
+        histories=histories,
+        environment=environment,
+        event=watched.record.state.data,
+    )
+    return with_lets(scope, program.lets)
+
+
+def _is_met(watched: _Watched, name: str, environment: Environment) -> bool | None:
+    compiled = next(each.compiled for each in watched.loaded.monitors if each.name == name)
+    state = watched.record.state
+    return compiled.when(_facts(watched.record), state.data, watched.values, environment)
+
+
+def _check(file: RuleFile, watched: _Watched, scope: Scope, expected: p.Expected) -> Failure | None:
+    match expected:
+        case p.ExpectAlert(monitor=monitor):
+            raised = bool(watched.alerts) if monitor is None else monitor in watched.alerts
+            as_expected = raised is not expected.negated
+        case p.ExpectValue(value=value):
+            as_expected = evaluate(value, scope) is True
+        case p.ExpectAction():
+            raise AssertionError(expected)
+    if as_expected:
+        return None
+    alerts = ", ".join(f"alert {name}" for name in watched.alerts)
+    return Failure(
+        file.line(expected.span),
+        file.written(expected.span).removeprefix("expect "),
+        alerts or "no alert",
+        tuple(_reasons(watched, scope)),
+    )
+
+
+def _how(watched: _Watched, monitor: LoadedMonitor, scope: Scope) -> str:
+    if evaluate(monitor.compiled.monitor.when, scope) is not True:
+        return "is not met"
+    if monitor.name in watched.alerts:
+        return "is met"
+    keyless = monitor.key(_facts(watched.record), watched.record.state.data) is None
+    return "is met, but its key is missing" if keyless else "was met already"
+
+
+def _reasons(watched: _Watched, scope: Scope) -> Iterator[str]:
+    for monitor in watched.loaded.monitors:
+        yield f"monitor {monitor.name} {_how(watched, monitor, scope)}"
+        for words, index, type_ in monitor.shows:
+            yield f"  {words} is {shown(watched.values[index], type_)}"

@@ -1,0 +1,106 @@
+"""What comes of a test, and what every kind of test is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.offline.testing.files import RuleFile
+from tollkeeper.engine.offline.testing.streams import (
+    Happened,
+    Item,
+    read_event,
+    read_payment,
+    read_stream,
+)
+from tollkeeper.engine.programs.compile.explain import Inputs
+from tollkeeper.engine.programs.compile.interpreter import Scope
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import parts
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What was expected, what came out, and why, a line each."""
+
+    line: int
+    expected: str
+    came_out: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = (f"expected  {self.expected}", f"came out  {self.came_out}", *self.reasons)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A rule or scorecard as it ran, with the lets that a test gives, and what it read."""
+
+    file: RuleFile
+    program: p.Rule | p.Scorecard
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class RanEvent:
+    """An event type as its monitors looked at the test's event, and what names meant for it."""
+
+    file: RuleFile
+    program: p.EventType
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was not as expected."""
+
+    failures: tuple[Failure, ...]
+    ran: Ran | RanEvent
+
+
+class BlockError(Exception):
+    """A test that can't be run: a file that is not there, an entry that no list takes."""
+
+
+class DisagreementError(AssertionError):
+    """The compiled program and the interpreter decide differently: a fault of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFiles:
+    payment: Payment | None
+    event: Happened | None
+    history: tuple[Item, ...]
+
+
+def given_files(file: RuleFile, test: p.Test) -> GivenFiles:
+    """What the test takes from files beside its own. Raises `StreamError`."""
+    payment: Payment | None = None
+    event: Happened | None = None
+    history: list[Item] = []
+    for each in test.given:
+        if isinstance(each, p.GivenFile):
+            path = file.path.parent / each.path
+            match each.kind:
+                case "payment":
+                    payment = read_payment(path)
+                case "event":
+                    event = read_event(path)
+                case "history":
+                    history += read_stream(path)
+    return GivenFiles(payment, event, tuple(history))
+
+
+def expected_histories(test: p.Test) -> Iterator[p.History]:
+    """The aggregates over history that only the test's expectations read."""
+    for each in test.expected:
+        if isinstance(each, p.ExpectValue):
+            yield from (part for part in parts(each.value) if isinstance(part, p.History))
+
+
+def agree(meant: object, decided: object) -> None:
+    """Raises `DisagreementError`."""
+    if meant != decided:
+        raise DisagreementError(f"the interpreter gives {meant}, the compiled program {decided}")

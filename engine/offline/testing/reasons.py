@@ -1,0 +1,62 @@
+"""Why a program came to its outcome, in lines that a person reads: `declines > 5 is false`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tollkeeper.engine.programs.compile.explain import (
+    ExplainedCondition,
+    ExplainedLet,
+    Part,
+    RuleExplanation,
+    ScorecardExplanation,
+)
+
+INDENT = "  "
+
+
+def rule_reasons(explained: RuleExplanation, wanted: str | None = None) -> tuple[str, ...]:
+    """The condition that was met, or else came nearest, and the one that was wanted."""
+    named = dict.fromkeys(
+        name for name in (explained.met or explained.nearest, wanted) if name is not None
+    )
+    found = {each.name: each for each in explained.conditions}
+    return tuple(line for name in named for line in _condition(found[name]))
+
+
+def scorecard_reasons(explained: ScorecardExplanation) -> tuple[str, ...]:
+    """What each signal that was met added to the baseline's logit."""
+    lines = [f"baseline adds {explained.baseline:+.2f}"]
+    for each in explained.signals:
+        if each.contribution:
+            lines.append(f"{each.name} adds {each.contribution:+.2f}")
+            lines += () if each.when is None else part_lines(each.when, 1)
+    return tuple(lines)
+
+
+def part_lines(part: Part, depth: int = 0) -> Iterator[str]:
+    """The part and all its own parts, each a line deeper."""
+    yield f"{INDENT * depth}{part.text} is {part.value}"
+    for each in part.parts:
+        yield from part_lines(each, depth + 1)
+
+
+def values_read(part: Part) -> Iterator[str]:
+    """What the part comes down to: only what was read, not what the author made of it."""
+    if not part.parts:
+        yield f"{part.text} is {part.value}"
+    for each in part.parts:
+        yield from values_read(each)
+
+
+def let_lines(let: ExplainedLet) -> Iterator[str]:
+    yield f"let {let.name} is {let.value.value}"
+    yield from part_lines(let.value, 1)
+
+
+def _condition(condition: ExplainedCondition) -> Iterator[str]:
+    verb = {"met": "was met", "undecided": "was not met, for a missing value"}.get(
+        condition.outcome, "was not met" if condition.outcome == "refused" else "was not reached"
+    )
+    yield f"condition {condition.name} {verb}"
+    yield from part_lines(condition.when, 1)

@@ -1,0 +1,260 @@
+"""Streams of what happened, as JSON Lines in time order: the histories of tests, and cases.
+
+A line is one of
+
+    {"payment": {…}}                       the body of `POST /payments`
+    {"update": {"id": "p-1", …}}           the body of `PATCH /payments/{id}`, and the id
+    {"event": {"type": "…", …}}            the body of `POST /events`
+    {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
+
+and may say when it arrived (`"at"`). Left out, that is a payment's or event's own timestamp, and
+otherwise when the line before arrived. A payment of a test's history may say what was decided (`"decision"`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.decision import Action, AppliedRule, Decision
+from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.intake.payment import Instant, Payment, Update
+from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.intake.violations import Violation
+
+START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
+"""When tests and cases begin that give no time: noon of 1 January 2026, a Thursday (µs)."""
+
+
+class StreamError(Exception):
+    """A line that can't be read, or that doesn't fit those before it."""
+
+
+class Created(Struct, frozen=True):
+    """`arrived` in µs. `decision` is what was decided, None when the line does not say."""
+
+    line: int
+    arrived: int
+    payment: Payment
+    decision: Decision | None
+
+
+class Updated(Struct, frozen=True):
+    line: int
+    arrived: int
+    id: str
+    update: Update
+
+
+class Entered(Struct, frozen=True):
+    """`entries` as `lists/entries.py` reads them."""
+
+    line: int
+    arrived: int
+    list: str
+    entries: tuple[Any, ...]
+
+
+class Happened(Struct, frozen=True):
+    """An event: `timestamp` in µs, `data` as it was sent."""
+
+    line: int
+    arrived: int
+    type: str
+    id: str
+    timestamp: int
+    data: dict[str, Any]
+
+
+Item: TypeAlias = Created | Updated | Happened | Entered
+
+
+class _Event(Struct, frozen=True):
+    type: str
+    data: dict[str, Any] = {}
+    id: str | None = None
+    timestamp: Instant | None = None
+
+
+class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
+    action: Action | None = None
+    rule: str | None = None
+    condition: str | None = None
+    score: float | None = None
+
+
+_ABSENT = msgspec.Raw()
+
+
+class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+    """A labelled history is a stream too: its `label` is for `toll fit` to read."""
+
+    payment: msgspec.Raw = _ABSENT
+    update: msgspec.Raw = _ABSENT
+    event: _Event | None = None
+    list: str | None = None
+    entries: tuple[Any, ...] | None = None
+    at: Instant | None = None
+    decision: _Decided | None = None
+    label: int | None = None
+
+
+class _Sent(Struct, frozen=True):
+    id: str | None = None
+    timestamp: Instant | None = None
+
+
+class _Named(Struct, frozen=True):
+    id: str
+
+
+_line = msgspec.json.Decoder(_Line).decode
+_sent = msgspec.json.Decoder(_Sent).decode
+_named = msgspec.json.Decoder(_Named).decode
+
+
+def read_stream(path: Path) -> list[Item]:
+    """The file's items in order. Raises `StreamError` with the file and line."""
+    items: list[Item] = []
+    arrived = START
+    for number, text in enumerate(_lines(path), start=1):
+        if not text.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            item = _item(number, _line(text), arrived, place)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _refused(place, _unread(error)) from None
+        if items and item.arrived < arrived:
+            raise _refused(
+                place, "this arrives before the line above it, and lines are in time order"
+            )
+        arrived = item.arrived
+        items.append(item)
+    return items
+
+
+def read_payment(path: Path) -> Payment:
+    """The payment in a file that holds the body of `POST /payments`. Raises `StreamError`."""
+    return _created_of("\n".join(_lines(path)), START, str(path)).payment
+
+
+def read_event(path: Path) -> Happened:
+    """The event in a file that holds the body of `POST /events`. Raises `StreamError`."""
+    item = _one("\n".join(_lines(path)), START, str(path))
+    if not isinstance(item, Happened):
+        raise _refused(str(path), 'this is no event: {"event": {…}} is needed')
+    return item
+
+
+def created_of(body: bytes, before: int) -> Created:
+    """The payment in the body of `POST /payments`, that arrives at its own timestamp.
+
+    Without one it arrives at `before` (µs). Raises `StreamError`.
+    """
+    return _created_of(body.decode("utf-8", "replace"), before, "the payment")
+
+
+def _created_of(text: str, before: int, place: str) -> Created:
+    item = _one(text, before, place)
+    if not isinstance(item, Created):
+        raise _refused(place, 'this is no payment: {"payment": {…}} is needed')
+    return item
+
+
+def _one(text: str, before: int, place: str) -> Item:
+    try:
+        return _item(1, _line(text), before, place)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _refused(place, _unread(error)) from None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        # Not `splitlines`: JSON text may hold line separators other than the line feed.
+        return path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise StreamError(f"{path} can't be read: {reason}") from None
+
+
+def _item(number: int, line: _Line, before: int, place: str) -> Item:
+    arrived = before if line.at is None else to_microseconds(line.at)
+    match bytes(line.payment), bytes(line.update), line.event, line.list:
+        case body, b"", None, None if body and line.entries is None:
+            return _created(number, body, line, before, place)
+        case _ if line.decision is not None:
+            raise _refused(place, 'only a "payment" has a "decision"')
+        case b"", body, None, None if body and line.entries is None:
+            update = read_update(_request(body), arrived)
+            if not isinstance(update, Update):
+                raise _refused(place, _told(update))
+            return Updated(number, arrived, _named(body).id, update)
+        case b"", b"", _Event() as event, None if line.entries is None:
+            return _happened(number, event, line, before)
+        case b"", b"", None, str(name) if line.entries is not None:
+            return Entered(number, arrived, name, line.entries)
+        case _:
+            what = (
+                'a line holds a "payment", an "update", an "event", or a "list" with its "entries"'
+            )
+            raise _refused(place, what)
+
+
+def _happened(number: int, event: _Event, line: _Line, before: int) -> Happened:
+    moment = event.timestamp or line.at
+    timestamp = before if moment is None else to_microseconds(moment)
+    arrived = timestamp if line.at is None else to_microseconds(line.at)
+    id_ = event.id or f"line {number}"
+    return Happened(number, arrived, event.type, id_, timestamp, event.data)
+
+
+def _created(number: int, body: bytes, line: _Line, before: int, place: str) -> Created:
+    moment = line.at or _sent(body).timestamp or from_microseconds(before)
+    arrived = to_microseconds(moment)
+    payment = _read_payment(_request(body), arrived, place)
+    if _sent(body).id is None:
+        payment = replace(payment, id=f"line {number}")
+    return Created(number, arrived, payment, _decision(line.decision))
+
+
+def _read_payment(body: bytes, arrived: int, place: str) -> Payment:
+    payment = read_creation(body, arrived)
+    if not isinstance(payment, Payment):
+        raise _refused(place, _told(payment))
+    return payment
+
+
+def _request(body: bytes) -> bytes:
+    return b'{"payment":' + body + b"}"
+
+
+def _decision(decided: _Decided | None) -> Decision | None:
+    if decided is None:
+        return None
+    named = decided.rule is not None or decided.condition is not None
+    return Decision(
+        action=decided.action,
+        score=None if decided.score is None else round(decided.score * 100),
+        rule=AppliedRule(decided.rule or "", 0, decided.condition) if named else None,
+    )
+
+
+def _unread(error: Exception) -> str:
+    """Why a line can't be read: its JSON, or what it holds."""
+    words = str(error).removeprefix("JSON is malformed: ")
+    words = words[:1].lower() + words[1:]
+    return words if isinstance(error, msgspec.ValidationError) else f"this is no JSON: {words}"
+
+
+def _told(violations: tuple[Violation, ...]) -> str:
+    return "; ".join(f"`{each.field}`: {each.message}" for each in violations)
+
+
+def _refused(place: str, message: str) -> StreamError:
+    return StreamError(f"{place}: {message}")

@@ -1,0 +1,204 @@
+"""One person's data erased: from payments and events, alerts, lists and windows.
+
+The audit trail stays, and so does what was decided. Each step finds by itself what it has to do,
+and payments, which alone know a person's addresses, come last: a run that was cut off is run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from tollkeeper.engine.events.erase_alerts import follow_journal
+from tollkeeper.engine.events.stored import decode_kept, event_reader
+from tollkeeper.engine.events.versions import contract_of
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.entries import Entry, Kind, Remove
+from tollkeeper.engine.lists.contents import Contents, holds
+from tollkeeper.engine.lists.entries import canonical_value
+from tollkeeper.engine.privacy.forgetting import count_as, recount_event, rewriting, take_back
+from tollkeeper.engine.privacy.person import (
+    ERASED,
+    Person,
+    address_of,
+    erased_event,
+    erased_payment,
+    erased_turns,
+    unknown_to,
+)
+from tollkeeper.engine.programs.event_contract import Contract
+from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.registry.changes import EntriesChanged, PersonErased, decode
+from tollkeeper.engine.registry.changes import encode as encode_change
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.update import decode_recorded, state_of
+
+_encode = msgspec.json.Encoder().encode
+_REPORTS = (Kind.PAYMENT, Kind.UPDATE)
+
+
+@dataclass(slots=True)
+class Found:
+    """A person's entries as they were: of each payment the creation and the last update."""
+
+    first: dict[str, Entry] = field(default_factory=dict)
+    last: dict[str, Entry] = field(default_factory=dict)
+    events: list[tuple[Entry, Entry]] = field(default_factory=list)
+
+
+async def erase_user(engine: Engine, account: int, by: str, user: str) -> PersonErased:
+    """Erase all that is kept of a user, and say in the audit log how much that was.
+
+    Raises `JournalError`; done again, it does the rest. What was said meanwhile goes as well.
+    """
+    found = Found()
+    async with engine.publishing[account], rewriting(engine, account):
+        addresses = await asyncio.to_thread(_addresses, engine.journal, account, Person(user))
+        person = Person(user, addresses)
+        places = await asyncio.to_thread(_places, engine.journal, account, person)
+        await engine.journal.forget_keys(places)
+        entries = await _erase_from_lists(engine, account, by, person)
+        await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
+        contracts = _contracts(engine, account)
+        await _rewrite(engine, account, _in_events(person, found, contracts), (Kind.EVENT,))
+        await _rewrite(engine, account, _in_reports(person, found), _REPORTS)
+        alerts = await follow_journal(engine, account)
+        await _recount(engine, account, found)
+        erased = PersonErased(
+            person=hashlib.sha256(user.encode(errors="surrogatepass")).hexdigest(),
+            payments=len(found.first),
+            events=len(found.events),
+            alerts=alerts,
+            list_entries=entries,
+        )
+        async with engine.changing:
+            await make_change(engine, account, by, erased)
+    return erased
+
+
+def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]:
+    """Those that stand beside the identifier in payments."""
+    payments = (
+        decode_recorded(entry.body).payment for entry in _naming(journal, account, person, _REPORTS)
+    )
+    found = {address_of(payment) for payment in payments if person.pays(payment)}
+    return frozenset(address for address in found if address is not None)
+
+
+def _places(journal: Journal, account: int, person: Person) -> list[int]:
+    """Those of entries that may be the person's."""
+    kinds = (*_REPORTS, Kind.EVENT)
+    return [entry.place for entry in _naming(journal, account, person, kinds)]
+
+
+def _naming(
+    journal: Journal, account: int, person: Person, kinds: Iterable[Kind]
+) -> Iterator[Entry]:
+    for batch in journal.replay(account, kinds=tuple(kinds)):
+        yield from (entry for entry in batch if person.may_be_in(entry.body))
+
+
+async def _rewrite(
+    engine: Engine, account: int, change: Callable[[Entry], Entry], kinds: Iterable[Kind]
+) -> None:
+    """Until nothing is left to change: traffic goes on meanwhile."""
+    while await engine.journal.rewrite(account, change, tuple(kinds)):
+        pass
+
+
+def _in_changes(person: Person) -> Callable[[Entry], Entry]:
+    """The audit log says when, by whom and of how many entries a list was changed, as before."""
+
+    def erase(entry: Entry) -> Entry:
+        if not person.may_be_in(entry.body):
+            return entry
+        recorded = decode(entry.place, entry.arrived, entry.account, entry.body)
+        change = recorded.change
+        if not isinstance(change, EntriesChanged) or not any(map(person.is_named, change.values)):
+            return entry
+        values = tuple(ERASED if person.is_named(value) else value for value in change.values)
+        return entry._replace(body=encode_change(recorded.by, replace(change, values=values)))
+
+    return erase
+
+
+def _in_events(
+    person: Person, found: Found, contract: Callable[[str, int], Contract]
+) -> Callable[[Entry], Entry]:
+    def erase(entry: Entry) -> Entry:
+        if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
+            return entry
+        kept = decode_kept(entry.body)
+        if not any(map(person.is_named, kept.data.values())):
+            return entry._replace(outcome=erased_turns(entry.outcome, person.is_named))
+        left = _encode(erased_event(kept, contract(kept.type, kept.version), person))
+        new = entry._replace(body=left, outcome=erased_turns(entry.outcome, unknown_to(left)))
+        found.events.append((entry, new))
+        return new
+
+    return erase
+
+
+def _in_reports(person: Person, found: Found) -> Callable[[Entry], Entry]:
+    def erase(entry: Entry) -> Entry:
+        if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
+            return entry
+        recorded = decode_recorded(entry.body)
+        if not person.pays(recorded.payment):
+            return entry._replace(outcome=erased_turns(entry.outcome, person.is_named))
+        found.first.setdefault(entry.id, entry)
+        found.last[entry.id] = entry
+        left = _encode(erased_payment(recorded, person))
+        return entry._replace(body=left, outcome=erased_turns(entry.outcome, unknown_to(left)))
+
+    return erase
+
+
+def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
+    files = engine.state.accounts[account].files
+    return lambda type_, version: contract_of(files["event", type_].versions[version - 1])
+
+
+async def _recount(engine: Engine, account: int, found: Found) -> None:
+    """The windows count what is left of payments and events, as they would after a restart."""
+    for id_, first in found.first.items():
+        await take_back(engine, account, id_, state_of(first, found.last[id_]))
+        known = await engine.journal.known(account, id_)
+        if known is not None:
+            await count_as(engine, account, id_, state_of(*known))
+    read = event_reader(engine.state.accounts[account])
+    for old, new in found.events:
+        await recount_event(engine, read(old), read(new))
+
+
+async def _erase_from_lists(
+    engine: Engine, account: int, by: str, person: Person
+) -> dict[str, int]:
+    """By list, how many entries went; the audit log says that too, but never which."""
+    removed = {}
+    async with engine.changing:
+        for name, held in engine.force[account].contents.items():
+            values = tuple(sorted(_held(held, person.names)))
+            if values:
+                change = EntriesChanged(name, "remove", len(values), ())
+                await make_change(engine, account, by, change, Remove(name, values))
+                removed[name] = len(values)
+    await engine.journal.forget(account, person.names)
+    return removed
+
+
+def _held(contents: Contents, names: Iterable[str]) -> set[str]:
+    found = set()
+    for name in names:
+        try:
+            value = canonical_value(contents.spec, name)
+        except ValueError:
+            continue
+        if holds(contents, value):
+            found.add(value)
+    return found

@@ -1,0 +1,42 @@
+"""Windows forget what the journal no longer holds, so that a restart changes nothing they say."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Observation, Record, State
+
+
+def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]:
+    """Within it the account's past may change, in the journal and in the windows.
+
+    Should that be cut off, the next start fills the account's ages from the whole journal.
+    """
+    return engine.moments.rewriting(account, engine.journal.written)
+
+
+async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:
+    """Count a payment no longer, in any window or age."""
+    await engine.windows.withdraw(await _at_new_place(engine, account, id_, state))
+
+
+async def count_as(engine: Engine, account: int, id_: str, state: State) -> None:
+    """Count a payment that was taken back as what is left of it."""
+    observed = await _at_new_place(engine, account, id_, state)
+    await engine.windows.observe(observed.record, ())
+
+
+async def recount_event(engine: Engine, old: Record, new: Record) -> None:
+    """Count an event as what is left of it."""
+    place = await engine.windows.take_place()
+    await engine.windows.withdraw(Observation(place, old, ()))
+    await engine.windows.observe(new, ())
+
+
+async def _at_new_place(engine: Engine, account: int, id_: str, state: State) -> Observation:
+    # Windows that were filled pass over what is older than their filling.
+    facts: Facts = state.payment
+    record = Record(account, id_, facts.timestamp, facts.arrived, state)
+    return Observation(await engine.windows.take_place(), record, ())

@@ -1,0 +1,136 @@
+"""What tells of one person in what is stored, and what is left of it without the person.
+
+Left of a payment is what the merchant's books need: its id, order, amount, merchant, status and
+attempts, and what was decided. Left of an event are its numbers, truth values, times and choices:
+what a free text or an address says of a person, its type does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tollkeeper.engine.events.stored import Kept
+from tollkeeper.engine.facts.facts import Recorded
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.monitors.alerts import Turn, turns_of
+from tollkeeper.engine.programs.event_contract import Contract
+from tollkeeper.grammar import types as t
+
+ERASED = "erased"
+"""Stands in the audit log for a value that named the person."""
+
+_encode = msgspec.json.Encoder().encode
+_PLAIN = (t.Number, t.Boolean, t.Instant, t.Duration)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user's identifier, and the addresses that stand beside it in payments, in small letters."""
+
+    user: str
+    emails: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.emails | {self.user}
+
+    def is_named(self, value: object) -> bool:
+        """Whether a value is nothing but the person's identifier or address."""
+        return isinstance(value, str) and (value == self.user or value.lower() in self.emails)
+
+    def may_be_in(self, stored: bytes | None) -> bool:
+        """False for JSON in which the person is surely not named."""
+        if stored is None:
+            return False
+        small = stored.lower()
+        return any(_encode(name)[1:-1].lower() in small for name in self.names)
+
+    def pays(self, payment: Payment) -> bool:
+        """Whether a payment is theirs: by its user, or by the address when it names no user."""
+        user = payment.user
+        if user is None:
+            return False
+        return user.id == self.user or (user.id is None and self.is_named(user.email))
+
+
+def address_of(payment: Payment) -> str | None:
+    """The user's e-mail address in small letters; a domain alone stands for many people."""
+    email = payment.user.email if payment.user is not None else None
+    if email is None or "@" not in email.removeprefix("@"):
+        return None
+    return email.lower()
+
+
+def erased_payment(recorded: Recorded, person: Person) -> Recorded:
+    """A recorded payment without what tells who paid, with what, and from where."""
+    payment: Payment = recorded.payment
+    card, order = payment.method.card, payment.order
+    if card is not None:
+        card = replace(card, bin=None, last_four=None)
+    return Recorded(
+        payment=replace(
+            payment,
+            user=None,
+            device=None,
+            backend=None,
+            metadata=None,
+            method=replace(payment.method, card=card),
+            order=None if order is not None and person.is_named(order.id) else order,
+        )
+    )
+
+
+def erased_event(kept: Kept, contract: Contract, person: Person) -> Kept:
+    """An event that names the person, without its free texts and addresses."""
+
+    def stays(name: str) -> bool:
+        type_ = types.get(name)
+        chosen = isinstance(type_, t.String) and type_.choices is not None
+        return (chosen or isinstance(type_, _PLAIN)) and not person.is_named(kept.data[name])
+
+    types = {field.name: field.type for field in contract.fields}
+    data = {name: value for name, value in kept.data.items() if stays(name)}
+    return Kept(kept.type, kept.version, data)
+
+
+def erased_turns(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:
+    """The outcome of an entry with every turn blank that shows something which `tells`.
+
+    A blank turn stays in its place: alerts are known by their record and their number in it.
+    """
+    turns = turns_of(outcome)
+    blank = tuple(erased_turn(turn, tells) for turn in turns)
+    if outcome is None or blank == turns:
+        return outcome
+    rest = msgspec.json.decode(outcome, type=dict[str, msgspec.Raw])
+    rest["turns"] = msgspec.Raw(_encode(blank))
+    return _encode(rest)
+
+
+def erased_turn(turn: Turn, tells: Callable[[object], bool]) -> Turn:
+    if not any(map(tells, (*turn.key, *turn.values.values()))):
+        return turn
+    return replace(turn, key=(None,) * len(turn.key), values={})
+
+
+def unknown_to(left: bytes) -> Callable[[object], bool]:
+    """Tells texts that are not in what is left of a record: they came from what is erased."""
+    known = set(_texts(msgspec.json.decode(left)))
+    return lambda value: isinstance(value, str) and value not in known
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for each in value.values():
+                yield from _texts(each)
+        case list():
+            for each in value:
+                yield from _texts(each)

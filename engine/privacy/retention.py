@@ -1,0 +1,67 @@
+"""Payments older than the account's setting go, in small steps beside the traffic."""
+
+from __future__ import annotations
+
+import asyncio
+
+from structlog import get_logger
+
+from tollkeeper.engine.events.noting import purge_alerts
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
+from tollkeeper.engine.privacy.forgetting import rewriting, take_back
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.update import state_of
+
+EVERY_S = 3600.0
+DAY = 24 * 3600 * 1_000_000
+
+log = get_logger()
+
+
+async def keep_to_retention(engine: Engine) -> None:
+    """Purge every account each hour, until cancelled."""
+    while True:
+        try:
+            await asyncio.to_thread(engine.journal.discard_abandoned)
+            for account in list(engine.state.accounts):
+                removed = await purge(engine, account)
+                if removed:
+                    log.info("purged", account=account, entries=removed)
+            await engine.journal.expire(engine.clock())
+        except Exception:  # whatever it is, the service goes on and the next round tries again
+            log.exception("not_purged")
+        await asyncio.sleep(EVERY_S)
+
+
+async def purge(engine: Engine, account: int) -> int:
+    """Remove what is older than the account keeps; how many entries. Raises `JournalError`.
+
+    No window is filled meanwhile: one that was would hold what is being removed.
+    """
+    settings = engine.state.accounts[account].settings
+    before = engine.clock() - settings.retention_days * DAY
+    async with engine.publishing[account], rewriting(engine, account):
+        if _outlives(engine, account, engine.clock() - before):
+            await _forget(engine, account, before)
+        await purge_alerts(engine, account, before)
+        return await engine.journal.purge(account, before)
+
+
+def _outlives(engine: Engine, account: int, kept: int) -> bool:
+    """Whether a window reaches back further than what is kept (µs)."""
+    plans = engine.force[account].plans()
+    return any(plan.ages or (plan.over or 0) > kept for plan in plans)
+
+
+async def _forget(engine: Engine, account: int, before: int) -> None:
+    batches = engine.journal.replay(account, kinds=(Kind.PAYMENT,))
+    while batch := await asyncio.to_thread(next, batches, None):
+        for entry in batch:
+            if entry.arrived >= before + TIME_TO_ARRIVAL:
+                return
+            if entry.time < before:
+                known = await engine.journal.known(account, entry.id)
+                if known is not None:
+                    await take_back(engine, account, entry.id, state_of(*known))
+        await asyncio.sleep(0)

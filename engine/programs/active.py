@@ -1,0 +1,130 @@
+"""What is in force for an account: its programs, compiled, beside all that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.intake.limits import Limits
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.programs.event_type import LoadedEventType
+from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
+from tollkeeper.engine.registry.changes import RolloutKey
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.trials import Decider, pick_version
+from tollkeeper.engine.registry.versions import version_in_force
+from tollkeeper.engine.velocity.contract import Read, SeriesPlan
+
+SCORECARD = "bot_behaviour"
+
+
+class Shadow(NamedTuple):
+    """A version on trial beside what is in force under its name."""
+
+    kind: Decider
+    name: str
+    loaded: LoadedRule | LoadedScorecard
+
+    def reads(self, facts: Facts) -> tuple[Read, ...]:
+        """What it reads of the windows; nothing that has a key, should its keys fail."""
+        try:
+            return self.loaded.reading.reads(facts)
+        except Exception:  # the decision goes on; evaluating the shadow tells of the failure
+            return tuple((window, None) for window in self.loaded.reading.plan.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One account's picture: a request uses one from its start to its end.
+
+    `rules` are the loaded versions that a payment can meet, by name and version. `shadows` are
+    evaluated beside what decides, and never decide.
+    """
+
+    account: Account
+    limits: Limits
+    contents: Mapping[str, Contents]
+    environment: Environment
+    scorecards: Mapping[int, LoadedScorecard]
+    rules: Mapping[tuple[str, int], LoadedRule] = field(default_factory=dict)
+    events: Mapping[tuple[str, int], LoadedEventType] = field(default_factory=dict)
+    shadows: tuple[Shadow, ...] = ()
+
+    def plans(self) -> list[SeriesPlan]:
+        """The series that live programs need."""
+        readings = [each.reading for each in self.scorecards.values()]
+        readings += [each.reading for each in self.rules.values()]
+        readings += [each.loaded.reading for each in self.shadows]
+        plans = [reading.plan for reading in readings]
+        plans += [each.plan for each in self.events.values()]
+        return [series for plan in plans for series in plan.series]
+
+
+def choose_event_type(force: InForce, name: str, at: int) -> LoadedEventType | None:
+    """The version of an event type in force at `at` (µs), None for a type that is not published."""
+    lineage = force.account.files.get(("event", name))
+    version = None if lineage is None else version_in_force(lineage, at)
+    return None if version is None else force.events.get((name, version.number))
+
+
+def choose_rule(force: InForce, payment: Payment) -> LoadedRule | None:
+    """The rule that a payment gets (API.md, "Analysis").
+
+    The one it names, when that has an active version; the account's default rule when it names
+    none and asks for a recommendation.
+    """
+    name = rule_name(force, payment)
+    if name is None:
+        return None
+    version = pick_version(force.account, "rule", name, lambda by: rollout_key(payment, by))
+    return None if version is None else force.rules.get((name, version.number))
+
+
+def rule_name(force: InForce, payment: Payment) -> str | None:
+    """The rule that a payment asks for, whether or not there is one of that name."""
+    analyze = payment.analyze
+    if analyze is None:
+        return None
+    if analyze.rule is not None and analyze.rule.name is not None:
+        return analyze.rule.name
+    return force.account.settings.default_rule if analyze.bot_behaviour else None
+
+
+def choose_shadows(force: InForce, payment: Payment) -> tuple[Shadow, ...]:
+    """The shadows that look at a payment: of the rule it asks for, and of its scorecard.
+
+    None looks at a payment that gets neither score nor rule.
+    """
+    analyze = payment.analyze
+    if not force.shadows or analyze is None:
+        return ()
+    if not analyze.bot_behaviour and choose_rule(force, payment) is None:
+        return ()
+    asked = rule_name(force, payment)
+    return tuple(
+        shadow for shadow in force.shadows if shadow.kind == "scorecard" or shadow.name == asked
+    )
+
+
+def choose_scorecard(force: InForce, payment: Payment) -> LoadedScorecard:
+    """The account's own scorecard when it has published one, else the shipped one."""
+    version = pick_version(
+        force.account, "scorecard", SCORECARD, lambda by: rollout_key(payment, by)
+    )
+    return force.scorecards[0 if version is None else version.number]
+
+
+def rollout_key(payment: Payment, by: RolloutKey) -> str | None:
+    """What a rollout's share of payments is chosen by."""
+    match by:
+        case "user":
+            return payment.user.id if payment.user is not None else None
+        case "device":
+            fingerprint = payment.device.fingerprint if payment.device is not None else None
+            return None if fingerprint is None else fingerprint.id
+        case "order":
+            return payment.order.id if payment.order is not None else None

@@ -1,0 +1,293 @@
+"""Why a program decided as it did: the interpreter's value of every part, for people to read.
+
+A let is explained once, beside the conditions or signals that read it. Values are written as a
+rule would write them; `missing` stands for a value that is not there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.programs.compile import functions
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, field_value, with_lets
+from tollkeeper.engine.programs.compile.reckoning import carried, double
+from tollkeeper.engine.programs.compile.shown import one_line, shown, shown_duration
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Outcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
+Sources: TypeAlias = Mapping[str | None, str]
+"""The program's text under None; the texts that lets were taken from, by `Let.source`."""
+
+
+class Part(Struct, frozen=True):
+    """A part of an expression: where it stands, what is written there, its value, its own parts.
+
+    The parts of an aggregate over transactions are those of each transaction, one after another.
+    """
+
+    id: int
+    span: tuple[int, int]
+    text: str
+    value: str
+    parts: tuple[Part, ...] = ()
+
+
+class ExplainedLet(Struct, frozen=True):
+    """A let's value; `source` names the file its spans mean, None for the program's own."""
+
+    name: str
+    source: str | None
+    value: Part
+
+
+class CountedRecord(Struct, frozen=True):
+    """A payment or event that an aggregate counted: its id, its event time, and the value it
+    brought, None where records alone are counted."""
+
+    id: str
+    at: str
+    value: str | None
+
+
+class ExplainedHistory(Struct, frozen=True):
+    """An aggregate over history: its value, its keys, and the length of its window.
+
+    `records` are those that it counted, where they are known and few; else `note` may say why not.
+    """
+
+    text: str
+    value: str
+    keys: tuple[str, ...]
+    window: str | None
+    records: tuple[CountedRecord, ...] | None = None
+    note: str | None = None
+
+
+class ExplainedCondition(Struct, frozen=True):
+    """`undecided`: a missing value left it neither true nor false."""
+
+    name: str
+    title: str | None
+    action: p.Action
+    outcome: Outcome
+    when: Part
+
+
+class RuleExplanation(Struct, frozen=True):
+    """`met` is the met condition. Without one, `nearest` is the condition that came nearest."""
+
+    rule: str
+    met: str | None
+    nearest: str | None
+    conditions: tuple[ExplainedCondition, ...]
+    lets: tuple[ExplainedLet, ...]
+    histories: tuple[ExplainedHistory, ...]
+
+
+class ExplainedSignal(Struct, frozen=True):
+    """`contribution` is what it added to the logit, 0 unless it was met and its value is there."""
+
+    name: str
+    title: str | None
+    outcome: Outcome
+    contribution: float
+    when: Part | None
+    adds: Part
+
+
+class ScorecardExplanation(Struct, frozen=True):
+    """`score` in hundredths, of the logit: the baseline's and the signals' contributions."""
+
+    scorecard: str
+    score: int
+    baseline: float
+    logit: float
+    signals: tuple[ExplainedSignal, ...]
+    lets: tuple[ExplainedLet, ...]
+    histories: tuple[ExplainedHistory, ...]
+
+
+class Inputs(Struct, frozen=True):
+    """What a program read: `values` are those of its histories, in their order.
+
+    `digests` are the program's own, where they were worked out before.
+    """
+
+    facts: Any
+    values: Sequence[Value | None]
+    environment: Environment
+    score: int | None = None
+    digests: Digests | None = None
+
+
+def explain_rule(
+    rule: p.Rule, sources: Sources, inputs: Inputs, vocabulary: Vocabulary
+) -> RuleExplanation:
+    """What each condition made of a payment.
+
+    The nearest condition is the one with the largest share of what it needs: each operand of an
+    `and` counts alike, of an `or` the best one counts, a missing value counts nothing. Of equal
+    ones it is the first.
+    """
+    scope = scope_of(rule, inputs, vocabulary)
+    found = [evaluate(condition.when, scope) for condition in rule.conditions]
+    met = found.index(True) if True in found else None
+    conditions = tuple(
+        ExplainedCondition(
+            condition.name,
+            condition.title,
+            condition.action,
+            "not reached" if met is not None and index > met else _outcome(found[index]),
+            _part(condition.when, scope, sources[None]),
+        )
+        for index, condition in enumerate(rule.conditions)
+    )
+    shares = [_share(condition.when, scope, wanted=True) for condition in rule.conditions]
+    nearest = None if met is not None or not shares else shares.index(max(shares))
+    return RuleExplanation(
+        rule.name,
+        None if met is None else rule.conditions[met].name,
+        None if nearest is None else rule.conditions[nearest].name,
+        conditions,
+        _lets(rule, scope, sources),
+        _histories(rule, scope, sources),
+    )
+
+
+def explain_scorecard(
+    scorecard: p.Scorecard, sources: Sources, inputs: Inputs, vocabulary: Vocabulary
+) -> ScorecardExplanation:
+    """What each signal added to the score of a payment."""
+    scope = scope_of(scorecard, inputs, vocabulary)
+    baseline = math.log(scorecard.baseline / (1 - scorecard.baseline))
+    logit = baseline
+    signals = []
+    for signal in scorecard.signals:
+        is_met = True if signal.when is None else evaluate(signal.when, scope)
+        adds = evaluate(signal.adds, scope)
+        contribution = 0.0 if not is_met or adds is None else double(adds)
+        logit += contribution
+        signals.append(
+            ExplainedSignal(
+                signal.name,
+                signal.title,
+                _outcome(is_met),
+                contribution,
+                None if signal.when is None else _part(signal.when, scope, sources[None]),
+                _part(signal.adds, scope, sources[None]),
+            )
+        )
+    return ScorecardExplanation(
+        scorecard.name,
+        functions.score(logit),
+        baseline,
+        logit,
+        tuple(signals),
+        _lets(scorecard, scope, sources),
+        _histories(scorecard, scope, sources),
+    )
+
+
+def scope_of(program: p.Rule | p.Scorecard, inputs: Inputs, vocabulary: Vocabulary) -> Scope:
+    """The scope in which the program's expressions have their values."""
+    digests = inputs.digests or Digests(program.lets)
+    histories = {
+        digests.of(history): value
+        for history, value in zip(program.histories, inputs.values, strict=True)
+    }
+    scope = Scope(vocabulary, digests, inputs.facts, inputs.score, histories, inputs.environment)
+    return with_lets(scope, program.lets)
+
+
+def _outcome(value: bool | None) -> Outcome:
+    return "undecided" if value is None else "met" if value else "refused"
+
+
+def _share(node: p.Expression, scope: Scope, *, wanted: bool) -> float:
+    """How much of what makes the expression `wanted` is there, from 0 to 1."""
+    match node:
+        case p.Not():
+            return _share(node.operand, scope, wanted=not wanted)
+        case p.And() | p.Or():
+            shares = [_share(operand, scope, wanted=wanted) for operand in node.operands]
+            needs_all = isinstance(node, p.And) is wanted
+            return sum(shares) / len(shares) if needs_all else max(shares)
+        case _:
+            return 1.0 if evaluate(node, scope) is wanted else 0.0
+
+
+def _part(node: p.Expression, scope: Scope, text: str) -> Part:
+    value = carried(evaluate(node, scope), node.type)
+    return Part(
+        node.id,
+        (node.span.start, node.span.end),
+        _written(node.span, text),
+        shown(value, node.type),
+        tuple(_inner(node, scope, text)),
+    )
+
+
+def _inner(node: p.Expression, scope: Scope, text: str) -> Iterator[Part]:
+    if isinstance(node, p.History):
+        return
+    if isinstance(node, p.Fold):
+        transactions = field_value(scope.facts, scope.vocabulary.payment, ("transactions",)) or ()
+        for transaction in transactions:
+            inside = replace(scope, element=transaction)
+            yield from (_part(each, inside, text) for each in children(node))
+        return
+    for each in children(node):
+        if not isinstance(each, p.Constant):
+            yield _part(each, scope, text)
+
+
+def _written(span: Span, text: str) -> str:
+    return one_line(text[span.start : span.end])
+
+
+def _lets(
+    program: p.Rule | p.Scorecard, scope: Scope, sources: Sources
+) -> tuple[ExplainedLet, ...]:
+    return tuple(
+        ExplainedLet(let.name, let.source, _part(let.value, scope, sources.get(let.source, "")))
+        for let in program.lets
+    )
+
+
+def _histories(
+    program: p.Rule | p.Scorecard, scope: Scope, sources: Sources
+) -> tuple[ExplainedHistory, ...]:
+    texts = {id(history): source for history, source in _places(program)}
+    found = []
+    for history in program.histories:
+        text = sources.get(texts.get(id(history)), "")
+        keys = tuple(
+            shown(carried(evaluate(key, scope), key.type), key.type) for key in history.keys
+        )
+        value = shown(scope.histories[scope.digests.of(history)], history.type)
+        window = None if history.over is None else shown_duration(history.over)
+        found.append(ExplainedHistory(_written(history.span, text), value, keys, window))
+    return tuple(found)
+
+
+def _places(program: p.Rule | p.Scorecard) -> Iterator[tuple[p.History, str | None]]:
+    """The aggregates that stand in lets, with the file that each let was taken from."""
+    for let in program.lets:
+        waiting = [let.value]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, p.History):
+                yield node, let.source
+            else:
+                waiting.extend(children(node))

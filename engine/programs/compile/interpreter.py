@@ -1,0 +1,338 @@
+"""The meaning of a checked expression: three-valued, plain, and obviously so.
+
+Decimals are `Decimal`s that are never rounded, doubles are `float`s, all else is carried as
+`types.py` says. The compiled function must agree with what stands here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.programs.compile import functions
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.compile.reckoning import (
+    EXACT,
+    ROUNDING,
+    alike,
+    bounded,
+    carried,
+    compare,
+    double,
+    lifted,
+    reckoned,
+)
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.regexes import compile_regex
+from tollkeeper.grammar.vocabulary import Field, Vocabulary
+
+_TEXT_TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "contains": operator.contains,
+    "starts with": str.startswith,
+    "ends with": str.endswith,
+}
+_NAMES = (p.Fact, p.ElementFact, p.DecisionFact, p.EventFact, p.HeaderFact, p.MetadataFact)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean.
+
+    `facts` is the payment, `element` one of its transactions, `decision` what was decided about
+    it, `event` the data of an event by field, `score` in hundredths. `histories` holds the values
+    of the aggregates over history by their digests, `lets` the values of the lets so far.
+    """
+
+    vocabulary: Vocabulary
+    digests: Digests
+    facts: Any = None
+    score: int | None = None
+    histories: Mapping[str, Any] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    element: Any = None
+    decision: Any = None
+    event: Mapping[str, Any] | None = None
+    lets: tuple[Any, ...] = ()
+
+
+def with_lets(scope: Scope, lets: Sequence[p.Let]) -> Scope:
+    """The scope in which the lets have their values."""
+    for let in lets:
+        scope = replace(scope, lets=(*scope.lets, evaluate(let.value, scope)))
+    return scope
+
+
+def evaluate(node: p.Expression, scope: Scope) -> Any:
+    """The expression's value, None when it is missing."""
+    with localcontext(EXACT):
+        return _evaluate(node, scope)
+
+
+def _evaluate(node: p.Expression, scope: Scope) -> Any:
+    match node:
+        case p.Constant():
+            return lifted(node.value, node.type)
+        case p.Score():
+            return lifted(scope.score, node.type)
+        case p.LetValue():
+            return scope.lets[node.index]
+        case p.History():
+            return lifted(scope.histories.get(scope.digests.of(node)), node.type)
+        case p.TableValue():
+            return _table_value(node, scope)
+        case p.Call():
+            return _call(node, scope)
+        case p.Arithmetic():
+            left, right = _evaluate(node.left, scope), _evaluate(node.right, scope)
+            missing = left is None or right is None
+            return None if missing else bounded(reckoned(node, left, right), node.type)
+        case p.Negate():
+            operand = _evaluate(node.operand, scope)
+            return None if operand is None else -operand
+        case p.Fold():
+            return _fold(node, scope)
+        case _ if isinstance(node, _NAMES):
+            return lifted(_named(node, scope), node.type)
+        case _:
+            return _decided(node, scope)
+
+
+# Names
+
+
+def _named(node: p.Expression, scope: Scope) -> Any:
+    match node:
+        case p.Fact():
+            return field_value(scope.facts, scope.vocabulary.payment, node.path)
+        case p.ElementFact():
+            return field_value(scope.element, scope.vocabulary.transaction, node.path)
+        case p.DecisionFact():
+            return field_value(scope.decision, scope.vocabulary.decision, (node.name,))
+        case p.EventFact():
+            return None if scope.event is None else scope.event.get(node.name)
+        case p.HeaderFact():
+            headers = field_value(scope.facts, scope.vocabulary.payment, (node.side, "headers"))
+            return None if headers is None else functions.header(headers, node.name)
+        case p.MetadataFact():
+            entries = field_value(scope.facts, scope.vocabulary.payment, ("metadata",))
+            return None if entries is None else _metadata(entries.get(node.key), node.type)
+        case _:
+            raise AssertionError(node)
+
+
+def field_value(root: Any, fields: Mapping[str, Field], path: tuple[str, ...]) -> Any:
+    value = root
+    for attribute in fields[".".join(path)].access:
+        value = None if value is None else getattr(value, attribute)
+    return value
+
+
+def _metadata(entry: Any, kind: t.Type) -> Any:
+    match kind:
+        case t.Number():
+            return functions.metadata_number(entry)
+        case t.String():
+            return entry if isinstance(entry, str) else None
+        case t.Boolean():
+            return entry if isinstance(entry, bool) else None
+        case _:
+            return entry
+
+
+def _is_present(node: p.Expression, scope: Scope) -> bool:
+    value = _evaluate(node, scope)
+    # A payment without transactions says no more than one whose transactions were not sent.
+    return bool(value) if isinstance(node.type, t.Collection) else value is not None
+
+
+def _table_value(node: p.TableValue, scope: Scope) -> Any:
+    key = carried(_evaluate(node.key, scope), node.key.type)
+    if key is None:
+        return None
+    at = scope.facts.arrived
+    found = functions.in_table(scope.environment, node.table, key, node.column, at)
+    return lifted(found, node.type)
+
+
+# Logic
+
+
+def _decided(node: p.Expression, scope: Scope) -> bool | None:
+    match node:
+        case p.Presence():
+            return _is_present(node.operand, scope) == (node.state == "present")
+        case p.Not():
+            operand = _evaluate(node.operand, scope)
+            return None if operand is None else not operand
+        case p.And():
+            return _all(_evaluate(operand, scope) for operand in node.operands)
+        case p.Or():
+            return _any(_evaluate(operand, scope) for operand in node.operands)
+        case p.Between():
+            value = _evaluate(node.value, scope)
+            low, high = _evaluate(node.low, scope), _evaluate(node.high, scope)
+            return _all((compare("<=", low, value), compare("<=", value, high)))
+        case p.Compare():
+            left, right = _evaluate(node.left, scope), _evaluate(node.right, scope)
+            return compare(node.operator, left, right)
+        case p.TextTest() | p.Matches() | p.OneOf() | p.InNetworks() | p.InList():
+            return _test(node, scope)
+        case _:
+            raise AssertionError(node)
+
+
+def _all(values: Iterable[bool | None]) -> bool | None:
+    found = tuple(values)
+    if any(value is False for value in found):
+        return False
+    return None if any(value is None for value in found) else True
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    found = tuple(values)
+    if any(value is True for value in found):
+        return True
+    return None if any(value is None for value in found) else False
+
+
+def _test(
+    node: p.TextTest | p.Matches | p.OneOf | p.InNetworks | p.InList, scope: Scope
+) -> bool | None:
+    if isinstance(node, p.TextTest):
+        left, right = _evaluate(node.left, scope), _evaluate(node.right, scope)
+        missing = left is None or right is None
+        return None if missing else _TEXT_TESTS[node.operator](left, right)
+    value = _evaluate(node.value, scope)
+    if value is None:
+        return None
+    match node:
+        case p.Matches():
+            return compile_regex(node.pattern, node.ignore_case).search(value) is not None
+        case p.OneOf():
+            options = [_evaluate(option, scope) for option in node.options]
+            found = any(compare("==", value, option) for option in options)
+        case p.InNetworks():
+            found = any(value >> 128 - bits == first >> 128 - bits for first, bits in node.networks)
+        case p.InList():
+            entry, kind = carried(value, node.value.type), node.value.type
+            if isinstance(kind, t.Number):
+                entry = functions.as_entry(entry, kind.scale)
+            at = scope.facts.arrived
+            found = functions.on_list(scope.environment, node.list, entry, at)
+    return found is not node.negated
+
+
+# Functions
+
+
+def _call(node: p.Call, scope: Scope) -> Any:
+    given = [_evaluate(argument, scope) for argument in node.arguments]
+    if node.function == "coalesce":
+        first = next((value for value in given if value is not None), None)
+        return bounded(_as_kind(first, node.type), node.type)
+    if any(value is None for value in given):
+        return None
+    return bounded(_as_kind(_applied(node, given, scope), node.type), node.type)
+
+
+def _as_kind(value: Any, kind: t.Type) -> Any:
+    """A decimal among doubles as a double."""
+    is_double = isinstance(kind, t.Number) and kind.scale is None
+    return double(value) if is_double and value is not None else value
+
+
+def _applied(node: p.Call, given: list[Any], scope: Scope) -> Any:
+    match node.function, given:
+        case "abs", [value]:
+            return abs(value)
+        case "min", _:
+            return min(alike(given))
+        case "max", _:
+            return max(alike(given))
+        case "round", [value, *_]:
+            assert isinstance(node.type, t.Number)
+            unit = Decimal(1).scaleb(-(node.type.scale or 0))
+            return Decimal(value).quantize(unit, context=ROUNDING)
+        case "length", [text]:
+            return Decimal(len(text))
+        case "number", [text]:
+            return lifted(functions.number(text), node.type)
+        case "amount_in", [wanted]:
+            return _amount_in(wanted, node.type, scope)
+        case "hour", [instant, *zone]:
+            return lifted(functions.hour(instant, _zone(zone, scope)), node.type)
+        case "weekday", [instant, *zone]:
+            return functions.weekday(instant, _zone(zone, scope))
+        case "ip_network", [address, bits, *bits6]:
+            return functions.ip_network(address, int(bits), int(bits6[0]) if bits6 else 64)
+        case _, [text]:
+            return _OF_TEXT[node.function](text)
+
+
+_OF_TEXT: Mapping[str, Callable[[str], Any]] = {
+    "lower": functions.lower,
+    "upper": functions.upper,
+    "email_domain": functions.email_domain,
+    "email_local": functions.email_local,
+    "entropy": functions.entropy,
+}
+
+
+def _zone(named: list[str], scope: Scope) -> ZoneInfo:
+    return ZoneInfo(named[0]) if named else scope.environment.time_zone
+
+
+def _amount_in(wanted: str, kind: t.Type, scope: Scope) -> Any:
+    amount = field_value(scope.facts, scope.vocabulary.payment, ("amount",))
+    currency = field_value(scope.facts, scope.vocabulary.payment, ("currency",))
+    if amount is None or currency is None:
+        return None
+    return lifted(functions.amount_in(scope.environment, amount, currency, wanted), kind)
+
+
+# Aggregates over the payment's transactions
+
+
+def _fold(node: p.Fold, scope: Scope) -> Any:
+    elements = field_value(scope.facts, scope.vocabulary.payment, ("transactions",)) or ()
+    scopes = [replace(scope, element=element) for element in elements]
+    met = [node.where is None or _evaluate(node.where, each) for each in scopes]
+    if node.function == "any":
+        return _any(met)
+    if node.function == "all":
+        return _all(met)
+    kept = [each for each, is_met in zip(scopes, met, strict=True) if is_met]
+    if node.value is None:
+        return Decimal(len(kept))
+    values = [_evaluate(node.value, each) for each in kept]
+    there = [value for value in values if value is not None]
+    return bounded(_folded(node, there), node.type)
+
+
+def _folded(node: p.Fold, values: list[Any]) -> Any:
+    match node.function:
+        case "distinct":
+            return Decimal(len(set(values)))
+        case "sum" if isinstance(node.type, t.Number) and node.type.scale is None:
+            return functions.total(values)
+        case "sum":
+            return sum(values, Decimal(0) if isinstance(node.type, t.Number) else 0)
+        case _ if not values:
+            return None
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+        case "avg" if isinstance(values[0], float):
+            whole = functions.total(values)
+            return None if whole is None else whole / len(values)
+        case _:
+            mean = sum(map(Fraction, values), Fraction(0)) / len(values)
+            return mean.numerator / mean.denominator

@@ -1,0 +1,35 @@
+"""Keys of groups, for reading a history and for taking a record into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.expressions import value, write_routines
+from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Key: TypeAlias = tuple[Value, ...]
+
+
+def compile_keys(
+    parameters: tuple[str, ...],
+    keys: Sequence[tuple[p.Expression, ...]],
+    lets: Sequence[p.Let],
+    vocabulary: Vocabulary,
+) -> Callable[..., tuple[Key | None, ...]]:
+    """A function that gives each tuple of keys, None where one of them is missing."""
+    roots = [part for parts in keys for part in parts]
+    made = module(parameters, roots, lets, (), vocabulary)
+    unit = Unit(made, count_reads(roots, made))
+    found = []
+    for parts in keys:
+        values = [unit.require(value(unit, part)) for part in parts]
+        write_routines(made)
+        needs = tuple(need for each in values for need in each.needs)
+        whole = Code(tuple_of([Code(each.result) for each in values]), needs)
+        found.append(unit.assign("key", whole))
+    return finished(unit, tuple_of(found))

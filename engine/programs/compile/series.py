@@ -1,0 +1,74 @@
+"""A history's series -> which group a record belongs to, and what it brings there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tollkeeper.engine.facts.fields_read import Access, facts_of_series
+from tollkeeper.engine.programs.compile import code
+from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
+from tollkeeper.engine.programs.compile.keys import Key, compile_keys
+from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSeries:
+    """`p` are a record's facts, `d` what was decided about it, `v` the data of an event by field.
+
+    `key(p, d, v)` is the record's group, None when a part of it is missing. `values(p, d, v)` has
+    an item for each element for which the `where` is definitely true: the payment or event itself,
+    or each transaction of a `transactions` series. An item is the value, None when it is missing,
+    and True where the series takes no value. `facts` are those of a payment that they read.
+    """
+
+    key: Callable[[Any, Any, Any], Key | None]
+    values: Callable[[Any, Any, Any], tuple[Value | None, ...]]
+    facts: frozenset[Access]
+
+
+def compile_series(
+    series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
+) -> CompiledSeries:
+    """The series as functions; `lets` are those of the program that holds it."""
+    elements = vocabulary.payment["transactions"].access
+    of_element = _compile_element(series, lets, vocabulary)
+    keys = compile_keys(("p", "v"), [series.by], lets, vocabulary)
+
+    def key(p: Any, _d: Any, v: Any) -> Key | None:
+        return keys(p, v)[0]
+
+    def of_record(p: Any, d: Any, v: Any) -> tuple[Value | None, ...]:
+        return of_element(p, None, d, v)
+
+    def of_transactions(p: Any, d: Any, v: Any) -> tuple[Value | None, ...]:
+        found = p
+        for attribute in elements:
+            found = None if found is None else getattr(found, attribute)
+        return tuple(value for x in found or () for value in of_element(p, x, d, v))
+
+    is_inner = series.collection == "transactions"
+    values = of_transactions if is_inner else of_record
+    return CompiledSeries(key, values, facts_of_series(series, lets, vocabulary))
+
+
+def _compile_element(
+    series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
+) -> Callable[[Any, Any, Any, Any], tuple[Value | None, ...]]:
+    """What one element brings, as a function of (p, x, d, v): one item or none."""
+    roots = [part for part in (series.where, series.value) if part is not None]
+    made = module(("p", "x", "d", "v"), roots, lets, (), vocabulary)
+    unit = Unit(made, count_reads(roots, made))
+    if series.where is not None:
+        statements(unit, series.where)
+        refused = code.opposite(test(unit, series.where, True))
+        unit.body.append(code.when(refused, [ast.Return(tuple_of([]))]))
+    brought = Code(code.TRUE) if series.value is None else value(unit, series.value)
+    write_routines(made)
+    return finished(unit, tuple_of([brought]))

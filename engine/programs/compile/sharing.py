@@ -1,0 +1,121 @@
+"""Which parts of a program are worked out once and kept: what stands in several places.
+
+A let stands where it is read, so a let that is read twice and an expression that is written
+twice are one thing. Cheap parts are worked out again; a part that would make the generated
+Python nest too deep is kept as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children, parts
+
+CHEAP = 6
+"""Parts of less weight are worked out again."""
+_COSTLY = 10
+_DEEP = 64
+_MOST_WEIGHT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A part to keep; `depth` counts the kept parts that stand within one another in it."""
+
+    node: p.Expression
+    depth: int
+
+
+def resolved(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
+    """The expression itself, or what its let stands for."""
+    while isinstance(node, p.LetValue):
+        node = lets[node.index].value
+    return node
+
+
+def operands(node: p.Expression) -> Iterator[p.Expression]:
+    """The parts that are worked out where `node` is; of an aggregate only the lets it reads."""
+    if isinstance(node, p.History):
+        return
+    if isinstance(node, p.Fold):
+        inside = (part for part in (node.value, node.where) if part is not None)
+        for part in inside:
+            yield from (each for each in parts(part) if isinstance(each, p.LetValue))
+    else:
+        yield from children(node)
+
+
+def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]:
+    """`node`, and the parts that are worked out whenever it is: the first of the first."""
+    first: p.Expression | None = node
+    while first is not None:
+        first = resolved(first, lets)
+        yield first
+        inner = () if isinstance(first, p.Fold) else operands(first)
+        first = next((each for each in inner if not isinstance(each, p.Constant)), None)
+
+
+def kept_parts(
+    roots: Iterable[p.Expression], lets: Sequence[p.Let], digests: Digests
+) -> dict[str, Kept]:
+    """What to keep of a program's expressions, by digest, each after those that stand in it."""
+    uses: Counter[str] = Counter()
+    found: dict[str, p.Expression] = {}
+    waiting = list(roots)
+    while waiting:
+        node = resolved(waiting.pop(), lets)
+        digest = digests.of(node)
+        uses[digest] += 1
+        if uses[digest] == 1:
+            found[digest] = node
+            waiting.extend(operands(node))
+            if isinstance(node, p.Fold):
+                # Read again for each transaction.
+                waiting.extend(operands(node))
+    return _kept(found, uses, lets, digests)
+
+
+def _kept(
+    found: dict[str, p.Expression], uses: Counter[str], lets: Sequence[p.Let], digests: Digests
+) -> dict[str, Kept]:
+    weights: dict[str, int] = {}
+    heights: dict[str, int] = {}
+    calls: dict[str, int] = {}
+    kept: dict[str, Kept] = {}
+
+    def measure(node: p.Expression) -> str:
+        node = resolved(node, lets)
+        digest = digests.of(node)
+        if digest in weights or digest not in found:
+            return digest
+        inner = [measure(each) for each in operands(node)]
+        weight = _own_weight(node) + sum(weights[each] for each in inner)
+        weights[digest] = min(weight, _MOST_WEIGHT)
+        heights[digest] = 1 + max((heights[each] for each in inner), default=0)
+        calls[digest] = max((calls[each] for each in inner), default=0)
+        is_repeated = uses[digest] > 1 and weights[digest] >= CHEAP
+        if is_repeated or heights[digest] > _DEEP:
+            calls[digest] += 1
+            kept[digest] = Kept(node, calls[digest])
+            heights[digest] = 0
+        return digest
+
+    # Lets in their order first, so that measuring never goes deeper than one of them.
+    for let in lets:
+        measure(let.value)
+    for node in found.values():
+        measure(node)
+    return kept
+
+
+def _own_weight(node: p.Expression) -> int:
+    costly = (p.Call, p.Fold, p.Matches, p.InList, p.TableValue, p.HeaderFact, p.TextTest)
+    if isinstance(node, costly):
+        return _COSTLY
+    if isinstance(node, p.MetadataFact):
+        return CHEAP
+    return 1

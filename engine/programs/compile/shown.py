@@ -1,0 +1,67 @@
+"""Values as people read them, written as a rule would write them."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.grammar import types as t
+
+_MAPPED = 0xFFFF
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
+_SECOND = 1_000_000
+
+_BREAK_IN_BRACKETS = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\]])")
+
+
+def shown(value: Any, kind: t.Type) -> str:
+    """A value carried as `types.py` says; of a record only whether it is there."""
+    if value is None:
+        return "missing"
+    match kind:
+        case t.Boolean():
+            return "true" if value else "false"
+        case t.Number(scale=None):
+            return repr(value)
+        case t.Number(scale=int(scale)):
+            return f"{Decimal(value).scaleb(-scale):f}"
+        case t.String():
+            return json.dumps(value, ensure_ascii=False)
+        case t.Ip():
+            return _address(value)
+        case t.Instant():
+            return from_microseconds(value).isoformat().replace("+00:00", "Z")
+        case t.Duration():
+            return shown_duration(value)
+        case t.Collection():
+            return "present" if value else "missing"
+        case _:
+            return "present"
+
+
+def shown_duration(microseconds: int) -> str:
+    """Such as `1d 2h`, `1.5s` or `-3m`."""
+    rest = abs(microseconds)
+    parts = []
+    for name, unit in _UNITS:
+        count, rest = divmod(rest, unit)
+        if count:
+            parts.append(f"{count}{name}")
+    if rest or not parts:
+        seconds = Decimal(rest) / _SECOND
+        parts.append(f"{seconds.normalize():f}s")
+    return ("-" if microseconds < 0 else "") + " ".join(parts)
+
+
+def _address(number: int) -> str:
+    is_ipv4 = number >> 32 == _MAPPED
+    return str(IPv4Address(number & 0xFFFF_FFFF) if is_ipv4 else IPv6Address(number))
+
+
+def one_line(text: str) -> str:
+    """What an author wrote over several lines, on one: a break within brackets leaves no space."""
+    return " ".join(_BREAK_IN_BRACKETS.sub("", text).split())

@@ -1,0 +1,196 @@
+"""What an event says: its data, read against the fields of its type (LANGUAGE.md, "An event type").
+
+Values are carried as `grammar/types.py` says. Data keep the kinds that their version gave them, so
+that a program of another version, which knows a field of that name under another type, finds it
+missing rather than wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tollkeeper.engine.intake import violations
+from tollkeeper.engine.intake.addresses import address_number
+from tollkeeper.engine.intake.card_numbers import masked
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.programs.compile.functions import metadata_number
+from tollkeeper.engine.programs.compile.series import CompiledSeries
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.program import Value
+
+MAX_TEXT = 1024
+"""Characters in a text of an event's data."""
+
+OWN = ("id", "timestamp")
+"""What every event has beside its type's own fields."""
+
+Kinds = Mapping[str, type[t.Type]]
+
+_Instant = Annotated[datetime, Meta(tz=True)]
+_TOO_BIG = "a time within the years 1 to 9999"
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """The fields of one version of a type; `kinds` are the types that it gives them."""
+
+    fields: tuple[p.EventField, ...]
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, program: p.EventType) -> Contract:
+        kinds = {each.name: type(each.type) for each in program.fields}
+        own = tuple(each for each in program.fields if each.name not in OWN)
+        return cls(own, kinds)
+
+
+class Data(dict[str, Value]):
+    """An event's data by field, what is missing left out; `id` and `timestamp` (µs) among them."""
+
+    __slots__ = ("contract",)
+
+    def __init__(self, contract: Contract, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self.contract = contract
+
+
+@dataclass
+class Reading:
+    """What was sent, field by field: `kept` as JSON to be stored, `values` as carried."""
+
+    kept: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+
+
+def read_data(contract: Contract, sent: Mapping[str, Any], place: str) -> Reading:
+    """Every field that the contract knows; others are ignored. `place` is the path of the data."""
+    reading = Reading()
+    for each in contract.fields:
+        path = f"{place}.{each.name}"
+        given = sent.get(each.name)
+        if given is None:
+            if each.required:
+                wrong = violations.null if each.name in sent else violations.missing
+                reading.violations.append(wrong(path))
+            continue
+        found = _read(each, given, path)
+        if isinstance(found, Violation):
+            reading.violations.append(found)
+            continue
+        reading.kept[each.name], value = found
+        if value is not None:
+            reading.values[each.name] = value
+    return reading
+
+
+def recall_data(contract: Contract, kept: Mapping[str, Any], event_id: str, timestamp: int) -> Data:
+    """The data of a stored event, as it was read when it arrived."""
+    values = read_data(contract, kept, "").values
+    return own_data(contract, values, event_id, timestamp)
+
+
+def own_data(
+    contract: Contract, values: Mapping[str, Value], event_id: str, timestamp: int
+) -> Data:
+    return Data(contract, {**values, "id": event_id, "timestamp": timestamp})
+
+
+def _read(of: p.EventField, given: object, path: str) -> tuple[object, Value | None] | Violation:
+    """What to store of a value, and how it is carried; a number past its bound is missing."""
+    match of.type:
+        case t.String(choices=choices):
+            return _read_text(choices, of.required, given, path)
+        case t.Boolean():
+            if not isinstance(given, bool):
+                return violations.invalid_type(path, "a boolean")
+            return given, given
+        case t.Number():
+            if isinstance(given, bool) or not isinstance(given, int | float):
+                return violations.invalid_type(path, "a number")
+            return given, metadata_number(given)
+        case t.Ip():
+            number = address_number(given) if isinstance(given, str) else None
+            if number is None:
+                return _unfit(given, path, "an IPv4 or IPv6 address")
+            return given, number
+        case _:
+            return _read_instant(given, path)
+
+
+def _read_text(
+    choices: Sequence[str] | None, required: bool, given: object, path: str
+) -> tuple[object, Value | None] | Violation:
+    """An empty text of an optional field stands for a missing one."""
+    if not isinstance(given, str):
+        return violations.invalid_type(path, "a string")
+    if choices is not None:
+        return (given, given) if given in choices else violations.not_one_of(path, choices)
+    if len(given) > MAX_TEXT:
+        return violations.too_long(path, MAX_TEXT, "characters")
+    if not given and required:
+        return violations.empty(path)
+    text = masked(given)
+    return text, text or None
+
+
+def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Violation:
+    try:
+        return given, to_microseconds(msgspec.convert(given, _Instant))
+    except msgspec.ValidationError:
+        return _unfit(given, path, "an RFC 3339 timestamp with seconds and an offset")
+    except OverflowError:
+        return violations.invalid_format(path, _TOO_BIG)
+
+
+def _unfit(given: object, path: str, expected: str) -> Violation:
+    if not isinstance(given, str):
+        return violations.invalid_type(path, "a string")
+    return violations.invalid_format(path, expected)
+
+
+def fitted(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
+    """The series for which fields that a record's version knew under another type are missing."""
+    kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
+    others: dict[Contract, frozenset[str]] = {}
+
+    def other_in(contract: Contract) -> frozenset[str]:
+        known = contract.kinds
+        other = frozenset(n for n, kind in kinds.items() if known.get(n, kind) is not kind)
+        others[contract] = other
+        return other
+
+    def fitting(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        def of_fitted(p_: Any, d: Any, v: Data) -> Any:
+            other = others.get(v.contract)
+            if other is None:
+                other = other_in(v.contract)
+            if not other:
+                return function(p_, d, v)
+            return function(p_, d, {name: v[name] for name in v if name not in other})
+
+        return of_fitted
+
+    return CompiledSeries(fitting(compiled.key), fitting(compiled.values), compiled.facts)
+
+
+def _event_facts(series: p.Series, lets: Sequence[p.Let]) -> Iterator[p.EventFact]:
+    waiting: list[Any] = [series]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, p.EventFact):
+            yield node
+        if isinstance(node, p.LetValue) and node.index not in seen:
+            seen.add(node.index)
+            waiting.append(lets[node.index].value)
+        waiting.extend(children(node))

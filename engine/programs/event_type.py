@@ -1,0 +1,194 @@
+"""A stored version of an event type, ready to run: its contract, its metrics, its monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tollkeeper.engine.monitors.alerts import Shown, shower
+from tollkeeper.engine.programs.compile.counting import Counting
+from tollkeeper.engine.programs.compile.digest import Digests, digest
+from tollkeeper.engine.programs.compile.keys import compile_keys
+from tollkeeper.engine.programs.compile.python import (
+    CompiledMonitor,
+    compile_monitors,
+    compile_reads,
+)
+from tollkeeper.engine.programs.compile.series import compile_series
+from tollkeeper.engine.programs.compile.sharing import resolved
+from tollkeeper.engine.programs.compile.shown import one_line
+from tollkeeper.engine.programs.event_contract import Contract, fitted
+from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read
+from tollkeeper.engine.velocity.plan import Plan, plan
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.types import Type
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedMetric:
+    """`index` is the place of its value among those that the type reads, `show` shows one."""
+
+    name: str
+    index: int
+    type: Type
+    keys: tuple[Type, ...]
+    show: Callable[[Any], Shown]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedMonitor:
+    """`key(p, v)` is None when the monitor has nothing to tell alerts apart by.
+
+    `shows` are the aggregates that its condition reads: the words that an alert has for each, its
+    place among the values, its type.
+    """
+
+    compiled: CompiledMonitor
+    key: Callable[[Any, Any], tuple[Value | None, ...] | None]
+    key_types: tuple[Type, ...]
+    shows: tuple[tuple[str, int, Type], ...]
+
+    @property
+    def name(self) -> str:
+        return self.compiled.monitor.name
+
+    @property
+    def title(self) -> str | None:
+        return self.compiled.monitor.title
+
+    @property
+    def every(self) -> int | None:
+        """The cool-down in µs, None for none."""
+        return self.compiled.monitor.every
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEventType:
+    """`keys(p, v)` gives the group to read in each of the plan's windows."""
+
+    version: int
+    program: p.EventType
+    contract: Contract
+    plan: Plan
+    keys: Callable[[Any, Any], tuple[Key | None, ...]]
+    metrics: tuple[LoadedMetric, ...]
+    monitors: tuple[LoadedMonitor, ...]
+
+    def reads(self, facts: Any, data: Any) -> tuple[Read, ...]:
+        """What an event (or payment) with these facts and data reads; none without windows."""
+        windows = self.plan.windows
+        return tuple(zip(windows, self.keys(facts, data), strict=True)) if windows else ()
+
+
+def load_event_type(
+    program: p.EventType, version: int, text: str, vocabulary: Vocabulary
+) -> LoadedEventType:
+    """The type of a stored version; `text` is the file it was checked from."""
+
+    def compiled(series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
+        made = compile_series(series, lets, vocabulary)
+        return made if series.event is None else fitted(made, series, lets)
+
+    digests = Digests(program.lets)
+    places = {digests.of(history): index for index, history in enumerate(program.histories)}
+    monitors = compile_monitors(program, vocabulary)
+    return LoadedEventType(
+        version=version,
+        program=program,
+        contract=Contract.of(program),
+        plan=plan(
+            program.histories,
+            program.lets,
+            compiled,
+            digest,
+            partial(Counting, vocabulary=vocabulary),
+        ),
+        keys=compile_reads(program, vocabulary),
+        metrics=tuple(
+            LoadedMetric(
+                each.name,
+                places[digests.of(each.history)],
+                each.history.type,
+                tuple(key.type for key in each.history.keys),
+                shower(each.history.type),
+            )
+            for each in program.metrics
+        ),
+        monitors=tuple(
+            _load_monitor(each, program, text, digests, places, vocabulary) for each in monitors
+        ),
+    )
+
+
+def _load_monitor(
+    compiled: CompiledMonitor,
+    program: p.EventType,
+    text: str,
+    digests: Digests,
+    places: dict[str, int],
+    vocabulary: Vocabulary,
+) -> LoadedMonitor:
+    found = _histories(compiled.monitor.when, program.lets)
+    shows = {
+        places[digests.of(history)]: (_words(history, let, text), history.type)
+        for let, history in found
+    }
+    by = compiled.monitor.by
+    if by:
+        return LoadedMonitor(
+            compiled, compiled.key, tuple(each.type for each in by), _in_order(shows)
+        )
+    own = {digests.of(key): key for _, history in found for key in history.keys}
+    return LoadedMonitor(
+        compiled,
+        _parts(tuple(own.values()), program.lets, vocabulary),
+        tuple(key.type for key in own.values()),
+        _in_order(shows),
+    )
+
+
+def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type], ...]:
+    return tuple((words, index, type_) for index, (words, type_) in sorted(shows.items()))
+
+
+def _parts(
+    keys: tuple[p.Expression, ...], lets: Sequence[p.Let], vocabulary: Vocabulary
+) -> Callable[[Any, Any], tuple[Value | None, ...]]:
+    """The key of a monitor that names none: the keys of all it reads, a missing one null."""
+    read = compile_keys(("p", "v"), [(key,) for key in keys], lets, vocabulary)
+    return lambda facts, data: tuple(
+        None if part is None else part[0] for part in read(facts, data)
+    )
+
+
+def _histories(when: p.Expression, lets: Sequence[p.Let]) -> list[tuple[p.Let | None, p.History]]:
+    """Each aggregate over history that a condition reads, with the let that holds it."""
+    return list(_reached([(None, when)], lets))
+
+
+def _reached(
+    waiting: list[tuple[p.Let | None, p.Expression]], lets: Sequence[p.Let]
+) -> Iterator[tuple[p.Let | None, p.History]]:
+    seen: set[int] = set()
+    while waiting:
+        let, node = waiting.pop()
+        if isinstance(node, p.History):
+            yield let, node
+        elif isinstance(node, p.LetValue):
+            if node.index not in seen:
+                seen.add(node.index)
+                waiting.append((lets[node.index], resolved(node, lets)))
+        else:
+            waiting.extend((let, part) for part in reversed(list(children(node))))
+
+
+def _words(history: p.History, let: p.Let | None, text: str) -> str:
+    """A metric's or let's name, else what is written in the file."""
+    if let is not None and (let.value is history or let.source is not None):
+        return let.name
+    return one_line(text[history.span.start : history.span.end])

@@ -1,0 +1,82 @@
+"""Stored versions, ready to run: compiled once, with the aggregates that each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.programs.compile.counting import Counting
+from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
+from tollkeeper.engine.programs.compile.series import compile_series
+from tollkeeper.engine.programs.event_contract import fitted
+from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read
+from tollkeeper.engine.velocity.plan import Plan, plan
+from tollkeeper.grammar.program import Let, Rule, Scorecard, Series, Value
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Values = Sequence[Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The aggregates over history that a program reads, and which group of each."""
+
+    plan: Plan
+    keys: Callable[[Facts], tuple[Key | None, ...]]
+
+    def reads(self, facts: Facts) -> tuple[Read, ...]:
+        windows = self.plan.windows
+        return tuple(zip(windows, self.keys(facts), strict=True)) if windows else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRule:
+    """`decide(facts, score, values, environment)` is the index of the met condition, or -1."""
+
+    version: int
+    rule: Rule
+    reading: Reading
+    decide: Callable[[Facts, int | None, Values, Environment], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedScorecard:
+    """`score(facts, values, environment)` is in hundredths. Version 0 is the shipped one."""
+
+    version: int
+    scorecard: Scorecard
+    reading: Reading
+    score: Callable[[Facts, Values, Environment], int]
+
+
+def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
+    return LoadedRule(
+        version, rule, reading_of(rule, vocabulary), compile_rule(rule, vocabulary).decide
+    )
+
+
+def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -> LoadedScorecard:
+    return LoadedScorecard(
+        version,
+        scorecard,
+        reading_of(scorecard, vocabulary),
+        compile_scorecard(scorecard, vocabulary),
+    )
+
+
+def reading_of(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
+    """What the program reads of history, without the program itself."""
+
+    def compiled(series: Series, lets: Sequence[Let]) -> CompiledSeries:
+        made = compile_series(series, lets, vocabulary)
+        return made if series.event is None else fitted(made, series, lets)
+
+    counting = partial(Counting, vocabulary=vocabulary)
+    return Reading(
+        plan=plan(program.histories, program.lets, compiled, digest, counting),
+        keys=compile_reads(program, vocabulary),
+    )

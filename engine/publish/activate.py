@@ -1,0 +1,228 @@
+"""The life of a file: stored as a version, filled, active; rolled back; unpublished."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tollkeeper.engine.events.versions import AT_ONCE, Planned, applies_from
+from tollkeeper.engine.filling import fill
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.load import (
+    loaded_event_type,
+    loaded_rule,
+    loaded_scorecard,
+    shipped_scorecard,
+)
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.registry.changes import Change, Kind, VersionStored
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.lists import make_declared
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.state import Account, Version
+from tollkeeper.engine.registry.versions import (
+    activate,
+    active_version,
+    deactivate,
+    find_version,
+    kind_of,
+    store_version,
+)
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import SeriesPlan
+from tollkeeper.engine.velocity.plan import Plan
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.render import Source
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A version, with the warnings that its text gave."""
+
+    version: Version
+    warnings: tuple[Diagnostic, ...]
+
+
+class Rejected(Exception):  # noqa: N818 - an answer, not a fault of ours
+    """A text with errors; nothing was stored."""
+
+    def __init__(self, text: str, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__("the file has errors")
+        self.text = text
+        self.diagnostics = diagnostics
+
+
+async def store(
+    engine: Engine,
+    account: int,
+    by: str,
+    kind: Kind,
+    name: str,
+    content: bytes,
+    expected: int | None = None,
+) -> Stored:
+    """Check a text and store it as the newest version.
+
+    Raises `Rejected` for a text with errors, `Invalid` when it declares something else than
+    `kind` and `name`, `Conflict` when `expected` is not the newest version.
+    """
+    async with engine.changing:
+        known = known_of(engine.state.accounts[account])
+        # A text made to be slow takes seconds to parse; the loop goes on meanwhile.
+        reading = await asyncio.to_thread(read_file, content, known)
+        program = reading.program
+        if program is None:
+            raise Rejected(reading.text, reading.diagnostics)
+        if kind_of(program) != kind or program.name != name:
+            message = f"this is {kind_of(program)} `{program.name}`, not {kind} `{name}`"
+            raise Invalid([Violation("name", "invalid_value", message)])
+        state = engine.state.accounts[account]
+        uses = {
+            used: version.text
+            for used in reading.uses
+            if (version := active_version(state, "definitions", used)) is not None
+        }
+        stored = store_version(state, program, reading.text, uses, expected)
+        if isinstance(stored, VersionStored):
+            await make_change(engine, account, by, stored)
+            stored = find_version(engine.state.accounts[account], kind, name, stored.number)
+        return Stored(stored, reading.diagnostics)
+
+
+async def publish(
+    engine: Engine,
+    account: int,
+    by: str,
+    kind: Kind,
+    name: str,
+    number: int,
+    progress: Progress,
+    planned: Planned = AT_ONCE,
+) -> None:
+    """Make a version the active one once its windows are whole; also rolls back.
+
+    Until then, and whenever this fails, what was active stays so. Raises `NotFound`, and `Invalid`
+    when a list it declares is there with another type, or an event type's version breaks the
+    contract and is not `planned`.
+    """
+    now = engine.clock()
+
+    def change(state: Account) -> Change:
+        version = find_version(state, kind, name, number)
+        return activate(state, kind, name, number, applies_from(state, version, planned, now))
+
+    await bring_in(engine, account, by, kind, name, number, change, progress)
+
+
+async def bring_in(
+    engine: Engine,
+    account: int,
+    by: str,
+    kind: Kind,
+    name: str,
+    number: int,
+    change: Callable[[Account], Change],
+    progress: Progress,
+) -> None:
+    """Make a change that lets payments meet a version, once all that the version reads is there.
+
+    Raises what `publish` raises, and what `change` does, before and after the filling.
+    """
+    async with engine.publishing[account]:
+        state = engine.state.accounts[account]
+        version = find_version(state, kind, name, number)
+        change(state)
+        async with engine.changing:
+            program = decode_program(version.program)
+            for made in make_declared(
+                engine.state.accounts[account], program.lists, program.tables
+            ):
+                await make_change(engine, account, by, made)
+        plan = _plan(version)
+        if plan is not None and engine.ready.is_set():
+            needed = [*engine.force[account].plans(), *plan.series]
+            await _filled(engine, account, needed, (account, kind, name), progress)
+        await _change(engine, account, by, change)
+
+
+async def _filled(
+    engine: Engine,
+    account: int,
+    plans: Sequence[SeriesPlan],
+    of: tuple[int, Kind, str],
+    progress: Progress,
+) -> None:
+    """Fill what is needed; meanwhile `engine.filling` tells of it."""
+
+    def tell(share: float) -> None:
+        engine.filling[of] = share
+        progress(share)
+
+    engine.filling[of] = 0.0
+    try:
+        await fill(engine, account, plans, tell)
+    finally:
+        engine.filling.pop(of, None)
+
+
+async def unpublish(engine: Engine, account: int, by: str, kind: Kind, name: str) -> None:
+    """Take the active version out of force. Raises `NotFound`.
+
+    In the place of an account's own scorecard the shipped one is, once its windows are whole.
+    """
+
+    def change(state: Account) -> Change:
+        return deactivate(state, kind, name)
+
+    async with engine.publishing[account]:
+        change(engine.state.accounts[account])
+        if (kind, name) == ("scorecard", SCORECARD) and engine.ready.is_set():
+            needed = [*engine.force[account].plans(), *shipped_scorecard().reading.plan.series]
+            await fill(engine, account, needed, lambda _share: None)
+        await _change(engine, account, by, change)
+
+
+async def take_out(
+    engine: Engine, account: int, by: str, change: Callable[[Account], Change]
+) -> None:
+    """Make a change after which payments no longer meet a version. Raises what `change` does."""
+    async with engine.publishing[account]:
+        await _change(engine, account, by, change)
+
+
+async def _change(
+    engine: Engine, account: int, by: str, change: Callable[[Account], Change]
+) -> None:
+    async with engine.changing:
+        await make_change(engine, account, by, change(engine.state.accounts[account]))
+    await engine.windows.keep(account, engine.force[account].plans())
+
+
+def _plan(version: Version) -> Plan | None:
+    match version.kind:
+        case "rule":
+            return loaded_rule(version).reading.plan
+        case "scorecard":
+            return loaded_scorecard(version).reading.plan
+        case "event":
+            return loaded_event_type(version).plan
+        case _:
+            return None
+
+
+def violations(name: str, rejected: Rejected) -> list[Violation]:
+    """Each diagnostic as an item of the one error body (API.md, "Beside the specification")."""
+    source = Source.of(f"{name}.rule", rejected.text)
+    items = []
+    for found in rejected.diagnostics:
+        if found.severity == "error":
+            line, column = source.position(found.span.start)
+            message = f"{found.message}; {found.help}" if found.help else found.message
+            items.append(Violation(f"{source.name}:{line}:{column}", found.code, message))
+    return items

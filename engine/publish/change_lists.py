@@ -1,0 +1,103 @@
+"""Changing an account's lists and tables, for HTTP and commands alike."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.lock import importing
+from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.spec import Spec
+from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.lists import (
+    find_list,
+    make_list,
+    put_entries,
+    remove_entries,
+    replace_entries,
+)
+from tollkeeper.engine.runtime import Engine
+
+PAGE = 500
+STEP = 200
+PAUSE_S = 0.0005
+"""After so many entries that are brought into memory, so long a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesPage:
+    """Entries ordered by value, expired ones included; `cursor` continues, None at the end."""
+
+    entries: list[ListEntry]
+    cursor: str | None
+
+
+async def make(engine: Engine, account: int, by: str, name: str, spec: Spec) -> bool:
+    """Make a list or table; False when it is there already. Raises `Invalid`."""
+    async with engine.changing:
+        made = make_list(engine.state.accounts[account], name, spec)
+        if made is not None:
+            await make_change(engine, account, by, made)
+        return made is not None
+
+
+async def put(engine: Engine, account: int, by: str, name: str, given: Sequence[object]) -> int:
+    """Add or renew entries; how many. Raises `NotFound` or `Invalid`."""
+    async with engine.changing:
+        change, content = put_entries(engine.state.accounts[account], name, given, by)
+        await make_change(engine, account, by, change, content)
+        return change.count
+
+
+async def remove(engine: Engine, account: int, by: str, name: str, given: Sequence[object]) -> int:
+    """Remove the entries of these values; how many. Raises `NotFound` or `Invalid`."""
+    async with engine.changing:
+        state = engine.state.accounts[account]
+        find_list(state, name)
+        held = engine.force[account].contents[name]
+        change, content = remove_entries(state, name, given, held)
+        await make_change(engine, account, by, change, content)
+        return change.count
+
+
+async def replace(engine: Engine, account: int, by: str, name: str, content: int) -> int:
+    """Swap a staged content in for all that the list holds; how many entries. Raises `NotFound`.
+
+    It is brought into memory beside the traffic; the swap itself is one step.
+    """
+    spec = find_list(engine.state.accounts[account], name).spec
+    journal = engine.journal
+    # Else it might be taken away meanwhile, should the command that staged it have ended.
+    with importing(engine.folder):
+        count = await asyncio.to_thread(journal.staged_count, account, name, content)
+        if count is None:
+            raise NotFound("content", f"nothing is staged for `{name}` under {content}")
+        held = await asyncio.to_thread(hold, spec, _with_pauses(journal.staged(content)))
+        async with engine.changing:
+            change, swap = replace_entries(engine.state.accounts[account], name, content, count)
+            await make_change(engine, account, by, change, swap, held)
+    return count
+
+
+def _with_pauses(entries: Iterator[ListEntry]) -> Iterator[ListEntry]:
+    """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep it."""
+    for number, entry in enumerate(entries):
+        if number % STEP == 0:
+            time.sleep(PAUSE_S)
+        yield entry
+
+
+async def page(
+    journal: Journal, account: int, name: str, cursor: str | None, limit: int
+) -> EntriesPage:
+    """The entries of a list beyond the value `cursor`, at most `PAGE` of them."""
+    batches = journal.listed(account, name, beyond=cursor)
+    batch: list[ListEntry] = await asyncio.to_thread(next, batches, [])
+    found = batch[: min(limit, PAGE)]
+    more = len(batch) == PAGE or len(found) < len(batch)
+    return EntriesPage(found, found[-1].value if more and found else None)

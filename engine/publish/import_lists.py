@@ -1,0 +1,144 @@
+"""Whole files of entries, in and out: an import replaces all that a list holds, or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import BinaryIO, TextIO
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal import contents, staging
+from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.lock import importing
+from tollkeeper.engine.lists.csv_file import read_csv, write_csv
+from tollkeeper.engine.lists.imports import BadEntry, Imported, import_entries
+from tollkeeper.engine.lists.maxmind_file import read_maxmind
+from tollkeeper.engine.lists.spec import Spec, TableSpec
+from tollkeeper.engine.open import now
+from tollkeeper.engine.publish.commands import Answer, NotDone, ReplaceEntries, run_errand
+from tollkeeper.engine.read_folder import Picture, read_folder
+from tollkeeper.engine.registry.accounts import find_account
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.lists import find_list
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The list or table that is meant: its account's number, its name, what it is."""
+
+    account: int
+    name: str
+    spec: Spec
+
+
+def find_target(folder: Path, account: str, name: str) -> Target:
+    """Raises `NotFound`, `JournalError`."""
+
+    async def find(picture: Picture) -> Target:
+        found = find_account(picture.state, account)
+        return Target(found.number, name, find_list(found, name).spec)
+
+    return read_folder(folder, find)
+
+
+def import_file(
+    folder: Path,
+    account: str,
+    name: str,
+    file: Path,
+    columns: Mapping[str, str],
+    author: str,
+    progress: Progress,
+) -> Imported | Answer:
+    """Replace a list's content by that of a CSV file, or of a MaxMind DB when `columns` are given.
+
+    `columns` say where in a record each column's value is. The file goes to a staging table in
+    short transactions, so that a service writes on meanwhile, and is then swapped in by whoever
+    holds the folder. What is wrong with it comes back as `Imported`, and nothing has changed then.
+    Raises `Refused`, `BadDatabase`, `JournalError`.
+    """
+    target = find_target(folder, account, name)
+    with closing(staging.connect(folder)) as connection:
+        staging.discard_abandoned(connection, folder)
+        with importing(folder):
+            content = contents.stage(connection, target.account, name, now())
+            entries = _entries(target, file, columns, author, progress)
+            is_whole = False
+            try:
+                imported = import_entries(entries, partial(_stage, connection, content))
+                is_whole = not imported.bad
+            finally:
+                if not is_whole:
+                    staging.discard(connection, content)
+            if imported.bad:
+                return imported
+            errand = ReplaceEntries(account, name, content)
+            answer = run_errand(folder, errand, author, lambda _share: None)
+            if isinstance(answer, NotDone):
+                staging.discard(connection, content)
+            return answer
+
+
+def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:
+    for _ in contents.fill(connection, content, batch):
+        pass
+
+
+def export_file(
+    folder: Path, account: str, name: str, stream: TextIO, progress: Callable[[int], None]
+) -> int:
+    """Write a list's entries as CSV that `import_file` reads; how many. `progress` counts them."""
+
+    async def export(picture: Picture) -> int:
+        found = find_account(picture.state, account)
+        spec = find_list(found, name).spec
+        batches = picture.journal.listed(found.number, name)
+        return write_csv(stream, spec, _counted(batches, progress))
+
+    return read_folder(folder, export)
+
+
+def _entries(
+    target: Target, file: Path, columns: Mapping[str, str], author: str, progress: Progress
+) -> Iterator[ListEntry | BadEntry]:
+    if not columns:
+        with file.open("rb") as stream:
+            yield from _told(read_csv(stream, target.spec, author), stream, progress)
+        return
+    if not isinstance(target.spec, TableSpec) or target.spec.by != "network":
+        message = (
+            f"only a table by network is filled from a MaxMind DB, and `{target.name}` is none"
+        )
+        raise Invalid([Violation("list", "invalid_value", message)])
+    unknown = [name for name in columns if name not in target.spec.columns]
+    if unknown:
+        message = f"the table `{target.name}` has no column `{unknown[0]}`"
+        raise Invalid([Violation("column", "invalid_value", message)])
+    yield from read_maxmind(file, target.spec, columns, author)
+
+
+def _told(
+    found: Iterator[ListEntry | BadEntry], stream: BinaryIO, progress: Progress
+) -> Iterator[ListEntry | BadEntry]:
+    size = max(1, os.fstat(stream.fileno()).st_size)
+    for number, entry in enumerate(found):
+        if number % 1000 == 0:
+            progress(min(1.0, stream.tell() / size))
+        yield entry
+
+
+def _counted(
+    batches: Iterator[list[ListEntry]], progress: Callable[[int], None]
+) -> Iterator[ListEntry]:
+    count = 0
+    for batch in batches:
+        yield from batch
+        count += len(batch)
+        progress(count)

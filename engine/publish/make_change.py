@@ -1,0 +1,90 @@
+"""One change of what is configured: in force from its place in the sequence, kept like a payment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tollkeeper.engine.journal.entries import Entry, Kind, ListChange, Put, Remove, Swap
+from tollkeeper.engine.lists.contents import Contents, hold, put, remove
+from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.registry.changes import Change, Recorded, encode
+from tollkeeper.engine.registry.state import Account, fold
+from tollkeeper.engine.runtime import Engine
+
+
+async def make_change(
+    engine: Engine,
+    account: int,
+    by: str,
+    change: Change,
+    content: ListChange | None = None,
+    replaced: Contents | None = None,
+) -> None:
+    """Done once it is on disk; to be called under `engine.changing`.
+
+    Payments behind it in the sequence meet it already while it is written; when it can't be
+    written none of them is kept either, and all is as before. `content` goes with a change of a
+    list's entries, `replaced` are the new ones of a whole import. Raises `JournalError`.
+    """
+    state, force = engine.state, dict(engine.force)
+    at = engine.clock()
+    place = await engine.windows.take_place()
+    engine.state = fold(state, Recorded(place, at, account, by, change))
+    engine.force[account] = _reloaded(
+        engine.state.accounts[account], force.get(account), content, replaced
+    )
+    entry = Entry(
+        place=place,
+        account=account,
+        kind=Kind.CHANGE,
+        id=str(account),
+        arrived=at,
+        time=at,
+        body=encode(by, change),
+    )
+    kept = None
+    try:
+        kept = engine.journal.append(entry, contents=() if content is None else (content,))
+        await kept
+    finally:
+        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+        if kept is None or kept.exception() is not None:
+            engine.state, engine.force = state, force
+
+
+def _reloaded(
+    account: Account,
+    before: InForce | None,
+    content: ListChange | None,
+    replaced: Contents | None,
+) -> InForce:
+    held = dict(before.contents) if before is not None else {}
+    for name, entries in account.lists.items():
+        if name not in held:
+            held[name] = hold(entries.spec, ())
+    if content is not None:
+        held[content.list] = _changed(held[content.list], content, replaced)
+    return load_account(account, held, before)
+
+
+def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> Contents:
+    match content:
+        case Put(entries=entries):
+            return put(held, entries)
+        case Remove(values=values):
+            return remove(held, values)
+        case Swap():
+            assert replaced is not None
+            return replaced
+
+
+def contents_of(engine: Engine, account: Account) -> Mapping[str, Contents]:
+    """The account's lists and tables as the journal keeps them."""
+    return {
+        name: hold(
+            entries.spec,
+            (entry for batch in engine.journal.listed(account.number, name) for entry in batch),
+        )
+        for name, entries in account.lists.items()
+    }

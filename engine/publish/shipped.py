@@ -1,0 +1,35 @@
+"""The scorecard that ships with a release, as each account's journal keeps it.
+
+A release that ships another one than the journal knows says so there when it opens the account, so
+that a decision is explained by the text that made it, whatever later releases ship.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
+from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.registry.changes import ScorecardShipped
+from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
+from tollkeeper.engine.registry.versions import checksum
+from tollkeeper.engine.runtime import Engine
+
+
+async def take_up_shipped(engine: Engine, account: int) -> None:
+    """Keep what decides from now on where the account has no scorecard of its own.
+
+    To be called under `engine.changing`. Raises `JournalError`.
+    """
+    text = shipped_text()
+    known, sum_ = engine.state.accounts[account].shipped, checksum(text, {})
+    if known is None or known.checksum != sum_:
+        change = ScorecardShipped(
+            name=SCORECARD,
+            text=text,
+            checksum=sum_,
+            language=LANGUAGE_VERSION,
+            program=encode_program(shipped_scorecard().scorecard),
+        )
+        await make_change(engine, account, f"tollkeeper {version('tollkeeper')}", change)

@@ -1,0 +1,55 @@
+"""The engine's parts, held together: what a running service has open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.monitors.outbox_file import Outbox
+from tollkeeper.engine.monitors.watch import Watch
+from tollkeeper.engine.monitors.webhook_reach import Reach
+from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.registry.state import State
+from tollkeeper.engine.shadows.queue import ShadowQueue
+from tollkeeper.engine.velocity.contract import Windows
+from tollkeeper.engine.velocity.first_seen_store import MomentsStore
+
+Clock = Callable[[], int]
+
+
+@dataclass(slots=True)
+class Engine:
+    """`clock` gives µs since the epoch. `state` and `force` are replaced whole by each change,
+    under `changing`; a request that has begun keeps the picture it started with. An account's
+    programs are published one at a time, under `publishing`; `filling` tells how far each is, from
+    0 to 1, by account, kind and name. `watch` is
+    what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
+    windows are whole.
+    """
+
+    folder: Path
+    journal: Journal
+    outbox: Outbox
+    windows: Windows
+    moments: MomentsStore
+    clients: Clients
+    clock: Clock
+    state: State
+    force: dict[int, InForce] = field(default_factory=dict)
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    publishing: defaultdict[int, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+    filling: dict[tuple[int, Kind, str], float] = field(default_factory=dict)
+    shadows: ShadowQueue = field(default_factory=ShadowQueue)
+    background: set[asyncio.Task[Any]] = field(default_factory=set)
+    watch: Watch = field(default_factory=Watch)
+    reach: Reach = "public"
+    ready: asyncio.Event = field(default_factory=asyncio.Event)

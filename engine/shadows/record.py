@@ -1,0 +1,128 @@
+"""Shadows: what a version on trial would have decided, recorded beside the decision, never applied.
+
+A shadow is evaluated after the decision is on disk, in another thread, from facts and values that
+were frozen then: nothing of it leads back to the decision or its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from structlog import get_logger
+
+from tollkeeper.engine.decision import Action, Decision
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.shadows.queue import Waiting
+
+AT_ONCE = 64
+DRAIN_S = 5.0
+
+log = get_logger()
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """What matters of a decision: its action, the condition that was met, the score in hundredths."""
+
+    action: Action | None = None
+    condition: str | None = None
+    score: int | None = None
+
+
+class Shadowed(Struct, frozen=True, omit_defaults=True):
+    """The body of an entry of kind `SHADOW`; its id is the payment's.
+
+    `would` is None when the shadow failed. `skipped` are those passed over since the last entry
+    because too many waited.
+    """
+
+    kind: Decider
+    name: str
+    version: int
+    decided: Outcome
+    would: Outcome | None
+    skipped: int = 0
+
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Shadowed).decode
+
+
+async def record_shadows(engine: Engine) -> None:
+    """Evaluate and record what waits, until cancelled."""
+    queue = engine.shadows
+    while True:
+        await queue.filled.wait()
+        batch = queue.take(AT_ONCE)
+        outcomes = await asyncio.to_thread(_evaluate_all, batch)
+        writes = []
+        for item, would in zip(batch, outcomes, strict=True):
+            place = await engine.windows.take_place()
+            try:
+                writes.append(engine.journal.append(_entry(engine, place, item, would)))
+            except JournalError as error:
+                _lose(engine, item, error)
+        for item, write in zip(batch, writes, strict=False):
+            try:
+                await write
+            except JournalError as error:
+                _lose(engine, item, error)
+        queue.unfinished -= len(batch)
+
+
+async def drain(engine: Engine) -> None:
+    """Give what is unfinished a moment to be recorded; what is left then is lost."""
+    deadline = asyncio.get_running_loop().time() + DRAIN_S
+    while engine.shadows.unfinished and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.01)
+
+
+def _evaluate_all(batch: Sequence[Waiting]) -> list[Decision | None]:
+    return [_evaluate(item) for item in batch]
+
+
+def _evaluate(item: Waiting) -> Decision | None:
+    try:
+        return item.evaluate()
+    except Exception as fault:
+        _, kind, name, version = item.trial
+        log.error(
+            "shadow_failed", kind=kind, name=name, version=version, fault=type(fault).__name__
+        )
+        return None
+
+
+def _entry(engine: Engine, place: int, item: Waiting, would: Decision | None) -> Entry:
+    account, kind, name, version = item.trial
+    body = Shadowed(
+        kind=kind,
+        name=name,
+        version=version,
+        decided=_outcome(item.decided),
+        would=None if would is None else _outcome(would),
+        skipped=engine.shadows.skipped.pop(item.trial, 0),
+    )
+    return Entry(
+        place=place,
+        account=account,
+        kind=Kind.SHADOW,
+        id=item.payment,
+        arrived=engine.clock(),
+        time=item.time,
+        body=encode(body),
+    )
+
+
+def _lose(engine: Engine, item: Waiting, error: JournalError) -> None:
+    engine.shadows.skip(item)
+    log.warning("shadow_not_recorded", error=str(error))
+
+
+def _outcome(decision: Decision) -> Outcome:
+    condition = None if decision.rule is None else decision.rule.condition
+    return Outcome(decision.action, condition, decision.score)

@@ -1,0 +1,352 @@
+"""One account's series: those that are whole, and those being filled beside the traffic.
+
+An account over its cap gives up its largest series rather than the oldest or the newest records
+of all: what a series answers is exact or missing, never about right. The largest one is what a
+flood of new keys makes, so the other rules keep their history.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from structlog import get_logger
+
+from tollkeeper.engine.velocity.ages import Ages
+from tollkeeper.engine.velocity.contract import (
+    LATE,
+    AbandonedError,
+    Fill,
+    NotWholeError,
+    Read,
+    Record,
+    SeriesPlan,
+    SeriesStatus,
+    State,
+    Window,
+)
+from tollkeeper.engine.velocity.elements import Group, group_of
+from tollkeeper.engine.velocity.first_seen import Moments
+from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.readers import Reader, nothing, reader
+from tollkeeper.engine.velocity.series import Clock, Series
+from tollkeeper.engine.velocity.series_set import Change, Holdings
+from tollkeeper.grammar.program import Value
+
+ELEMENTS = 100
+"""How many elements a record brings to a series at the most: a payment's transactions."""
+SEALED_AT_ONCE = 500
+"""How many changes one step of sealing merges, so that a step takes about a millisecond."""
+
+log = get_logger()
+
+
+@dataclass
+class Filling:
+    """Series being filled; what is observed meanwhile is put aside."""
+
+    holdings: Holdings
+    aside: deque[Change] = field(default_factory=deque)
+
+
+class Own(NamedTuple):
+    """How `windows` are read in a record's own groups: where each one's group is, and its reader.
+
+    `ages` are read before the record is counted: the index of each, where its group is, its series.
+    """
+
+    windows: tuple[Window, ...]
+    readers: list[tuple[int, Reader]]
+    ages: list[tuple[int, int, Ages]]
+
+
+class Account:
+    """What `MemoryWindows` holds for one account, at most `cap` elements."""
+
+    def __init__(self, number: int, cap: int, moments: Callable[[int, str], Moments]) -> None:
+        self._number = number
+        self._cap = cap
+        self._moments = moments
+        self._whole = Holdings({}, {}, Clock())
+        self._fillings: dict[int, Filling] = {}
+        # How many records may come before the cap is looked at.
+        self._unchecked = 0
+        # By the identity of a window, or of several, with them, so that it stays their own.
+        self._readers: dict[int, tuple[Window, Reader]] = {}
+        self._own: dict[int, Own] = {}
+
+    @property
+    def entries(self) -> int:
+        """How many elements all series hold."""
+        return sum(series.entries for each in self._all() for series in each.windows.values())
+
+    def require(self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()) -> None:
+        """Raises `NotWholeError` when one of them can't be read."""
+        for window, _ in reads:
+            if id(window) not in self._readers:
+                self._readers[id(window)] = (window, self._new_reader(window))
+        for windows in own:
+            if id(windows) not in self._own:
+                self._own[id(windows)] = self._new_own(windows)
+
+    def observe(
+        self,
+        place: int,
+        record: Record,
+        reads: Sequence[Read],
+        own: Sequence[tuple[Window, ...]],
+    ) -> tuple[Value | None, ...]:
+        """Counts a live record, and reads what was required before."""
+        whole, at = self._whole, record.time
+        asked = self._ages_at(reads, at) if reads else []
+        ages: list[tuple[int, Value | None]] = []
+        whole.arrive(record.arrived)
+        if record.before is None:
+            groups = whole.observe(place, record.event, at, record.state)
+            if whole.ages:
+                try:
+                    ages = self._own_ages_at(own, groups, at)
+                    whole.put_ages()
+                except BaseException:
+                    # The file of the moments can't be used: nothing is counted then.
+                    whole.take_back(record.event, at, record.state)
+                    raise
+        else:
+            assert not own
+            whole.change(_change(place, record))
+        for filling in self._fillings.values():
+            filling.aside.append(_change(place, record))
+        self._unchecked -= 1
+        if self._unchecked < 0 and self.hold_to_cap():
+            self.require(reads, own)
+        if reads:
+            self._windows_at(reads, at, asked)
+        if not own:
+            return tuple(asked)
+        values = self._own_at(own, groups, at)
+        for index, age in ages:
+            values[index] = age
+        return (*values, *asked)
+
+    def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
+        """What was required before, as of event time `at` (µs)."""
+        values = self._ages_at(reads, at)
+        self._windows_at(reads, at, values)
+        return tuple(values)
+
+    def lost_at(
+        self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]], at: int
+    ) -> tuple[int, ...]:
+        """The indexes of the values that cannot be exact."""
+        too_late = at < self._whole.clock.newest - LATE
+        if not (self._whole.lost or too_late):
+            return ()
+        windows = (*chain.from_iterable(own), *(window for window, _ in reads))
+        return tuple(
+            index
+            for index, window in enumerate(windows)
+            if window.over is not None and (too_late or self._held(window) is None)
+        )
+
+    def settle(self, place: int, record: Record, settled: State) -> None:
+        """Counts what was decided about a live record, for the series that read it."""
+        if self._fillings or self._whole.reads_decision(record.event):
+            event, time = record.event, record.time
+            self.change(Change(place, event, time, record.state, settled, decided=True))
+
+    def change(self, change: Change) -> None:
+        """Counts a live change, and puts it aside for the series that are being filled."""
+        self._whole.change(change)
+        for filling in self._fillings.values():
+            filling.aside.append(change)
+
+    def hold_to_cap(self) -> bool:
+        """Gives up what is beyond the cap; whether there was something."""
+        gives_up = False
+        while (entries := self.entries) > self._cap:
+            gives_up = True
+            given_up = self._give_up_largest()
+            log.error("windows_over_cap", account=self._number, series=given_up, cap=self._cap)
+        most = ELEMENTS * sum(len(each.windows) for each in self._all())
+        self._unchecked = (self._cap - entries) // max(1, most)
+        return gives_up
+
+    def begin(self, number: int, up_to: int, plans: Sequence[SeriesPlan]) -> Fill:
+        """A fill of what `plans` need and is not whole."""
+        clock = Clock()
+        windows: dict[str, Series] = {}
+        ages: dict[str, Ages] = {}
+        for plan in merged(plans):
+            held = self._whole.windows.get(plan.digest)
+            if plan.over is not None and (held is None or held.over < plan.over):
+                windows[plan.digest] = Series(plan, plan.over, up_to, clock)
+            if plan.ages and plan.digest not in self._whole.ages:
+                moments = self._moments(self._number, plan.digest)
+                ages[plan.digest] = Ages(plan, moments, up_to)
+        if windows or ages:
+            self._fillings[number] = Filling(Holdings(windows, ages, clock))
+        longest = max((series.over for series in windows.values()), default=0)
+        return Fill(
+            number=number,
+            account=self._number,
+            series=tuple(dict.fromkeys([*windows, *ages])),
+            reach=None if ages else longest + LATE,
+            up_to=up_to,
+        )
+
+    def take_in(self, fill: Fill, records: Iterable[Record]) -> None:
+        """Counts stored records in the series of a fill."""
+        if not fill.series:
+            return
+        holdings = self._filling(fill).holdings
+        for record in records:
+            holdings.arrive(record.arrived)
+            if record.before is None:
+                holdings.count(record.event, record.time, record.state)
+            else:
+                holdings.replace(record.event, record.time, record.before, record.state)
+
+    def seal(self, fill: Fill) -> bool:
+        """Merges some of what was put aside; true once nothing is left and the series are whole."""
+        if not fill.series:
+            return True
+        filling = self._filling(fill)
+        whole, holdings = self._whole, filling.holdings
+        whole.clock.newest = max(whole.clock.newest, holdings.clock.newest)
+        holdings.arrive(whole.clock.newest)
+        for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
+            holdings.change(filling.aside.popleft())
+        if filling.aside:
+            return False
+        whole.join(holdings)
+        self._forget_readers()
+        del self._fillings[fill.number]
+        return True
+
+    def keep(self, plans: Sequence[SeriesPlan]) -> None:
+        """Gives back what none of `plans` needs."""
+        needed = {plan.digest: plan for plan in merged(plans)}
+        for each in self._all():
+            each.keep(needed)
+        self._forget_readers()
+        for number, filling in list(self._fillings.items()):
+            holdings = filling.holdings
+            if not (holdings.windows or holdings.ages or holdings.lost):
+                del self._fillings[number]
+
+    def statuses(self) -> tuple[SeriesStatus, ...]:
+        """The state of each series, those for ages aside."""
+        filling = [
+            SeriesStatus(digest, "filling", series.keys, series.entries)
+            for each in self._fillings.values()
+            for digest, series in each.holdings.windows.items()
+        ]
+        whole = [
+            SeriesStatus(digest, "whole", series.keys, series.entries)
+            for digest, series in self._whole.windows.items()
+        ]
+        lost = [SeriesStatus(digest, "over_cap", 0, 0) for digest in sorted(self._whole.lost)]
+        return (*whole, *filling, *lost)
+
+    def _give_up_largest(self) -> str:
+        holdings, digest = max(
+            ((each, digest) for each in self._all() for digest in each.windows),
+            key=lambda held: held[0].windows[held[1]].entries,
+        )
+        holdings.give_up(digest)
+        self._forget_readers()
+        return digest
+
+    def _ages_at(self, reads: Sequence[Read], at: int) -> list[Value | None]:
+        """A value for each read, so far those of ages alone."""
+        ages = self._whole.ages
+        return [
+            None
+            if key is None or window.over is not None
+            else ages[window.series].read(window, group_of(key), at)
+            for window, key in reads
+        ]
+
+    def _windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
+        """Completes the values with those of windows."""
+        if at < self._whole.clock.newest - LATE:
+            return
+        for index, (window, key) in enumerate(reads):
+            if key is not None and window.over is not None:
+                values[index] = self._readers[id(window)][1](group_of(key), at)
+
+    def _own_ages_at(
+        self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
+    ) -> list[tuple[int, Value | None]]:
+        """The ages of a record's own groups, each with the index of its window."""
+        ages: list[tuple[int, Value | None]] = []
+        before = 0
+        for windows in own:
+            for index, position, series in self._own[id(windows)].ages:
+                group = groups[position]
+                if group is not None:
+                    ages.append((before + index, series.read(windows[index], group, at)))
+            before += len(windows)
+        return ages
+
+    def _own_at(
+        self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
+    ) -> list[Value | None]:
+        """The aggregates over a record's own groups, the ages aside."""
+        if at < self._whole.clock.newest - LATE:
+            return [None] * sum(map(len, own))
+        return [
+            None if (group := groups[position]) is None else read(group, at)
+            for windows in own
+            for position, read in self._own[id(windows)].readers
+        ]
+
+    def _forget_readers(self) -> None:
+        self._readers.clear()
+        self._own.clear()
+
+    def _new_own(self, own: tuple[Window, ...]) -> Own:
+        places, ages = self._whole.places(None), self._whole.ages
+        return Own(
+            own,
+            [(places.get(each.series, 0), self._new_reader(each)) for each in own],
+            [
+                (index, places[each.series], ages[each.series])
+                for index, each in enumerate(own)
+                if each.over is None
+            ],
+        )
+
+    def _new_reader(self, window: Window) -> Reader:
+        digest = window.series
+        if window.over is None:
+            if digest not in self._whole.ages:
+                raise NotWholeError(digest)
+            return nothing
+        series = self._held(window)
+        if series is not None:
+            return reader(series, window)
+        if digest not in self._whole.lost:
+            raise NotWholeError(digest)
+        return nothing
+
+    def _held(self, window: Window) -> Series | None:
+        """The series of a window, when it reaches as far back."""
+        series = self._whole.windows.get(window.series)
+        return None if series is None or series.over < (window.over or 0) else series
+
+    def _all(self) -> list[Holdings]:
+        return [self._whole, *(filling.holdings for filling in self._fillings.values())]
+
+    def _filling(self, fill: Fill) -> Filling:
+        filling = self._fillings.get(fill.number)
+        if filling is None:
+            raise AbandonedError(fill.number)
+        return filling
+
+
+def _change(place: int, record: Record) -> Change:
+    return Change(place, record.event, record.time, record.before, record.state)

@@ -1,0 +1,286 @@
+"""What every implementation of windows promises: exact aggregates over history, read atomically.
+
+All that happened and all that was configured stands in one sequence of places. A record is
+observed (it takes its place, and the aggregates of its decision are read), settled (what was
+decided joins it) and, when it could not be kept, withdrawn. Each of the three is one step for the
+account: nothing else of that account happens within it.
+
+    observation = await windows.observe(record, reads)
+    observation = await windows.settle(observation, decision)   # before the append, for the next
+    await windows.withdraw(observation)                         # only when the append failed
+
+A window is (t - over, t] on event time, t being the reading record's own (LANGUAGE.md,
+"Aggregates"). The record itself is in it, but `age` and `interval` look at earlier ones only.
+
+A new series is filled from the journal while traffic goes on:
+
+    fill = await windows.add(account, plans)
+    for batch in the journal's records of `fill.account` up to place `fill.up_to`:
+        await windows.fill(fill, batch)
+    while not await windows.seal(fill): …                       # what came in meanwhile is merged
+    await windows.keep(account, plans of everything active)     # gives memory back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.types import Type
+
+HOUR = 3_600_000_000
+LATE = 25 * HOUR
+"""How far behind the latest arrival a record's event time may be: 24 hours, and 1 for skew."""
+BEFORE_ALL = -(10**18)
+"""Earlier (µs) than every instant."""
+
+Function: TypeAlias = Literal[
+    "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval"
+]
+Key: TypeAlias = tuple[Value, ...]
+
+
+class State(Struct, frozen=True, gc=False):
+    """A record as known at one moment, as compiled functions take it: `p`, `d` and `v`.
+
+    `payment` is what the payment's fields are read from, None for an event; `data` what the
+    event's are, None for a payment; `decision` what was decided, None while nothing is.
+    """
+
+    payment: Any = None
+    decision: Decision | None = None
+    data: Any = None
+
+
+class Record(Struct, frozen=True, gc=False):
+    """Something that happened: a payment's creation or update, or an event.
+
+    `time` is the event time, for an update its payment's; `arrived` is the arrival. Both in µs.
+    `before` is what was known until an update, with its decision; `event` the type of an event.
+    """
+
+    account: int
+    id: str
+    time: int
+    arrived: int
+    state: State
+    before: State | None = None
+    event: str | None = None
+
+
+class CompiledSeries(Protocol):
+    """A series' expressions, compiled: what a record brings to which group."""
+
+    @property
+    def key(self) -> Callable[[Any, Any, Any], Key | None]:
+        """`(p, d, v)` to the group, None when a key is missing."""
+        ...
+
+    @property
+    def values(self) -> Callable[[Any, Any, Any], Sequence[Value | None]]:
+        """`(p, d, v)` to the value of each element whose `where` is definitely true.
+
+        A missing value is None; without a value expression each element gives True.
+        """
+        ...
+
+    @property
+    def facts(self) -> frozenset[tuple[str, ...]]:
+        """The attributes of `p` that both read; those of a payment alone (engine/facts/fields_read.py)."""
+        ...
+
+
+Put: TypeAlias = Callable[[int, Any, Any], None]
+"""Takes an element: its event time (µs), its group (a key of one part as that part), its value."""
+Count: TypeAlias = Callable[[Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
+"""`(p, d, v, time, puts)`: brings a record to several series, to each by the put of its index.
+
+Gives the record's groups in them, None where a key is missing; see `Counted`.
+"""
+
+
+class Counted(NamedTuple):
+    """A function that counts several series, and where among its groups that of each series is."""
+
+    function: Count
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One aggregate that a program reads; `over` in µs, None for `age` and `interval`.
+
+    `series` is the digest of what it looks at, `type` that of the values, None for bare records.
+    """
+
+    series: str
+    function: Function
+    over: int | None
+    type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPlan:
+    """A series that live programs need.
+
+    `event` is the type whose events it holds, None for payments. Series with the same `by` find the
+    same key in every record of it. `over` is its longest window in
+    µs, None when only `age` and `interval` are read. `ages` says whether these are. `decided`
+    says whether its expressions read the decision, `valued` whether its elements have values.
+    `missing` says whether elements whose value is missing are kept, as `any` and `all` need.
+    `counting`, where there is one, counts some series of the same program at once, by their digests.
+    """
+
+    digest: str
+    event: str | None
+    by: str
+    over: int | None
+    ages: bool
+    decided: bool
+    valued: bool
+    missing: bool
+    compiled: CompiledSeries
+    counting: Callable[[tuple[str, ...]], Counted] | None = None
+
+
+Read: TypeAlias = tuple[Window, Key | None]
+"""A window and the group to read; with a key missing the value is, too."""
+
+
+class Observation(Struct, frozen=True):
+    """`values` are aligned with `own` and the reads behind it; `lost` are the indexes of those that
+    cannot be exact.
+
+    A lost read gives missing: its series was given up over the account's cap, or the record is
+    older than `LATE` allows.
+    """
+
+    place: int
+    record: Record
+    values: tuple[Value | None, ...]
+    lost: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Series being filled: from the account's records of places up to `up_to`.
+
+    Records whose event time is more than `reach` µs behind the account's latest arrival are not
+    needed; with `reach` None, all are. A payment may be given once, as known at `up_to`, instead of
+    its creation and updates.
+    """
+
+    number: int
+    account: int
+    series: tuple[str, ...]
+    reach: int | None
+    up_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStatus:
+    """`state` is `over_cap` once the series was given up; adding its plan again refills it."""
+
+    digest: str
+    state: Literal["whole", "filling", "over_cap"]
+    keys: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an account's windows hold, against its cap of entries."""
+
+    entries: int
+    cap: int
+    series: tuple[SeriesStatus, ...]
+
+    @property
+    def over_cap(self) -> bool:
+        """Whether a series was given up."""
+        return any(each.state == "over_cap" for each in self.series)
+
+
+class NotWholeError(Exception):
+    """A read of a series that was never added, or is still being filled."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(f"series `{digest}` is not filled")
+        self.digest = digest
+
+
+class AbandonedError(Exception):
+    """A fill that `keep` has given back."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"fill {number} was abandoned")
+        self.number = number
+
+
+class Windows(Protocol):
+    async def take_place(self) -> int:
+        """The next place, for something that no window counts."""
+        ...
+
+    async def observe(
+        self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
+    ) -> Observation:
+        """Gives the record its place and counts it; reads as of its event time.
+
+        `own` are, for each program, windows to read in the groups that the record itself has in
+        their series; of a new payment alone. Raises `NotWholeError`, and counts nothing then.
+        """
+        ...
+
+    async def settle(self, observation: Observation, decision: Decision) -> Observation:
+        """The observation with what was decided, which series that read decisions count from now."""
+        ...
+
+    async def withdraw(self, observation: Observation) -> None:
+        """Undoes an observation, settled or not; its place stays empty.
+
+        Of several observations of one payment, the latest is withdrawn first.
+        """
+        ...
+
+    async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:
+        """The aggregates as of event time `at` (µs), observing nothing.
+
+        Missing where `observe` would call them lost. Raises `NotWholeError`.
+        """
+        ...
+
+    async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
+        """Begins to fill what `plans` need beyond what is whole; `fill.series` may be empty.
+
+        Records of places up to `fill.up_to` are taken from `fill` alone: the journal must have
+        written or refused all of them before it is read.
+        """
+        ...
+
+    async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
+        """Takes in stored records, in the order of their places; each with its decision.
+
+        Raises `AbandonedError`.
+        """
+        ...
+
+    async def seal(self, fill: Fill) -> bool:
+        """Merges some of what was observed since `add`; true once the series are whole.
+
+        Raises `AbandonedError`.
+        """
+        ...
+
+    async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
+        """Gives back what none of `plans` needs, abandoned fills included."""
+        ...
+
+    async def status(self, account: int) -> Status:
+        """What the account's windows hold."""
+        ...

@@ -1,0 +1,252 @@
+"""The file that keeps when the groups of `age` and `interval` were seen, beside the journal's.
+
+It holds nothing that the journal does not: a file that is missing, damaged or of another version
+is made anew, and filled again. A group is held by 16 bytes of its hash, so that a moment takes
+about as much room whatever its key is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from tollkeeper.engine.journal.contract import JournalError, Unavailable
+from tollkeeper.engine.velocity.elements import Group
+
+FILE = "ages.db"
+VERSION = 1
+PAGES = 4096
+"""How many pages of 4 KiB stay in memory for reads."""
+STEP = 5000
+"""How many moments of a series that was given up are removed at once."""
+
+# `place` is the one up to which a series is whole here, null where it is not; a series without an
+# account was given up.
+_TABLES = f"""
+CREATE TABLE series (id INTEGER PRIMARY KEY, account INTEGER, digest TEXT, place INTEGER);
+CREATE TABLE moments (
+    series INTEGER, seen BLOB, time INTEGER, count INTEGER, PRIMARY KEY (series, seen, time)
+) WITHOUT ROWID;
+PRAGMA user_version = {VERSION};
+"""
+_OF = "FROM moments WHERE series = ? AND seen = ?"
+_FIRST = f"SELECT time {_OF} ORDER BY time LIMIT 1"
+_LAST = f"SELECT time {_OF} ORDER BY time DESC LIMIT 1"
+
+Change: TypeAlias = tuple[Group, int, int]
+"""A group, an event time (µs), and a count: how many moments there are, or are more."""
+
+T = TypeVar("T")
+
+
+class Kept(NamedTuple):
+    """A series in the file, and the place up to which it is whole there, None where it is not."""
+
+    number: int
+    account: int
+    digest: str
+    place: int | None
+
+
+class MomentsFile:
+    """Reads of microseconds in the loop, writes one after the other in a thread of their own.
+
+    All raise `Unavailable` when the file can't be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer = ThreadPoolExecutor(1, "ages")
+        self._writing = _connect(path)
+        self._reading = _connect(path)
+        self._reading.execute(f"PRAGMA cache_size = {PAGES}")
+        self._reading.execute("PRAGMA query_only = ON")
+
+    def series(self) -> list[Kept]:
+        """The series that were not given up."""
+        return list(map(Kept._make, self._run("SELECT * FROM series WHERE account IS NOT NULL")))
+
+    def last_number(self) -> int:
+        """The highest number that a series ever had, of those that are not gone."""
+        return int(self._run("SELECT coalesce(max(id), 0) FROM series").fetchone()[0])
+
+    def bounds(self, series: int, seen: bytes) -> tuple[int, int] | None:
+        """The first and the last moment."""
+        # Most groups that are asked for were never seen, so the last is not asked for with the first.
+        first = self._run(_FIRST, (series, seen)).fetchone()
+        if first is None:
+            return None
+        last = self._run(_LAST, (series, seen)).fetchone()
+        return first[0], last[0]
+
+    def count(self, series: int, seen: bytes, time: int) -> int:
+        """How many moments of this time there are."""
+        found = self._run(f"SELECT count {_OF} AND time = ?", (series, seen, time)).fetchone()
+        return 0 if found is None else int(found[0])
+
+    def upwards(self, series: int, seen: bytes) -> Iterator[int]:
+        """The moments, the first one first."""
+        with closing(self._run(f"SELECT time {_OF} ORDER BY time", (series, seen))) as found:
+            yield from (time for (time,) in found)
+
+    def downwards(self, series: int, seen: bytes, at: int) -> Iterator[int]:
+        """The moments not after `at` (µs), the last one first."""
+        query = f"SELECT time {_OF} AND time <= ? ORDER BY time DESC"
+        with closing(self._run(query, (series, seen, at))) as found:
+            yield from (time for (time,) in found)
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Does `work` in a transaction of its own."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, work)
+
+    async def empty_log(self) -> None:
+        """Moves what the write-ahead log holds into the file, as far as reads under way let it."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._checkpoint)
+
+    def close(self) -> None:
+        """Ends once all that was asked for is done."""
+        self._writer.shutdown()
+        self._writing.close()
+        self._reading.close()
+
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            self._writing.execute("BEGIN IMMEDIATE")
+            with self._writing:
+                return work(self._writing)
+        except (sqlite3.Error, OSError) as error:
+            raise self._failed(error) from error
+
+    def _checkpoint(self) -> None:
+        try:
+            self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _run(self, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        try:
+            return self._reading.execute(query, values)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> Unavailable:
+        if type(error) is sqlite3.DatabaseError:
+            # It is damaged: the next start makes it anew.
+            self._path.unlink(missing_ok=True)
+        return Unavailable(f"`{self._path}` can't be used: {error}")
+
+
+def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Change]) -> None:
+    """Makes each count of a series what a change says."""
+    found = _hashed(series, changes)
+    connection.executemany(
+        "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ?",
+        [change[:3] for change in found if not change[3]],
+    )
+    connection.executemany(
+        "REPLACE INTO moments VALUES (?, ?, ?, ?)", [change for change in found if change[3]]
+    )
+
+
+def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Change]) -> None:
+    """Adds to each count of a series what a change says, which may be less than nothing."""
+    found = _hashed(series, changes)
+    connection.executemany(
+        "INSERT INTO moments VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        found,
+    )
+    connection.executemany(
+        "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ? AND count <= 0",
+        [change[:3] for change in found if change[3] < 0],
+    )
+
+
+def set_place(connection: sqlite3.Connection, kept: Kept) -> None:
+    """Notes up to which place a series is whole here."""
+    connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", kept)
+
+
+def forget_places(connection: sqlite3.Connection, account: int) -> None:
+    """None of the account's series is whole here from now on."""
+    connection.execute("UPDATE series SET place = NULL WHERE account = ?", (account,))
+
+
+def give_up(connection: sqlite3.Connection, series: int) -> None:
+    """Leaves a series for `remove_step` to remove."""
+    connection.execute("REPLACE INTO series VALUES (?, NULL, NULL, NULL)", (series,))
+
+
+def remove_step(connection: sqlite3.Connection) -> bool:
+    """Removes some of what series that were given up hold; false when nothing was left."""
+    found = connection.execute("SELECT id FROM series WHERE account IS NULL LIMIT 1").fetchone()
+    if found is None:
+        return False
+    removed = connection.execute(
+        "DELETE FROM moments WHERE (series, seen, time) IN"
+        " (SELECT series, seen, time FROM moments WHERE series = ? LIMIT ?)",
+        (*found, STEP),
+    ).rowcount
+    if removed < STEP:
+        connection.execute("DELETE FROM series WHERE id = ?", found)
+    return True
+
+
+def hashed(group: Group) -> bytes:
+    """The 16 bytes by which a group is held."""
+    return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _hashed(series: int, changes: Iterable[Change]) -> list[tuple[int, bytes, int, int]]:
+    """In the order of the table, so that each of its pages is looked for once."""
+    return sorted((series, hashed(group), time, count) for group, time, count in changes)
+
+
+@asynccontextmanager
+async def open_moments_file(folder: Path) -> AsyncIterator[MomentsFile]:
+    """The file of a data folder whose lock is held. Raises `JournalError` for an unusable folder."""
+    path = folder / FILE
+    try:
+        if not _is_usable(path):
+            _make_anew(path)
+        opened = MomentsFile(path)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalError(f"cannot open `{path}`: {error}") from error
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _make_anew(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with closing(_connect(path)) as made:
+        made.executescript(_TABLES)
+
+
+def _is_usable(path: Path) -> bool:
+    if not path.exists():
+        return False
+    try:
+        with closing(_connect(path)) as found:
+            return bool(found.execute("PRAGMA user_version").fetchone() == (VERSION,))
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # What a power cut takes is filled again from the journal, which is on disk by then.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA secure_delete = ON")
+    return connection

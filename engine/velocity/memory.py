@@ -1,0 +1,98 @@
+"""Windows in this process's memory: one thread, and no verb ever suspends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.velocity.account import Account
+from tollkeeper.engine.velocity.contract import (
+    Fill,
+    Observation,
+    Read,
+    Record,
+    SeriesPlan,
+    State,
+    Status,
+    Window,
+)
+from tollkeeper.engine.velocity.first_seen import MemoryMoments, Moments
+from tollkeeper.engine.velocity.series_set import Change
+from tollkeeper.grammar.program import Value
+
+CAP = 25_000_000
+"""How many elements an account's windows may hold."""
+
+
+class MemoryWindows:
+    """`after` is the last place taken; `moments` makes where an account keeps a series' moments."""
+
+    def __init__(
+        self,
+        after: int = 0,
+        cap: int = CAP,
+        moments: Callable[[int, str], Moments] = lambda _account, _series: MemoryMoments(),
+    ) -> None:
+        self._place = after
+        self._cap = cap
+        self._moments = moments
+        self._fills = count(1)
+        self._accounts: dict[int, Account] = {}
+
+    async def take_place(self) -> int:
+        self._place += 1
+        return self._place
+
+    async def observe(
+        self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
+    ) -> Observation:
+        account = self._account(record.account)
+        account.require(reads, own)
+        self._place = place = self._place + 1
+        values = account.observe(place, record, reads, own)
+        return Observation(place, record, values, account.lost_at(reads, own, record.time))
+
+    async def settle(self, observation: Observation, decision: Decision) -> Observation:
+        place, record = observation.place, observation.record
+        state = State(record.state.payment, decision, record.state.data)
+        self._account(record.account).settle(place, record, state)
+        settled = replace(record, state=state)
+        return Observation(place, settled, observation.values, observation.lost)
+
+    async def withdraw(self, observation: Observation) -> None:
+        record = observation.record
+        self._account(record.account).change(
+            Change(observation.place, record.event, record.time, record.state, record.before)
+        )
+
+    async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:
+        held = self._account(account)
+        held.require(reads)
+        return held.read(reads, at)
+
+    async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
+        return self._account(account).begin(next(self._fills), self._place, plans)
+
+    async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
+        account = self._account(fill.account)
+        account.take_in(fill, records)
+        account.hold_to_cap()
+
+    async def seal(self, fill: Fill) -> bool:
+        return self._account(fill.account).seal(fill)
+
+    async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
+        self._account(account).keep(plans)
+
+    async def status(self, account: int) -> Status:
+        held = self._account(account)
+        return Status(held.entries, self._cap, held.statuses())
+
+    def _account(self, number: int) -> Account:
+        account = self._accounts.get(number)
+        if account is None:
+            account = self._accounts[number] = Account(number, self._cap, self._moments)
+        return account

@@ -1,0 +1,125 @@
+"""From checked programs to the series and windows they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TypeAlias
+
+from tollkeeper.engine.velocity.contract import CompiledSeries, Counted, SeriesPlan, Window
+from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Series
+
+Compile: TypeAlias = Callable[[Series, Sequence[Let]], CompiledSeries]
+Digest: TypeAlias = Callable[[Series, Sequence[Let]], str]
+Counting: TypeAlias = Callable[
+    [Mapping[str, tuple[Series, bool]], Sequence[Let]], Callable[[tuple[str, ...]], Counted]
+]
+"""From a program's series by digest, and whether they keep missing values, to what counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one program needs: its series, and a window for each of its histories in order.
+
+    `own` says that each is read of payments, with the key that the reading payment has itself.
+    """
+
+    series: tuple[SeriesPlan, ...]
+    windows: tuple[Window, ...]
+    own: bool = False
+
+
+def plan(
+    histories: Sequence[History],
+    lets: Sequence[Let],
+    compile_series: Compile,
+    digest: Digest,
+    compile_counting: Counting | None = None,
+) -> Plan:
+    """The plan of a program with these aggregates; `lets` are the program's own."""
+    compiled: dict[str, CompiledSeries] = {}
+    of_payments: dict[str, tuple[Series, bool]] = {}
+    counting = None if compile_counting is None else compile_counting(of_payments, lets)
+    plans = []
+    windows = []
+    for history in histories:
+        series, three_valued = _as_held(history)
+        name = digest(series, lets)
+        if three_valued:
+            name = f"truth:{name}"
+        if name not in compiled:
+            compiled[name] = compile_series(series, lets)
+        if series.event is None and series.collection == "payments":
+            of_payments[name] = (series, three_valued)
+        plans.append(
+            SeriesPlan(
+                digest=name,
+                event=series.event,
+                by=_by(series, lets, digest),
+                over=history.over,
+                ages=history.over is None,
+                decided=_reads_decision(series, lets),
+                valued=three_valued or series.value is not None,
+                missing=three_valued,
+                compiled=compiled[name],
+                counting=counting if name in of_payments else None,
+            )
+        )
+        type_ = None if series.value is None else series.value.type
+        windows.append(Window(name, history.function, history.over, type_))
+    return Plan(
+        merged(plans), tuple(windows), all(_is_own(each, lets, digest) for each in histories)
+    )
+
+
+def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
+    """The plans with each series once: as long as the longest asks, with ages when one asks."""
+    found: dict[str, SeriesPlan] = {}
+    for each in plans:
+        other = found.get(each.digest, each)
+        lengths = [over for over in (each.over, other.over) if over is not None]
+        found[each.digest] = replace(
+            other, over=max(lengths, default=None), ages=each.ages or other.ages
+        )
+    return tuple(found.values())
+
+
+def _as_held(history: History) -> tuple[Series, bool]:
+    """The series to hold, and whether its values are the three-valued truths of the `where`.
+
+    `any` and `all` look at each record's `where`, whatever it gives; the others at the records for
+    which it is definitely true.
+    """
+    series = history.series
+    if history.function not in ("any", "all"):
+        return series, False
+    return replace(series, where=None, value=series.where), True
+
+
+def _is_own(history: History, lets: Sequence[Let], digest: Digest) -> bool:
+    series = history.series
+    keyed = replace(series, by=history.keys)
+    return series.event is None and digest(keyed, lets) == digest(series, lets)
+
+
+def _by(series: Series, lets: Sequence[Let], digest: Digest) -> str:
+    """The identity of the series' key, within an event's type that of the whole series: which data
+    fits a series depends on all that it reads."""
+    return digest(series if series.event else replace(series, where=None, value=None), lets)
+
+
+def _reads_decision(series: Series, lets: Sequence[Let]) -> bool:
+    waiting: list[object] = [series]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, DecisionFact):
+            return True
+        if isinstance(node, LetValue) and node.index not in seen:
+            seen.add(node.index)
+            waiting.append(lets[node.index].value)
+        if isinstance(node, tuple):
+            waiting.extend(node)
+        elif is_dataclass(node):
+            waiting.extend(getattr(node, field.name) for field in fields(node))
+    return False

@@ -1,0 +1,94 @@
+"""A real service on a real data folder, spoken to over its ASGI interface."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tollkeeper.api.http.app import DEFAULTS, create_app
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, do_errand
+from tollkeeper.engine.runtime import Engine
+
+NOW = 1_789_000_000_000_000
+"""2026-09-10T00:26:40Z, where these tests' clock stands still."""
+
+
+@dataclass
+class Service:
+    """An open engine, a client with a key of every scope, and the way to make more clients."""
+
+    engine: Engine
+    client: httpx.AsyncClient
+    folder: Path
+
+    async def key(self, account: str, *scopes: Any) -> str:
+        done = await do_errand(self.engine, CreateKey(account, scopes), "test", _ignore)
+        assert isinstance(done, Done)
+        assert done.key is not None
+        return done.key
+
+    def client_with(self, key: str | None, settings: Settings = DEFAULTS) -> httpx.AsyncClient:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        app = create_app(self.engine, settings)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+        return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
+
+    async def account(self, name: str) -> None:
+        done = await do_errand(self.engine, CreateAccount(name), "test", _ignore)
+        assert isinstance(done, Done)
+
+
+def _ignore(_share: float) -> None:
+    pass
+
+
+@asynccontextmanager
+async def open_service(folder: Path, **limits: int) -> AsyncIterator[Service]:
+    async with open_engine(folder, "serve", clock=lambda: NOW, **limits) as engine:
+        service = Service(engine, httpx.AsyncClient(), folder)
+        if "shop" not in engine.state.numbers:
+            await service.account("shop")
+        key = await service.key("shop", "payments", "rules", "admin")
+        await rebuild(engine, _ignore)
+        async with service.client_with(key) as client:
+            service.client = client
+            yield service
+
+
+def payment(**changed: Any) -> dict[str, Any]:
+    """The body of a valid creation; `changed` members replace or add the payment's own."""
+    whole = {
+        "type": "purchase",
+        "currency": "BRL",
+        "amount": 129.9,
+        "method": {
+            "type": "credit_card",
+            "card": {
+                "network": "visa",
+                "presence": "card_not_present",
+                "bin": "41111111",
+                "last_four": "1111",
+            },
+        },
+        "device": {
+            "ip_address": "203.0.113.7",
+            "headers": {"User-Agent": "python-requests/2.32"},
+            "fingerprint": {"id": "d-1", "provider": "basic"},
+        },
+        "user": {"id": "u-1", "email": "ana@shop.example"},
+        "merchant": {"id": "m-1", "country": "BR", "category_code": "5411"},
+        "analyze": {"bot_behaviour": True},
+    }
+    return {"payment": {**whole, **changed}}
+
+
+def errors(response: httpx.Response) -> list[tuple[str, str]]:
+    """The answer's errors as (field, type)."""
+    return [(item["field"], item["type"]) for item in response.json()["errors"]]

@@ -1,0 +1,70 @@
+"""Keys and scopes over HTTP (API.md, "Authentication")."""
+
+from __future__ import annotations
+
+import pytest
+
+from tollkeeper.engine.publish.commands import RevokeKey, do_errand
+from tollkeeper.tests.api.http.service import Service, errors, payment
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "Bearer", "Bearer ", "Bearer nonsense", "Basic abc", "Bearer " + "x" * 9000]
+)
+async def test_a_bad_or_missing_key_is_401(service: Service, value: str | None) -> None:
+    headers = {} if value is None else {"authorization": value}
+    async with service.client_with(None) as client:
+        for request in (
+            client.build_request("POST", "/v1/payments", json=payment(), headers=headers),
+            client.build_request("PATCH", "/v1/payments/x", json={}, headers=headers),
+            client.build_request("GET", "/v1/rules", headers=headers),
+        ):
+            answer = await client.send(request)
+            assert answer.status_code == 401
+            assert errors(answer) == [("authorization", "invalid_credentials")]
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_key_without_the_scope_is_403(service: Service) -> None:
+    async with service.client_with(await service.key("shop", "payments")) as client:
+        answer = await client.get("/v1/rules")
+        assert answer.status_code == 403
+        assert errors(answer) == [("authorization", "forbidden")]
+    async with service.client_with(await service.key("shop", "rules")) as client:
+        answer = await client.post("/v1/payments", json=payment())
+        assert answer.status_code == 403
+
+
+async def test_an_admin_key_may_do_all(service: Service) -> None:
+    async with service.client_with(await service.key("shop", "admin")) as client:
+        assert (await client.post("/v1/payments", json=payment())).status_code == 201
+        assert (await client.get("/v1/rules")).status_code == 200
+
+
+async def test_a_revoked_key_is_refused_at_once(service: Service) -> None:
+    key = await service.key("shop", "payments")
+    async with service.client_with(key) as client:
+        assert (await client.get("/v1/payments/x")).status_code == 404
+        await do_errand(service.engine, RevokeKey("shop", key[:13]), "test", lambda _: None)
+        assert (await client.get("/v1/payments/x")).status_code == 401
+
+
+async def test_one_account_sees_nothing_of_another(service: Service) -> None:
+    await service.account("rival")
+    await service.client.post("/v1/payments", json=payment(id="p-1"))
+    async with service.client_with(await service.key("rival", "payments")) as rival:
+        assert (await rival.get("/v1/payments/p-1")).status_code == 404
+        theirs = await rival.post("/v1/payments", json=payment(id="p-1"))
+        assert theirs.status_code == 201
+
+
+async def test_only_a_hash_of_a_key_is_stored(service: Service) -> None:
+    key = await service.key("shop", "payments")
+    stored = b"".join(
+        path.read_bytes()
+        for path in service.folder.iterdir()
+        if path.name.startswith("tollkeeper.db")
+    )
+    assert key.encode() not in stored

@@ -1,0 +1,238 @@
+"""One person's data erased: gone from every file, and everything else as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tollkeeper.engine.filling import fill
+from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.shadows.record import drain
+from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.tests.api.http.service import Service, errors, payment
+
+pytestmark = pytest.mark.anyio
+
+SIGN_INS = """event sign_in
+  field account: string required
+  field ip: ip
+  field note: string
+  field result: "success" | "failure" required
+  field risk: number
+  metric failures = count(events by account over 1d where result == "failure")
+  metric addresses = distinct(events.ip by account over 1d)
+  metric results = count(events by result over 1d)
+  monitor guessing "Many failed sign-ins" when failures >= 2
+"""
+PAYMENTS = """event payment
+  monitor busy when count(payments by device.fingerprint.id over 1d) >= 2
+  monitor crowded when count(payments by merchant.id over 1d) >= 3
+"""
+RULE = """rule gate
+  list blocked: string
+  condition known when user.id in @blocked then deny
+  condition attacked when events.sign_in.failures[user.id] >= 1 then deny
+  condition returning when age(payments by user.id) > 1d then challenge
+  condition busy when count(payments by merchant.id over 1d) > 100 then deny
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
+ANA = {"id": "u-ana", "email": "Ana@mail.example"}
+TRACES = (b"u-ana", b"na@mail.example", b"d-ana", b"203.0.113.77", b"198.51.100.9")
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    """A shop where Ana and Bob signed in and paid, both with alerts; Ana's name is all over."""
+    client = service.client
+    for path, text in (
+        ("event-types/sign_in", SIGN_INS),
+        ("event-types/payment", PAYMENTS),
+        ("rules/gate", RULE),
+        ("rules/gate", RULE.replace("> 100", "> 200")),
+    ):
+        answer = await client.post(f"/v1/{path}/versions?publish=true", content=text)
+        assert answer.status_code == 201, answer.text
+    await client.put("/v1/rules/gate/shadow", json={"version": 1})
+    webhook = {"url": "https://shop.example/alerts", "secrets": ["a-secret-of-letters"]}
+    answer = await client.put("/v1/webhooks", json={"webhook": webhook})
+    assert answer.status_code == 200, answer.text
+    for number in range(3):
+        await sign_in(service, f"s-a{number}", "u-ana", ip="198.51.100.9", note="Ana, by phone")
+        await sign_in(service, f"s-b{number}", "u-bob")
+    await sign_in(service, "s-mail", "ANA@mail.example")
+    device = {"ip_address": "203.0.113.77", "fingerprint": {"id": "d-ana", "provider": "basic"}}
+    for number in range(2):
+        await pay(service, f"p-a{number}", user=ANA, device=device, metadata={"phone": "555-0199"})
+        await pay(service, f"p-b{number}", user={"id": "u-bob"})
+    await pay(service, "p-guest", user={"email": ANA["email"]}, order={"id": "u-ana"})
+    updated = {"payment": {"status": "failed"}}
+    assert (await client.patch("/v1/payments/p-a0", json=updated)).status_code == 200
+    entries = [{"value": value} for value in ("u-ana", "ana@mail.example", "u-bob")]
+    await client.put("/v1/lists/blocked/entries", json={"entries": entries})
+    await client.request("DELETE", "/v1/lists/blocked/entries", json={"entries": entries[1:2]})
+    await drain(service.engine)
+    return service
+
+
+async def sign_in(service: Service, id_: str, account: str, **data: Any) -> None:
+    event = {"type": "sign_in", "id": id_, "data": {"account": account, "result": "failure"} | data}
+    answer = await service.client.post("/v1/events", json={"event": event})
+    assert answer.status_code == 201, answer.text
+
+
+async def pay(service: Service, id_: str, **changed: Any) -> dict[str, Any]:
+    headers = {"idempotency-key": f"{id_} of {changed['user'].get('id')}"}
+    body = payment(id=id_, analyze=ASKED, **changed)
+    answer = await service.client.post("/v1/payments", json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    analyses: dict[str, Any] = answer.json()["payment"]["analyses"]
+    return analyses
+
+
+async def erase(service: Service, user: str = "u-ana") -> dict[str, Any]:
+    answer = await service.client.post("/v1/erasures", json={"user": user})
+    assert answer.status_code == 200, answer.text
+    erased: dict[str, Any] = answer.json()["erasure"]
+    return erased
+
+
+def stored(service: Service) -> bytes:
+    """Every byte of the data folder, write-ahead logs and all."""
+    return b"".join(path.read_bytes() for path in service.folder.iterdir())
+
+
+def entries(service: Service, *kinds: Kind) -> dict[int, Entry]:
+    return {
+        entry.place: entry
+        for batch in service.engine.journal.replay(kinds=kinds)
+        for entry in batch
+    }
+
+
+async def alerts(service: Service) -> list[tuple[str, list[Any], dict[str, Any]]]:
+    found = (await service.client.get("/v1/alerts")).json()["alerts"]
+    return [(each["monitor"], each["key"], each["values"]) for each in found]
+
+
+async def test_nothing_of_a_person_is_left_in_any_file_while_the_service_runs(
+    shop: Service,
+) -> None:
+    assert all(trace in stored(shop) for trace in TRACES)
+    erased = await erase(shop)
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+    del erased["person"]
+    assert erased == {"payments": 3, "events": 4, "alerts": 2, "list_entries": {"blocked": 1}}
+
+
+async def test_what_was_decided_about_others_does_not_change_by_a_byte(shop: Service) -> None:
+    kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.SHADOW)
+    before = entries(shop, *kinds)
+    decisions = (await shop.client.get("/v1/decisions")).json()
+    explained = await explanation(shop, "p-b1")
+    assert explained["repeated"]
+    await erase(shop)
+    after = entries(shop, *kinds)
+    assert {before[place].id for place in before if before[place] != after[place]} == {
+        *("p-a0", "p-a1", "p-guest"),
+        *("s-a0", "s-a1", "s-a2", "s-mail"),
+    }
+    assert (await shop.client.get("/v1/decisions")).json() == decisions
+    assert await explanation(shop, "p-b1") == explained
+
+
+async def explanation(service: Service, id_: str) -> dict[str, Any]:
+    """How a decision came about; the other records that were counted aside."""
+    answer = await service.client.get(f"/v1/payments/{id_}/explanation")
+    found: dict[str, Any] = answer.json()["explanation"]
+    for program in (found["scorecard"], found["rule"]):
+        for history in program["histories"]:
+            del history["records"], history["note"]
+    return found
+
+
+async def test_what_is_left_of_an_event_can_still_be_counted(shop: Service) -> None:
+    await erase(shop)
+    bodies = {entry.id: entry.body for entry in entries(shop, Kind.EVENT).values()}
+    assert bodies["s-a0"] == b'{"type":"sign_in","version":1,"data":{"result":"failure"}}'
+    path = "/v1/event-types/sign_in/metrics/results?key=failure"
+    assert (await shop.client.get(path)).json()["metric"]["value"] == 7
+
+
+async def test_alerts_stay_in_number_and_show_nothing_of_the_person(shop: Service) -> None:
+    before = await alerts(shop)
+    assert ("guessing", ["u-ana"], {"failures": 2}) in before
+    assert ("busy", ["d-ana"], {"count(payments by device.fingerprint.id over 1d)": 2}) in before
+    await erase(shop)
+    after = await alerts(shop)
+    assert len(after) == len(before)
+    gone = [each for each in before if each not in after]
+    assert [each[1] for each in gone] == [["d-ana"], ["u-ana"]]
+    assert after.count(("guessing", [None], {})) == after.count(("busy", [None], {})) == 1
+
+
+async def test_a_monitor_begins_anew_for_who_was_erased(shop: Service) -> None:
+    await erase(shop)
+    before = await alerts(shop)
+    for number in range(2):
+        await sign_in(shop, f"again-{number}", "u-ana")
+    assert await alerts(shop) == [("guessing", ["u-ana"], {"failures": 2}), *before]
+
+
+async def test_windows_count_what_is_left_as_they_would_after_a_restart(shop: Service) -> None:
+    await erase(shop)
+    live = await shop.engine.windows.status(1)
+    plans = shop.engine.force[1].plans()
+    windows = [plan for plan in plans if plan.over is not None]
+    shop.engine.windows = MemoryWindows(shop.engine.journal.last_place())
+    await fill(shop.engine, 1, windows, lambda _: None)
+    anew = await shop.engine.windows.status(1)
+    assert sizes(live) == sizes(anew)
+
+
+def sizes(status: Any) -> list[tuple[str, int]]:
+    return sorted((each.digest, each.entries) for each in status.series)
+
+
+async def test_a_returning_person_is_new(shop: Service) -> None:
+    await erase(shop)
+    analyses = await pay(shop, "p-new", user=ANA)
+    assert analyses["rule"]["condition"] is None
+
+
+@pytest.mark.parametrize("cut", range(1, 7))
+async def test_an_erasure_that_was_cut_off_is_done_by_the_next_one(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    journal, done = shop.engine.journal, 0
+    rewrite = journal.rewrite
+
+    async def failing(*arguments: Any) -> int:
+        nonlocal done
+        done += 1
+        if done == cut:
+            raise Unavailable("planted")
+        return await rewrite(*arguments)
+
+    monkeypatch.setattr(journal, "rewrite", failing)
+    answer = await shop.client.post("/v1/erasures", json={"user": "u-ana"})
+    assert answer.status_code == 503
+    await erase(shop)
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+
+
+async def test_another_account_keeps_what_it_has_of_a_user_of_the_same_name(shop: Service) -> None:
+    await shop.account("kiosk")
+    async with shop.client_with(await shop.key("kiosk", "admin")) as kiosk:
+        await kiosk.post("/v1/payments", json=payment(id="k-1", user=ANA))
+        await erase(shop)
+        known = (await kiosk.get("/v1/payments/k-1")).json()["payment"]
+    assert known["user"] == ANA
+
+
+async def test_an_erasure_names_a_user(shop: Service) -> None:
+    answer = await shop.client.post("/v1/erasures", json={})
+    assert errors(answer) == [("user", "missing")]
+    answer = await shop.client.post("/v1/erasures", json={"user": ""})
+    assert answer.status_code == 422

@@ -1,0 +1,270 @@
+"""The OpenAPI document says what is served: no more, no less, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+import schemathesis
+from litestar.handlers import HTTPRouteHandler
+
+from tollkeeper.api.http import payments
+from tollkeeper.api.http.app import routes
+from tollkeeper.api.http.idempotency import MAX_KEY
+from tollkeeper.api.http.openapi import examples
+from tollkeeper.api.http.openapi.document import OPERATIONS, document, statuses
+from tollkeeper.api.http.openapi.errors import STATUSES, TYPES
+from tollkeeper.api.http.openapi.operation import JSON
+from tollkeeper.engine.intake.violations import ViolationType
+from tollkeeper.tests.api.http.described import Witness, pointer, validator
+from tollkeeper.tests.api.http.service import Service
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "api.md"
+RESERVED = {"too_many_requests"}
+"""Types that a client should know, and that nothing makes yet."""
+SLOW = 202
+"""Answered when a history takes half a minute to read, which no test has."""
+
+
+def served(service: Service) -> Iterator[tuple[str, str, HTTPRouteHandler | None]]:
+    """Method, path and handler of all that is served, in the document's spelling."""
+    yield "post", payments.PATH, None
+    for path, method in payments.OPERATIONS:
+        yield method.lower(), path, None
+    for handler in routes(service.engine):
+        assert isinstance(handler, HTTPRouteHandler), "a mount whose routes nobody can know"
+        if handler.include_in_schema is not False:
+            for path in handler.paths:
+                for method in handler.http_methods:
+                    yield method.lower(), re.sub(r":\w+\}", "}", path), handler
+
+
+@pytest.mark.anyio
+async def test_every_route_is_described_and_every_description_is_served(service: Service) -> None:
+    described = [(each.method, each.path) for each in OPERATIONS]
+    assert sorted(described) == sorted((method, path) for method, path, _ in served(service))
+
+
+@pytest.mark.anyio
+async def test_every_parameter_that_a_route_reads_is_described(service: Service) -> None:
+    described = {(each.method, each.path): each for each in OPERATIONS}
+    for method, path, handler in served(service):
+        if handler is None:
+            continue
+        operation = described[method, path]
+        names = set(inspect.signature(handler.fn).parameters) - {"request", "state"}
+        read = {name.rstrip("_") for name in names}
+        said = {each.name for each in operation.parameters if each.place != "header"}
+        assert said == read, path
+        assert handler.operation_id in (None, operation.id)
+
+
+@pytest.mark.anyio
+async def test_an_idempotency_key_is_read_where_the_document_says_so(service: Service) -> None:
+    for operation in OPERATIONS:
+        path = re.sub(r"\{\w+\}", "1", operation.path)
+        headers = {"idempotency-key": "k" * (MAX_KEY + 1)}
+        answer = await service.client.request(operation.method, path, headers=headers)
+        described = "Idempotency-Key" in {each.name for each in operation.parameters}
+        refused = answer.status_code == 422 and '"idempotency-key"' in answer.text
+        assert refused == described, operation.id
+
+
+@pytest.mark.anyio
+async def test_a_key_is_needed_wherever_the_document_says_so(service: Service) -> None:
+    async with service.client_with(None) as stranger:
+        for operation in OPERATIONS:
+            path = re.sub(r"\{\w+\}", "1", operation.path)
+            answer = await stranger.request(operation.method, path)
+            assert (answer.status_code == 401) == (operation.scope is not None), operation.id
+
+
+@pytest.mark.anyio
+async def test_every_operation_needs_the_scope_that_it_names(service: Service) -> None:
+    for scope in ("payments", "rules", "admin"):
+        async with service.client_with(await service.key("shop", scope)) as client:
+            for operation in OPERATIONS:
+                path = re.sub(r"\{\w+\}", "1", operation.path)
+                answer = await client.request(operation.method, path)
+                allowed = operation.scope in (None, scope) or scope == "admin"
+                assert (answer.status_code != 403) == allowed, (operation.id, scope)
+
+
+def test_the_document_is_valid_openapi() -> None:
+    loaded = schemathesis.openapi.from_dict(msgspec.json.decode(msgspec.json.encode(document())))
+    loaded.validate()
+
+
+def test_every_operation_has_its_own_id() -> None:
+    ids = [operation.id for operation in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_type_of_error_is_explained_here_and_on_the_page_for_merchants() -> None:
+    assert list(get_args(ViolationType)) == list(TYPES)
+    table = re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert table == list(TYPES.items())
+    assert all(status in STATUSES for each in OPERATIONS for status in statuses(each))
+
+
+def code() -> Iterator[ast.AST]:
+    """Every node of what answers, the description of it aside."""
+    for folder in ("api", "engine"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if "openapi" not in path.parts:
+                yield from ast.walk(ast.parse(path.read_text()))
+
+
+def test_the_types_of_error_are_those_that_the_code_makes() -> None:
+    nodes = list(code())
+    named = {
+        part.value
+        for node in nodes
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Violation"
+        for part in ast.walk(node.args[1])
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    }
+    assert named <= set(TYPES)
+    (listed,) = [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "ViolationType"
+    ]
+    elsewhere = {
+        node.value
+        for node in set(nodes) - set(ast.walk(listed or ast.Pass()))
+        if isinstance(node, ast.Constant)
+    }
+    assert set(TYPES) - elsewhere == RESERVED
+
+
+def json_contents() -> Iterator[tuple[str, Any]]:
+    """The place of each JSON body of the document, and its description."""
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            at = ("paths", path, method)
+            for place, holder in (
+                (("requestBody",), operation.get("requestBody", {})),
+                *((("responses", status), each) for status, each in operation["responses"].items()),
+            ):
+                if JSON in holder.get("content", {}):
+                    where = pointer(*at, *place, "content", JSON)
+                    yield where, holder["content"][JSON]
+    for name, response in document()["components"]["responses"].items():
+        where = pointer("components", "responses", name, "content", JSON)
+        yield where, response["content"][JSON]
+
+
+def test_every_example_fits_its_schema() -> None:
+    checked = 0
+    for where, content in json_contents():
+        for example in content.get("examples", {}).values():
+            validator(f"{where}/schema").validate(example["value"])
+            checked += 1
+    assert checked > len(OPERATIONS) // 2
+
+
+def test_every_error_example_has_a_type_that_is_explained() -> None:
+    for _, content in json_contents():
+        for example in content.get("examples", {}).values():
+            for item in example["value"].get("errors", []):
+                assert item["type"] in TYPES or "-" in item["type"]
+
+
+def sent_example(path: str, name: str) -> Any:
+    """The example of that name of what is put there."""
+    sent = document()["paths"][path]["put"]["requestBody"]["content"][JSON]
+    return sent["examples"][name]["value"]
+
+
+@pytest.mark.anyio
+async def test_every_answer_is_as_described(service: Service) -> None:
+    witness = Witness()
+    client = service.client
+    client.event_hooks["response"] = [witness]
+
+    async def good(method: str, path: str, **sent: Any) -> Any:
+        answer = await client.request(method, path, **sent)
+        assert answer.status_code < 300, (method, path, answer.text)
+        return answer
+
+    texts = {
+        "rules/checkout": examples.RULE,
+        "scorecards/bot_behaviour": examples.SCORECARD,
+        "event-types/sign_in": examples.EVENT_TYPE,
+        "definitions/amounts": examples.DEFINITIONS,
+    }
+    for file, text in texts.items():
+        base = f"/v1/{file}"
+        await good("POST", f"{base}/versions?publish=true", content=text)
+        await good("POST", f"{base}/versions", content=text + "\n# reviewed\n")
+        await good("DELETE", f"{base}/active")
+        await good("PUT", f"{base}/active", json={"version": 1})
+        await good("GET", base)
+        await good("GET", base.rpartition("/")[0])
+        await good("GET", f"{base}/versions/2")
+        await good("GET", f"{base}/diff", params={"from": 1, "to": 2})
+    for file in ("rules/checkout", "scorecards/bot_behaviour"):
+        await good("PUT", f"/v1/{file}/shadow", json={"version": 2})
+        rollout = {"version": 2, "percent": 50, "by": "user"}
+        await good("PUT", f"/v1/{file}/rollout", json=rollout)
+        await good("GET", f"/v1/{file}")
+
+    for body in (examples.PAYMENT, examples.SMALLEST, examples.FINISHED):
+        await good("POST", "/v1/payments", json=body)
+    known = "/v1/payments/order-1001-1"
+    await good("PATCH", known, json=examples.UPDATE)
+    await good("GET", known)
+    await good("GET", f"{known}/explanation")
+    await good("GET", "/v1/decisions", params={"limit": 2, "since": "2026-09-01T00:00:00Z"})
+
+    for file in ("rules/checkout", "scorecards/bot_behaviour"):
+        await good("GET", f"/v1/{file}/shadow")
+        await good("DELETE", f"/v1/{file}/shadow")
+        await good("DELETE", f"/v1/{file}/rollout")
+
+    for _ in range(3):
+        await good("POST", "/v1/events", json=examples.EVENT)
+    await good("POST", "/v1/events", json=examples.EVENTS)
+    await good("GET", "/v1/event-types/sign_in/metrics/failures", params={"key": "u-1"})
+    assert (await good("GET", "/v1/alerts")).json()["alerts"]
+
+    plain = {"value": "41", "expires_at": "2099-01-01T00:00:00Z"}
+    row = plain | {"columns": {"country": "BR"}}
+    for name, entry in (("list", plain), ("table", row)):
+        for _ in range(2):
+            await good("PUT", f"/v1/lists/{name}", json=sent_example("/v1/lists/{name}", name))
+        await good("GET", f"/v1/lists/{name}")
+        await good("PUT", f"/v1/lists/{name}/entries", json={"entries": [entry]})
+        await good("GET", f"/v1/lists/{name}/entries")
+        await good("DELETE", f"/v1/lists/{name}/entries", json={"entries": [entry]})
+    await good("GET", "/v1/lists")
+
+    await good("GET", "/v1/account")
+    await good("PUT", "/v1/account", json=sent_example("/v1/account", "thresholds"))
+    webhook = sent_example("/v1/webhooks", "webhook")
+    await good("PUT", "/v1/webhooks", json=webhook)
+    await good("GET", "/v1/webhooks")
+    await good("GET", "/v1/webhooks/deliveries")
+    await good("DELETE", "/v1/webhooks", params={"url": webhook["webhook"]["url"]})
+    await good("GET", "/v1/audit")
+    await good("POST", "/v1/erasures", json={"user": "u-1"})
+    for path in ("/health/live", "/health/ready", "/metrics"):
+        await good("GET", path)
+    for path in ("/schema", "/schema/openapi.json", "/schema/openapi.yaml"):
+        await good("GET", path)
+
+    described = {
+        (operation.id, status)
+        for operation in OPERATIONS
+        for status in operation.answers
+        if status != SLOW
+    }
+    assert described - witness.seen == set()

@@ -1,0 +1,43 @@
+"""How monitors stand: what failed to be kept leaves no trace, whatever happened in between."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollkeeper.engine.monitors.alerts import Turn
+from tollkeeper.engine.monitors.watch import Standings
+
+KEYS = st.sampled_from(["a", "b"])
+STEPS = st.lists(st.tuples(KEYS, st.booleans(), st.booleans()), max_size=30)
+
+
+def turn(key: str, met: bool, at: int) -> Turn:
+    return Turn("sign_in", "many", (key,), at, met)
+
+
+@given(STEPS, st.integers(0, 5))
+def test_what_could_not_be_kept_always_leaves_the_standings_of_the_rest(steps, in_flight):
+    standings, expected = Standings(), Standings()
+    open_: list[tuple[int, Turn, bool]] = []
+    for place, (key, met, kept) in enumerate(steps, start=1):
+        each = turn(key, met, place * 10)
+        standings.add(1, place, [each])
+        open_.append((place, each, kept))
+        if kept:
+            expected.replay(1, place, [each])
+        while len(open_) > in_flight:
+            finish(standings, *open_.pop(0))
+    for each in open_:
+        finish(standings, *each)
+    for key in ("a", "b"):
+        of = (1, "sign_in", "many", (key,))
+        known, wanted = standings.of(of), expected.of(of)
+        assert (known and known[:2]) == (wanted and wanted[:2])
+
+
+def finish(standings: Standings, place: int, turn_: Turn, kept: bool) -> None:
+    if kept:
+        standings.settle(1, place, [turn_])
+    else:
+        standings.take_back(1, place, [turn_])

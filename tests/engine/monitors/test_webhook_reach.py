@@ -1,0 +1,96 @@
+"""Which addresses a webhook may have, in every form that a resolver understands."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpcore
+import pytest
+
+from tollkeeper.engine.monitors.webhook_reach import _is_public, check_reach, connections
+from tollkeeper.engine.registry.errors import Invalid
+
+PRIVATE = [
+    "0",
+    "0.0.0.0",
+    "00",
+    "0x0",
+    "127.1",
+    "127.0.0.1.",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "017700000001",
+    "10.1",
+    "192.168.257",
+    "169.254.169.254",
+    "2852039166",
+    "100.64.0.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "shop.localhost",
+    "[::]",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:a00:1]",
+    "[::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+    "[fe80::1]",
+    "[fec0::1]",
+    "[fc00::1]",
+    "[ff02::1]",
+    "[2001:db8::1]",
+]
+ODD = ["256.256.256.256", "1.2.3.4.5", "%31%32%37.0.0.1", "shop..", "-", ".", "a b"]
+PUBLIC = [
+    "shop.example",
+    "hooks_1.shop.example",
+    "xn--bcher-kva.example",
+    "a",
+    "0x.example",
+    "93.184.216.34",
+    "[2606:2800:220:1::1]",
+    "[64:ff9b::5db8:d822]",
+    "[::ffff:93.184.216.34]",
+    "1e100.example:8443",
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_a_private_address_is_refused_in_each_of_its_forms(host: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_reach(f"https://{host}/alerts", "public")
+    assert [each.type for each in refused.value.violations] == ["private_address"]
+    check_reach(f"https://{host}/alerts", "any")
+
+
+@pytest.mark.parametrize("host", ODD)
+def test_what_is_no_host_is_refused(host: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_reach(f"https://{host}/alerts", "public")
+    assert [each.type for each in refused.value.violations] == ["invalid_format"]
+
+
+@pytest.mark.parametrize("host", PUBLIC)
+def test_a_name_and_a_public_address_are_taken(host: str) -> None:
+    check_reach(f"https://{host}/alerts", "public")
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "::1", "fe80::1%lo", "64:ff9b::a00:1", "nonsense"])
+def test_what_a_name_resolves_to_is_held_to_the_same(text: str) -> None:
+    assert not _is_public(text)
+
+
+@pytest.mark.parametrize("host", ["0", "127.1", "2130706433", "localhost", "[::1]"])
+def test_no_connection_is_made_to_a_private_address(host: str) -> None:
+    async def ask() -> None:
+        async with connections("public") as pool:
+            await pool.request("POST", f"https://{host}:9/")
+
+    with pytest.raises(httpcore.ConnectError, match="the host has a private address"):
+        asyncio.run(ask())

@@ -1,0 +1,99 @@
+"""A shop that is live on a real journal: its clock follows the traffic that is sent to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tollkeeper.bench.traffic import DAY, Item, traffic
+from tollkeeper.engine.decide import create
+from tollkeeper.engine.events.accept import accept
+from tollkeeper.engine.events.submission import Event, read_event
+from tollkeeper.engine.events.versions import Planned
+from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.publish.commands import CreateAccount, Done, Store, do_errand
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.update import update
+
+START = datetime(2026, 3, 2, 8, tzinfo=UTC)
+EVENING = replace(DAY.scaled(0.01), hours=4, bots={"bin_enumeration": 1, "naive_script": 1})
+NAME = "checkout"
+
+
+@dataclass
+class Shop:
+    engine: Engine
+    now: int = to_microseconds(START)
+
+    @property
+    def account(self) -> int:
+        return self.engine.state.numbers["shop"]
+
+    async def publish(self, text: str, kind: Any = "rule", name: str = NAME) -> None:
+        done = await self.do(Store("shop", kind, name, text, activate=True))
+        assert done.version is not None
+
+    async def publish_later(self, text: str, kind: Any, name: str) -> None:
+        """A breaking version, in force a moment from now."""
+        planned = Planned(breaking=True, applies_from=self.now + 1)
+        await self.do(Store("shop", kind, name, text, True, None, planned))
+
+    async def do(self, errand: Any) -> Done:
+        done = await do_errand(self.engine, errand, "test", lambda _share: None)
+        assert isinstance(done, Done), done
+        return done
+
+    async def receive(self, item: Item, rule: str | None = NAME) -> None:
+        """One request, as HTTP would bring it."""
+        self.now = max(self.now + 1, to_microseconds(START) + round(item.at * 1_000_000))
+        if "payment" in item.body:
+            analyze: dict[str, Any] = {"bot_behaviour": True}
+            if rule is not None:
+                analyze["rule"] = {"name": rule}
+            await self.create({**item.body["payment"], "analyze": analyze})
+        else:
+            sent = dict(item.body["update"])
+            await self.update(sent.pop("id"), sent)
+
+    async def create(self, sent: dict[str, Any]) -> None:
+        payment = read_creation(json.dumps({"payment": sent}).encode(), self.now)
+        assert isinstance(payment, Payment), payment
+        await create(self.engine, self.engine.force[self.account], payment, self.now)
+
+    async def update(self, id_: str, sent: dict[str, Any]) -> None:
+        change = read_update(json.dumps({"payment": sent}).encode(), self.now)
+        assert isinstance(change, Update), change
+        assert isinstance(await update(self.engine, self.account, id_, change, self.now), Payment)
+
+    async def happen(self, sent: dict[str, Any]) -> None:
+        """An event, the body of `POST /events`."""
+        force = self.engine.force[self.account]
+        event = read_event(json.dumps({"event": sent}).encode(), self.now, force)
+        assert isinstance(event, Event), event
+        await accept(self.engine, force, event, self.now)
+
+
+@asynccontextmanager
+async def open_shop(folder: Path, moment: int = to_microseconds(START)) -> AsyncIterator[Shop]:
+    clock: list[Shop] = []
+    async with open_engine(
+        folder, "test", clock=lambda: clock[0].now if clock else moment
+    ) as engine:
+        shop = Shop(engine, moment)
+        clock.append(shop)
+        if "shop" not in engine.state.numbers:
+            await shop.do(CreateAccount("shop"))
+        await rebuild(engine, lambda _share: None)
+        yield shop
+
+
+def evening(seed: int) -> Iterable[Item]:
+    return traffic(seed, START, EVENING)

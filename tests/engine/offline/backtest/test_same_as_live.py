@@ -1,0 +1,244 @@
+"""A replay decides what was decided live: same rule, same history, no difference."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.offline.backtest.backtest import candidate_of
+from tollkeeper.engine.offline.backtest.candidate import DecidedInFull
+from tollkeeper.engine.offline.backtest.replay import Replayed, replay
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.publish.commands import ChangeSettings, PutEntries, RemoveEntries
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.versions import version_in_force
+from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, evening, open_shop
+
+MINUTE = 60_000_000
+
+FIRST = """
+rule checkout
+  list blocked: string
+  list offices: ip
+  table bins by prefix: funding: "credit" | "debit" | "prepaid"
+  let cards = distinct(payments.method.card.fingerprint by device.ip_address over 1h)
+  let declined = count(transactions by device.fingerprint.id over 2h where status == "declined")
+  let spent = sum(payments.amount by user.id, currency over 1d where status == "succeeded")
+  condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition office when device.ip_address in @offices then allow
+  condition prepaid when @bins[method.card.bin].funding == "prepaid" and amount > 50 then challenge
+  condition dear when amount_in("USD") > 60 then challenge
+  condition many_cards when cards >= 3 then deny
+  condition guessed when events.sign_in.failures[user.id] >= 2 then deny
+  condition devices when events.sign_in.devices[user.id] > 2 and amount > 20 then challenge
+  condition declines when declined > 2 or score >= 0.90 then deny
+  condition spender when spent > 50 then challenge
+  condition returning when count(payments by merchant.id over 1h where decision.action == "deny") > 6
+    and interval(payments by user.id) < 1h then challenge
+  condition failing when any(payments by device.ip_address over 3h where status == "declined")
+    and device.headers["User-Agent"] contains "Mozilla" then challenge
+"""
+SIGN_IN = """
+event sign_in
+  field user: string required
+  field result: "success" | "failure" required
+  field device: string
+  field risk: number
+  metric failures = count(events by user over 1h where result == "failure")
+  metric devices = distinct(events.device by user over 1d)
+"""
+NEXT_SIGN_IN = """
+event sign_in
+  field user: string required
+  field result: "success" | "failure" required
+  field device: string
+  field risk: string
+  metric attempts = count(events by user over 2h)
+  metric risks = distinct(events.risk by user over 1d)
+  metric known_for = age(events by user where result == "success")
+  metric since_last = interval(events by user)
+"""
+SECOND = """
+rule checkout
+  list blocked: string
+  let tries = count(payments by device.ip_address over 30m)
+  let dearest = max(payments.amount by method.card.network over 4h where status != "initiated")
+  let usual = avg(transactions.duration by merchant.id over 2h where status == "succeeded")
+  condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition known when age(payments by user.id) > 40m and weekday(timestamp) == "monday" then allow
+  condition tries when tries > 3 then challenge
+  condition signing when events.sign_in.attempts[user.id] > 3 then challenge
+  condition risks when events.sign_in.risks[user.id] >= 1 then challenge
+  condition fresh when events.sign_in.known_for[user.id] < 10m then challenge
+  condition hasty when events.sign_in.since_last[user.id] < 2m then challenge
+  condition dearest when amount >= dearest and hour(timestamp) >= 9 then challenge
+  condition slow when min(transactions.duration) > usual * 2 then challenge
+  otherwise allow
+"""
+SCORECARD = """
+scorecard bot_behaviour
+  baseline 0.05
+  signal library adds 3 when device.client.kind == "library"
+  signal cards adds 0.8 * distinct(payments.method.card.fingerprint by device.ip_address over 1h)
+  signal declines adds 1.5 when count(transactions by merchant.id over 1h where status == "declined") > 4
+"""
+
+
+async def sign_in(shop: Shop, number: int, user: str) -> None:
+    """Some sign-ins are late, and some say nothing of the device."""
+    late = timedelta(hours=number % 5 * (number % 7 == 0))
+    at = from_microseconds(shop.now) - late
+    device = {} if number % 3 == 0 else {"device": f"d-{number % 4}"}
+    in_force = version_in_force(
+        shop.engine.state.accounts[shop.account].files["event", "sign_in"], to_microseconds(at)
+    )
+    assert in_force is not None
+    data = {
+        "user": user,
+        "result": "success" if number % 4 else "failure",
+        "risk": number % 10 if in_force.number == 1 else "high",
+        **device,
+    }
+    await shop.happen({"type": "sign_in", "timestamp": at.isoformat(), "data": data})
+
+
+async def an_eventful_evening(shop: Shop) -> None:
+    """Traffic, and in between publishes, list changes, settings, a payment that comes late."""
+    items = list(evening(seed=5))
+    await shop.publish(SIGN_IN, "event", "sign_in")
+    cards = [
+        f"{card['bin']}-{card['last_four']}"
+        for item in items
+        if "payment" in item.body and "bin" in (card := item.body["payment"]["method"]["card"])
+    ]
+    steps: dict[int, Any] = {
+        0: lambda: shop.publish(FIRST),
+        1: lambda: shop.do(ChangeSettings("shop", {"default_rule": NAME})),
+        len(items) // 8: lambda: shop.do(
+            PutEntries("shop", "blocked", [{"value": card} for card in cards[::5]])
+        ),
+        len(items) // 7: lambda: shop.do(
+            PutEntries("shop", "bins", [{"value": "4", "columns": {"funding": "prepaid"}}])
+        ),
+        len(items) // 6: lambda: shop.do(
+            ChangeSettings(
+                "shop", {"rates": {"BRL": {"USD": "0.2"}}, "time_zone": "America/Sao_Paulo"}
+            )
+        ),
+        len(items) // 5: lambda: shop.do(RemoveEntries("shop", "blocked", [cards[0]])),
+        len(items) // 4: lambda: shop.do(PutEntries("shop", "offices", [{"value": "240.0.0.0/5"}])),
+        len(items) // 3: lambda: shop.do(
+            ChangeSettings("shop", {"thresholds": {"challenge": 0.1, "deny": 0.4}})
+        ),
+        len(items) // 2: lambda: shop.publish(SCORECARD, "scorecard", "bot_behaviour"),
+        len(items) * 4 // 7: lambda: shop.publish_later(NEXT_SIGN_IN, "event", "sign_in"),
+        len(items) * 3 // 5: lambda: shop.publish(SECOND),
+        len(items) * 4 // 5: lambda: shop.do(
+            PutEntries("shop", "blocked", [{"value": card} for card in cards[1::4]])
+        ),
+    }
+    for number, item in enumerate(items):
+        if number in steps:
+            await steps[number]()
+        await shop.receive(item, rule=NAME if number % 3 else None)
+        user = item.body.get("payment", {}).get("user", {})
+        if "id" in user:
+            await sign_in(shop, number, user["id"])
+        if number % 50 == 7 and "payment" in item.body:
+            shop.now += 2 * MINUTE
+            late = {**item.body["payment"], "id": f"late-{number}"}
+            await shop.create({**late, "analyze": {"bot_behaviour": True}})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("shop")
+
+    async def live() -> None:
+        async with open_shop(made) as shop:
+            await an_eventful_evening(shop)
+
+    asyncio.run(live())
+    return made
+
+
+in_full = msgspec.json.Decoder(DecidedInFull).decode
+
+
+def replayed(folder: Path, program: Rule | Scorecard, since: int = 0) -> list[Replayed]:
+    account = account_now(folder, "shop")
+    candidate = replace(candidate_of(program, account), decode_decided=in_full)
+    with closing(schema.connect_for_reading(folder)) as connection:
+        history = stored_history(connection, account.number, program, None)
+        return [each for each in replay(candidate, history, since) if isinstance(each, Replayed)]
+
+
+def stored_rule(account: Account, number: int) -> Rule:
+    program = decode_program(account.files["rule", NAME].versions[number - 1].program)
+    assert isinstance(program, Rule)
+    return program
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_version_decides_again_what_it_decided(folder: Path, number: int) -> None:
+    rule = stored_rule(account_now(folder, "shop"), number)
+    own = [
+        each
+        for each in replayed(folder, rule)
+        if each.was is not None and each.was.rule is not None and each.was.rule.version == number
+    ]
+    assert len(own) > 100
+    for each in own:
+        assert isinstance(each.was, DecidedInFull)
+        assert each.was.rule is not None
+        assert (each.now.action, each.now.condition) == (each.was.action, each.was.rule.condition)
+        assert tuple(each.values) == each.was.reads[len(each.was.reads) - len(rule.histories) :]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_evening_meets_most_conditions(folder: Path, number: int) -> None:
+    rule = stored_rule(account_now(folder, "shop"), number)
+    met = {each.now.condition for each in replayed(folder, rule)}
+    assert len(met) >= len(rule.conditions) - 2
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_scorecard_scores_again_what_it_scored(folder: Path, number: int) -> None:
+    account = account_now(folder, "shop")
+    if number:
+        stored = account.files["scorecard", "bot_behaviour"].versions[number - 1]
+        program = decode_program(stored.program)
+    else:
+        program = shipped_scorecard().scorecard
+    assert isinstance(program, Scorecard)
+    own = [
+        each
+        for each in replayed(folder, program)
+        if isinstance(each.was, DecidedInFull) and each.was.scorecard == number
+    ]
+    assert len(own) > 100
+    for each in own:
+        assert isinstance(each.was, DecidedInFull)
+        assert (each.score, each.now.action) == (each.was.score, each.was.action)
+        assert tuple(each.values) == each.was.reads[: len(program.histories)]
+
+
+def test_a_replay_that_begins_later_decides_the_same(folder: Path) -> None:
+    rule = stored_rule(account_now(folder, "shop"), 1)
+    whole = replayed(folder, rule)
+    middle = whole[len(whole) // 2].arrived
+    assert [(each.id, each.now, each.values) for each in replayed(folder, rule, since=middle)] == [
+        (each.id, each.now, each.values) for each in whole if each.arrived >= middle
+    ]

@@ -1,0 +1,184 @@
+"""A replay's windows answer what the live ones answer, whatever happened and in whatever order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.decide import encode
+from tollkeeper.engine.decision import AppliedRule, Decision
+from tollkeeper.engine.facts.facts import derive, record
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.intake.payment import (
+    Card,
+    Connector,
+    Merchant,
+    Method,
+    Payment,
+    Transaction,
+    Update,
+    User,
+)
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.backtest.plan import plan_rule
+from tollkeeper.engine.offline.backtest.windows import ReplayWindows
+from tollkeeper.engine.programs.loaded import load_rule
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.update import updated
+from tollkeeper.engine.velocity.contract import HOUR, Record, State
+from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule, Value
+
+START = 1_789_000_000_000_000
+RULE = b"""
+rule windows
+  condition all_of_them
+    when count(payments by user.id over 1h) > 1
+     and count(payments by user.id over 40h) > 1
+     and sum(payments.amount by user.id over 2h where status == "succeeded") > 1
+     and distinct(payments.method.card.fingerprint by user.id, currency over 30h) > 1
+     and min(payments.amount by method.card.fingerprint over 50h) > 1
+     and count(transactions by user.id over 30h where status == "declined") > 1
+     and avg(transactions.duration by method.card.network over 3h) > 1
+     and any(payments by user.id over 5h where amount > 5)
+     and all(payments by method.card.fingerprint over 5h where status != "failed")
+     and age(payments by method.card.fingerprint) > 1h
+     and interval(payments by user.id) > 1h
+     and age(payments by user.id where status == "declined") > 1h
+     and count(payments by user.id over 9h where decision.action == "deny") > 1
+     and max(payments.amount by user.id over 9h where decision.condition == "met") > 1
+    then deny
+"""
+program = read_file(RULE, Known()).program
+assert isinstance(program, Rule)
+LOADED = load_rule(program, 1, full_vocabulary())
+PLAN = plan_rule(LOADED, full_vocabulary())
+
+cards = st.builds(
+    Card,
+    network=st.sampled_from(["visa", "elo"]),
+    presence=st.just("card_not_present"),
+    bin=st.none() | st.sampled_from(["41111111", "42222222"]),
+    last_four=st.sampled_from(["1111", "2222"]),
+)
+attempts = st.builds(
+    Transaction,
+    status=st.sampled_from(["succeeded", "declined"]),
+    connector=st.just(Connector("c", None, "00")),
+    duration=st.none() | st.integers(0, 5),
+    timestamp=st.just(from_microseconds(START)),
+)
+payments = st.fixed_dictionaries(
+    {
+        "late": st.sampled_from([0, 0, 0, HOUR, 24 * HOUR, 26 * HOUR]),
+        "user": st.none() | st.sampled_from(["u", "v"]),
+        "amount": st.none() | st.integers(0, 9),
+        "card": st.none() | cards,
+        "transactions": st.lists(attempts, max_size=2).map(tuple),
+        "status": st.sampled_from(["initiated", "declined"]),
+        "action": st.sampled_from(["allow", "deny"]),
+        "condition": st.none() | st.just("met"),
+    }
+)
+updates = st.builds(
+    Update,
+    status=st.sampled_from(["succeeded", "declined", "failed"]),
+    transactions=st.lists(attempts, max_size=2).map(tuple),
+)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, HOUR // 2, 3 * HOUR, 30 * HOUR]),
+        payments | st.tuples(st.integers(0, 20), updates),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def paid(number: int, arrived: int, sent: dict[str, Any]) -> Payment:
+    return Payment(
+        id=f"p-{number}",
+        type="purchase",
+        status=sent["status"],
+        currency="BRL",
+        amount=sent["amount"],
+        timestamp=from_microseconds(arrived - sent["late"]),
+        method=Method(type="card", card=sent["card"]),
+        user=None if sent["user"] is None else User(sent["user"]),
+        merchant=Merchant("m"),
+        transactions=sent["transactions"],
+    )
+
+
+def entry(kind: Kind, arrived: int, state: State) -> Entry:
+    facts = state.payment
+    return Entry(
+        place=1,
+        account=1,
+        kind=kind,
+        id=facts.payment.id,
+        arrived=arrived,
+        time=facts.timestamp,
+        body=encode(record(facts)),
+    )
+
+
+async def live_and_replayed(
+    happened: list[tuple[int, Any]], passed_by: int
+) -> tuple[list[list[Value | None]], list[list[Value | None]]]:
+    """What each payment read in both, but for the first ones, which a replay passes by."""
+    live, again = MemoryWindows(), ReplayWindows(PLAN.kept, PLAN.windows, PLAN.changing)
+    await live.seal(await live.add(1, LOADED.reading.plan.series))
+    known: list[State] = []
+    first: list[list[Value | None]] = []
+    second: list[list[Value | None]] = []
+    arrived = START
+    for pause, what in happened:
+        arrived += pause
+        if isinstance(what, dict):
+            state = State(derive(paid(len(known), arrived, what), arrived, lambda _headers: None))
+            facts = state.payment
+            decision = Decision(what["action"], rule=AppliedRule("r", 1, what["condition"]))
+            seen = Record(1, facts.payment.id, facts.timestamp, arrived, state)
+            observed = await live.observe(seen, LOADED.reading.reads(facts))
+            state = (await live.settle(observed, decision)).record.state
+            partial = PLAN.facts(entry(Kind.PAYMENT, arrived, state))
+            keys = PLAN.reading.keys(partial)
+            if len(known) < passed_by:
+                again.pass_by(facts.payment.id, partial, keys, decision)
+            else:
+                first.append(list(observed.values))
+                second.append(again.observe(facts.payment.id, partial, keys, decision))
+            known.append(state)
+        elif what[0] < len(known):
+            number, update = what
+            before = known[number]
+            after = updated(before, update, arrived)
+            assert isinstance(after, State)
+            facts = after.payment
+            seen = Record(1, facts.payment.id, facts.timestamp, arrived, after, before)
+            await live.observe(seen, ())
+            again.update(facts.payment.id, PLAN.update(entry(Kind.UPDATE, arrived, after)), arrived)
+            known[number] = after
+    return first, second
+
+
+def bare(**more: Any) -> dict[str, Any]:
+    plain = {"late": 0, "user": "u", "amount": 1, "card": None, "transactions": ()}
+    return {**plain, "status": "initiated", "action": "deny", "condition": None, **more}
+
+
+DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_microseconds(START))
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, st.integers(0, 5))
+@example([(0, bare(transactions=(DECLINED,))), (30 * HOUR, bare())], 0).via("a window's beginning")
+def test_a_replay_reads_what_was_read_live(happened: list[tuple[int, Any]], passed_by: int) -> None:
+    live, again = asyncio.run(live_and_replayed(happened, passed_by))
+    assert again == live

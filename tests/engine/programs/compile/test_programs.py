@@ -1,0 +1,158 @@
+"""Scorecards, keys, series and monitors, compiled from their files."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollkeeper.engine.decision import AppliedRule, Decision
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.explain import Inputs, explain_scorecard
+from tollkeeper.engine.programs.compile.functions import score
+from tollkeeper.engine.programs.compile.python import (
+    compile_monitors,
+    compile_reads,
+    compile_rule,
+    compile_scorecard,
+)
+from tollkeeper.engine.programs.compile.series import compile_series
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.parser import parse
+from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, payment
+from tollkeeper.tests.semantics.test_semantics import facts, fields_of
+
+
+def checked(text: str, known: Known | None = None) -> Any:
+    file = parse(text).file
+    assert file is not None, parse(text).diagnostics
+    found = check(file, text, VOCABULARY, known or Known())
+    assert found.program is not None, found.diagnostics
+    return found.program
+
+
+def paid(text: str) -> Facts:
+    return facts(fields_of(text))
+
+
+SCORECARD = """
+scorecard bots
+  baseline 0.5
+  signal small adds 2 when amount < 10
+  signal share adds amount / 100
+  signal user adds 1.5 when user.id == "a"
+"""
+
+
+def test_a_scorecard_adds_the_signals_that_are_met_and_there() -> None:
+    score_of = compile_scorecard(checked(SCORECARD), VOCABULARY)
+    assert score_of(paid("amount = 5"), (), EMPTY) == round(100 / (1 + math.exp(-2.05)))
+    assert score_of(paid(""), (), EMPTY) == 50
+    assert score_of(paid('amount = 100, user.id = "a"'), (), EMPTY) == 92
+
+
+@given(st.floats(allow_nan=False))
+def test_a_score_always_lies_between_0_and_100(logit: float) -> None:
+    assert 0 <= score(logit) <= 100
+
+
+@given(st.integers(0, 2**32))
+def test_an_explained_score_is_the_score(seed: int) -> None:
+    scorecard = checked(SCORECARD)
+    seen = payment(Random(seed))
+    explained = explain_scorecard(scorecard, {None: SCORECARD}, Inputs(seen, (), EMPTY), VOCABULARY)
+    assert explained.score == compile_scorecard(scorecard, VOCABULARY)(seen, (), EMPTY)
+    assert explained.logit == math.fsum([each.contribution for each in explained.signals])
+
+
+HISTORIES = """
+rule histories
+  let spent = sum(payments.amount by user.id, currency over 7d where status == "succeeded")
+  let waits = max(transactions.duration by order.id over 1d where status == "declined")
+  let denied = any(payments by device.ip_address over 1h where decision.action == "deny")
+  condition one when spent > 100 or waits > 5 or denied then deny
+"""
+
+
+def test_the_keys_of_a_payment_stand_in_the_order_of_the_histories() -> None:
+    rule = checked(HISTORIES)
+    keys = compile_reads(rule, VOCABULARY)
+    seen = paid('user.id = "a", currency = "BRL", order.id = "o"')
+    assert keys(seen) == (("a", "BRL"), ("o",), None)
+    assert keys(paid('user.id = "a"')) == (None, None, None)
+
+
+def test_a_series_takes_the_values_of_what_its_where_lets_through() -> None:
+    rule = checked(HISTORIES)
+    spent, waits, denied = (
+        compile_series(history.series, rule.lets, VOCABULARY) for history in rule.histories
+    )
+    succeeded = paid('amount = 5, status = "succeeded", user.id = "a", currency = "BRL"')
+    assert spent.key(succeeded, None, None) == ("a", "BRL")
+    assert spent.values(succeeded, None, None) == (500,)
+    assert spent.values(paid('amount = 5, status = "declined"'), None, None) == ()
+    assert spent.values(paid("amount = 5"), None, None) == ()
+    assert spent.values(paid('status = "succeeded"'), None, None) == (None,)
+    attempts = paid(
+        'transactions = [{"status": "declined", "duration": 7}, {"status": "failed"},'
+        ' {"status": "declined"}]'
+    )
+    assert waits.values(attempts, None, None) == (7, None)
+    assert waits.values(paid(""), None, None) == ()
+    assert denied.values(succeeded, Decision("deny"), None) == (True,)
+    assert denied.values(succeeded, Decision("allow", rule=AppliedRule("r", 1)), None) == ()
+    assert denied.values(succeeded, None, None) == ()
+
+
+def test_histories_are_read_by_their_place() -> None:
+    decide = compile_rule(checked(HISTORIES), VOCABULARY).decide
+    assert decide(paid(""), None, (10_001, None, None), EMPTY) == 0
+    assert decide(paid(""), None, (10_000, 5, None), EMPTY) == -1
+    assert decide(paid(""), None, (None, None, True), EMPTY) == 0
+
+
+def test_equal_series_of_different_rules_have_one_digest() -> None:
+    one = checked(HISTORIES)
+    other = checked(
+        """
+rule other
+  let s = "succeeded"
+  condition few when count(payments by user.id over 1h) > 9 then deny
+  condition spends
+    when sum(payments.amount by user.id, currency over 2h where status == "succeeded") > 5
+    then deny
+"""
+    )
+    digests = [digest(each.series, other.lets) for each in other.histories]
+    assert digest(one.histories[0].series, one.lets) == digests[1]
+    assert digests[0] != digests[1]
+
+
+EVENT = """
+event sign_in
+  field user_id: string required
+  field result: "success" | "failure" required
+  field took: number
+  metric failures = count(events by user_id over 1h where result == "failure")
+  monitor brute_force when failures >= 10 and took < 2 by user_id every 10m
+"""
+
+
+def test_a_monitor_reads_the_event_and_its_metrics() -> None:
+    event: p.EventType = checked(EVENT)
+    (monitor,) = compile_monitors(event, VOCABULARY)
+    data = {"user_id": "a", "result": "failure", "took": 1_999_999}
+    assert monitor.when(None, data, (10,), EMPTY) is True
+    assert monitor.when(None, data, (9,), EMPTY) is False
+    assert monitor.when(None, {"user_id": "a"}, (10,), EMPTY) is None
+    assert monitor.key(None, data) == ("a",)
+    assert monitor.key(None, {}) is None
+    assert compile_reads(event, VOCABULARY)(None, data) == (("a",),)
+    series = compile_series(event.histories[0].series, event.lets, VOCABULARY)
+    assert series.values(None, None, data) == (True,)
+    assert series.values(None, None, {"result": "success"}) == ()

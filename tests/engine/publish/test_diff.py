@@ -1,0 +1,88 @@
+"""What changed between two versions, in meaning terms."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tollkeeper.api.terminal.drawing import draw_differences
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.publish.diff import diff
+from tollkeeper.engine.registry.programs import encode_program
+from tollkeeper.engine.registry.state import Version
+from tollkeeper.engine.registry.versions import kind_of
+from tollkeeper.grammar.checker import Known
+
+OLD = """rule checkout "Web shop"
+  list trusted: string
+  let uses = count(payments by user.id over 1h)
+  condition renewal "Renewals" when device is missing and merchant.id in @trusted then allow
+  condition busy when uses > 2 and amount < 10.00 then deny
+  condition night when hour(timestamp) between 1 and 5 then challenge
+  condition odd when user.email ends with ".example" then challenge
+  otherwise default
+"""
+NEW = """rule checkout "The web shop"
+  list trusted: string
+  list blocked: string
+  let uses = count(payments by user.id over 2h)
+  condition night when hour(timestamp) between 2 and 5 then deny
+  condition renewal "Renewals" when device is missing and merchant.id in @trusted then allow
+  condition busy when uses > 3 and amount <= 10 then deny
+  condition known when user.id in @blocked then deny
+  otherwise challenge
+"""
+CARD = """scorecard bot_behaviour
+  baseline 0.03
+  signal library adds 3.2 when device.client.kind in ["library", "headless"]
+  signal cards adds 0.5 * distinct(payments.method.card.fingerprint by user.id over 1h)
+"""
+
+
+def version(text: str, number: int = 1) -> Version:
+    program = read_file(text.encode(), Known()).program
+    assert program is not None
+    return Version(
+        kind_of(program), program.name, number, text, {}, "", 1, encode_program(program), 0, "test"
+    )
+
+
+def told(old: str, new: str) -> list[str]:
+    return [line.plain for line in draw_differences(diff(version(old), version(new)))]
+
+
+def test_every_kind_of_change_of_a_rule_is_told(snapshot: SnapshotAssertion) -> None:
+    assert "\n".join(told(OLD, NEW)) == snapshot
+
+
+def test_every_kind_of_change_of_a_scorecard_is_told(snapshot: SnapshotAssertion) -> None:
+    new = CARD.replace("0.03", "0.05").replace("3.2", "2.9").replace("0.5 *", "0.25 *")
+    new = new.replace('["library", "headless"]', '["library"]')
+    assert "\n".join(told(CARD, new)) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("10.00", "10.0"),
+        ("  condition busy when", "  # a comment\n  condition busy\n    when"),
+        ("uses > 2 and amount < 10.00", "(uses > 2) and (amount < 10.00)"),
+    ],
+)
+def test_other_words_for_the_same_are_no_difference(old: str, new: str) -> None:
+    assert old in OLD
+    assert told(OLD, OLD.replace(old, new)) == []
+
+
+def test_a_new_let_in_front_changes_nothing_but_itself() -> None:
+    new = OLD.replace("  let uses", "  let cheap = amount < 5\n  let uses")
+    new = new.replace("amount < 10.00", "amount < 10.00")
+    assert told(OLD, new) == ["added   let `cheap`: value amount < 5"]
+
+
+def test_the_difference_back_is_the_difference_turned_around() -> None:
+    there, back = diff(version(OLD), version(NEW)), diff(version(NEW), version(OLD))
+    turned = {"added": "removed", "removed": "added", "moved": "moved", "changed": "changed"}
+    assert sorted((turned[each.change], each.what, each.aspect or "") for each in back) == sorted(
+        (each.change, each.what, each.aspect or "") for each in there
+    )

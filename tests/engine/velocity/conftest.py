@@ -1,0 +1,29 @@
+"""Each test of the contract runs on every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tollkeeper.engine.velocity.contract import Windows
+from tollkeeper.engine.velocity.memory import MemoryWindows
+
+IMPLEMENTATIONS = {"memory": MemoryWindows}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
+def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Makes empty windows."""
+    return request.param
+
+
+@pytest.fixture
+def windows(make: Callable[..., Any]) -> Windows:
+    return make()

@@ -11,7 +11,7 @@ from typing import Any
 
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.journal.contract import Journal
-from tollkeeper.engine.monitors.outbox_file import Outbox
+from tollkeeper.engine.journal.side_file import SideFile
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import InForce
@@ -36,7 +36,7 @@ class Engine:
 
     folder: Path
     journal: Journal
-    outbox: Outbox
+    outbox: SideFile
     windows: Windows
     moments: MomentsStore
     clients: Clients

@@ -7,21 +7,21 @@ about as much room whatever its key is.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
+from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
 from tollkeeper.engine.velocity.elements import Group
 
 FILE = "ages.db"
 VERSION = 1
+DURABILITY: Durability = "NORMAL"
+"""What a power cut takes is filled again from the journal, which is on disk by then."""
 PAGES = 4096
 """How many pages of 4 KiB stay in memory for reads."""
 STEP = 5000
@@ -43,8 +43,6 @@ _LAST = f"SELECT time {_OF} ORDER BY time DESC LIMIT 1"
 Change: TypeAlias = tuple[Group, int, int]
 """A group, an event time (µs), and a count: how many moments there are, or are more."""
 
-T = TypeVar("T")
-
 
 class Kept(NamedTuple):
     """A series in the file, and the place up to which it is whole there, None where it is not."""
@@ -55,19 +53,12 @@ class Kept(NamedTuple):
     place: int | None
 
 
-class MomentsFile:
-    """Reads of microseconds in the loop, writes one after the other in a thread of their own.
-
-    All raise `Unavailable` when the file can't be used.
-    """
+class MomentsFile(SideFile):
+    """The series and their moments; a file that turns out damaged is removed for the next start."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer = ThreadPoolExecutor(1, "ages")
-        self._writing = _connect(path)
-        self._reading = _connect(path)
+        super().__init__(path, DURABILITY)
         self._reading.execute(f"PRAGMA cache_size = {PAGES}")
-        self._reading.execute("PRAGMA query_only = ON")
 
     def series(self) -> list[Kept]:
         """The series that were not given up."""
@@ -102,45 +93,16 @@ class MomentsFile:
         with closing(self._run(query, (series, seen, at))) as found:
             yield from (time for (time,) in found)
 
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Does `work` in a transaction of its own."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, work)
-
-    async def empty_log(self) -> None:
-        """Moves what the write-ahead log holds into the file, as far as reads under way let it."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._checkpoint)
-
-    def close(self) -> None:
-        """Ends once all that was asked for is done."""
-        self._writer.shutdown()
-        self._writing.close()
-        self._reading.close()
-
-    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            self._writing.execute("BEGIN IMMEDIATE")
-            with self._writing:
-                return work(self._writing)
-        except (sqlite3.Error, OSError) as error:
-            raise self._failed(error) from error
-
-    def _checkpoint(self) -> None:
-        try:
-            self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
-
     def _run(self, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         try:
             return self._reading.execute(query, values)
         except sqlite3.Error as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
 
-    def _failed(self, error: Exception) -> Unavailable:
+    def _failure(self, error: Exception) -> Unavailable:
         if type(error) is sqlite3.DatabaseError:
-            # It is damaged: the next start makes it anew.
             self._path.unlink(missing_ok=True)
-        return Unavailable(f"`{self._path}` can't be used: {error}")
+        return super()._failure(error)
 
 
 def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Change]) -> None:
@@ -228,8 +190,8 @@ async def open_moments_file(folder: Path) -> AsyncIterator[MomentsFile]:
 def _make_anew(path: Path) -> None:
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    with closing(_connect(path)) as made:
+    create_file(path)
+    with closing(connect(path, DURABILITY)) as made:
         made.executescript(_TABLES)
 
 
@@ -237,16 +199,7 @@ def _is_usable(path: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with closing(_connect(path)) as found:
+        with closing(connect(path, DURABILITY)) as found:
             return bool(found.execute("PRAGMA user_version").fetchone() == (VERSION,))
     except sqlite3.DatabaseError:
         return False
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    # What a power cut takes is filled again from the journal, which is on disk by then.
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA secure_delete = ON")
-    return connection

@@ -1,0 +1,86 @@
+"""An SQLite file beside the journal's, for what can be worked out from the journal again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from tollkeeper.engine.journal import retention
+from tollkeeper.engine.journal.contract import Unavailable
+
+Durability: TypeAlias = Literal["FULL", "NORMAL"]
+"""`FULL`: a commit is on disk. `NORMAL`: a power cut may take the last commits."""
+
+T = TypeVar("T")
+
+
+class SideFile:
+    """Reads of microseconds run in the event loop, writes one after another in a thread.
+
+    Reads and writes raise `Unavailable` when the file can't be used; opening it raises
+    `sqlite3.Error`.
+    """
+
+    def __init__(self, path: Path, durability: Durability) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, path.stem)
+        self._writing = connect(path, durability)
+        self._reading = connect(path, durability)
+        self._reading.execute("PRAGMA query_only = ON")
+
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """What a query finds that takes microseconds."""
+        try:
+            return query(self._reading)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Does `work` in a transaction of its own; done once that is committed."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, work)
+
+    async def empty_log(self) -> None:
+        """Leaves nothing of what was overwritten in the write-ahead log. Raises `JournalError`."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log)
+
+    def close(self) -> None:
+        """Closes the file once all writes are done."""
+        self._thread.shutdown()
+        self._writing.close()
+        self._reading.close()
+
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            self._writing.execute("BEGIN IMMEDIATE")
+            with self._writing:
+                return work(self._writing)
+        except (sqlite3.Error, OSError) as error:
+            raise self._failure(error) from error
+
+    def _empty_log(self) -> None:
+        try:
+            retention.empty_log(self._writing)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> Unavailable:
+        return Unavailable(f"`{self._path}` can't be used: {error}")
+
+
+def create_file(path: Path) -> None:
+    """Creates an empty file, readable by its owner alone; leaves one that exists as it is."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def connect(path: Path, durability: Durability) -> sqlite3.Connection:
+    """A connection that writes ahead and leaves no deleted bytes behind."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {durability}")
+    connection.execute("PRAGMA secure_delete = ON")
+    return connection

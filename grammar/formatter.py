@@ -1,8 +1,8 @@
 """The canonical layout of a file: only white space changes, every token and comment stays.
 
 Items stand at two spaces, their clauses at four. A clause that is too long is broken at its
-loosest operators, as in LANGUAGE.md, "A rule". Blank lines are kept, at most one at a time; one
-always stands around a condition and a test.
+loosest operators, as in docs/language.md, "A rule". Blank lines are kept, at most one at a time;
+one always stands around a condition and a test.
 """
 
 from __future__ import annotations

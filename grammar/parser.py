@@ -69,7 +69,7 @@ def parse_bytes(content: bytes) -> Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """Parse a file's text, whatever it holds (LANGUAGE.md). Never raises."""
+    """Parse a file's text, whatever it holds (docs/language.md). Never raises."""
     if len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
         return _refused(syntax_errors.file_too_large(MAX_FILE_BYTES))
     if control := _CONTROL.search(text):

@@ -194,7 +194,7 @@ class Presence(Node):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """On numbers, instants and durations as LANGUAGE.md, "Types and missing values", allows."""
+    """On numbers, instants, durations (docs/language.md, "Types and missing values")."""
 
     operator: Literal["+", "-", "*", "/"]
     left: Expression
@@ -358,7 +358,7 @@ Expected: TypeAlias = ExpectAction | ExpectAlert | ExpectValue
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Only what is given is there (LANGUAGE.md, "Tests")."""
+    """Only what is given is there (docs/language.md, "Tests")."""
 
     span: Span
     title: str

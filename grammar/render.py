@@ -1,6 +1,6 @@
 """Diagnostics for a person (plain or coloured), for a program (JSON), for a code host (SARIF).
 
-The form for a person is LANGUAGE.md, "Diagnostics": place, severity and code, the message; the
+The form for a person is docs/language.md, "Diagnostics": place, severity and code, the message; the
 line of the source; the span underlined, with the help behind it.
 """
 

@@ -1,4 +1,4 @@
-"""What the payment operations answer (interface.md, "Creation result"; API.md, "Analysis")."""
+"""What the payment operations answer (docs/api.md, "Analysis")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: `Authorization: Bearer <key>` (API.md, "Authentication")."""
+"""Who asks: `Authorization: Bearer <key>` (docs/api.md, "Authentication")."""
 
 from __future__ import annotations
 

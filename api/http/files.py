@@ -45,7 +45,7 @@ class Chosen(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def file_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
-    """The routes of one kind of file (API.md, "Beside the specification")."""
+    """The routes of one kind of file (docs/api.md, "Beside payments")."""
     path, noun = NOUNS[kind]
     base = f"/v1/{path}"
 

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the same request again gets the stored response (API.md, "Validation")."""
+"""`Idempotency-Key`: a repeated request gets the stored response (docs/api.md, "Validation")."""
 
 from __future__ import annotations
 

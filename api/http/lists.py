@@ -1,4 +1,4 @@
-"""Lists and tables over HTTP (API.md, "Beside the specification")."""
+"""Lists and tables over HTTP (docs/api.md, "Beside payments")."""
 
 from __future__ import annotations
 

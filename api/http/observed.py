@@ -47,7 +47,7 @@ def observed(
             await app(scope, receive, send)
             return
         started = perf_counter()
-        # An id may hold any character: only its handler decodes it (API.md, "Validation").
+        # An id may hold any character: only its handler decodes it (docs/api.md, "Validation").
         path = scope["path"] = scope["raw_path"].decode("latin-1")
         found = find(path)
         route = NOWHERE if found is None else found.path

@@ -1,4 +1,4 @@
-"""What reading a payment answers (API.md, "Beside the specification")."""
+"""What reading a payment answers (docs/api.md, "Beside payments")."""
 
 from __future__ import annotations
 

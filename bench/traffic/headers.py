@@ -40,7 +40,7 @@ FETCH = {
     "Sec-Fetch-Dest": "empty",
 }
 RECOMMENDED = ("User-Agent", "Accept", "Accept-Encoding", "Accept-Language", "Host")
-"""What interface.md, "Backend", asks a merchant to send at least."""
+"""What docs/api.md, "Validation", asks a merchant to send at least."""
 
 LIBRARIES: tuple[Headers, ...] = (
     {

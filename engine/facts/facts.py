@@ -1,6 +1,6 @@
 """Facts: a payment with what is derived from it at arrival, as programs read it.
 
-Derived facts are recorded with the payment and never recomputed by newer code (LANGUAGE.md,
+Derived facts are recorded with the payment and never recomputed by newer code (docs/language.md,
 "Names"); only what is another spelling of a field (an address as a number, an instant in
 microseconds) is read again from the field.
 """

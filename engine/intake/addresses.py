@@ -29,7 +29,7 @@ PRIVATE_NETWORKS = tuple(
         "fe80::/10",
     )
 )
-"""API.md, "Validation": private, unique local, loopback, link-local, shared, unspecified."""
+"""docs/api.md, "Validation": private, unique local, loopback, link-local, shared, unspecified."""
 
 
 def _span(network: IPv4Network | IPv6Network) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Card numbers in text: found by their scheme's prefix and length and the Luhn check, masked.
 
-API.md, "Validation": 16 digits and more keep the first 8 and the last 4, shorter ones the first
-6 and the last 4.
+docs/api.md, "Validation": 16 digits and more keep the first 8 and the last 4,
+shorter ones the first 6 and the last 4.
 """
 
 from __future__ import annotations

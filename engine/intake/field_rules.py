@@ -1,7 +1,7 @@
 """The rules of fields that a type cannot express, under the names that `payment.py` gives them.
 
-Each method says what is wrong with one value of the right type at `field`. API.md, "Validation"
-and the specification's field tables are their source.
+Each method says what is wrong with one value of the right type at `field`. Their source is
+docs/api.md, "Validation".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an update makes of a stored payment (API.md, "Analysis")."""
+"""What an update makes of a stored payment (docs/api.md, "Analysis")."""
 
 from __future__ import annotations
 

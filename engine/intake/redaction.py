@@ -1,4 +1,4 @@
-"""Takes out of a request what must never be stored or analysed (API.md, "Validation").
+"""Takes out of a request what must never be stored or analysed (docs/api.md, "Validation").
 
 Confidential headers are removed, card numbers are masked in headers, metadata and free text, and
 metadata entries that hold security codes, PINs or track data are dropped. Identifiers and the

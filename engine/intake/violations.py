@@ -1,4 +1,4 @@
-"""What is wrong with a request: the types that API.md, "Validation" lists, and their words."""
+"""What is wrong with a request: the types that docs/api.md, "Errors", lists, and their words."""
 
 from __future__ import annotations
 

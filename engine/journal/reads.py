@@ -50,7 +50,7 @@ STRETCH_BYTES = 32 * 1024 * 1024
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
 DAY = 24 * 3600 * 1_000_000
-# An event time is at most this much older than its arrival (interface.md, "Limits"), and at most
+# An event time is at most this much older than its arrival (docs/api.md, "Validation"), and at most
 # this much newer by the clocks' skew (registry/settings.py).
 TIME_TO_ARRIVAL = DAY
 SKEW = 60_000_000

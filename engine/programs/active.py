@@ -72,7 +72,7 @@ def choose_event_type(force: InForce, name: str, at: int) -> LoadedEventType | N
 
 
 def choose_rule(force: InForce, payment: Payment) -> LoadedRule | None:
-    """The rule that a payment gets (API.md, "Analysis").
+    """The rule that a payment gets (docs/api.md, "Analysis").
 
     The one it names, when that has an active version; the account's default rule when it names
     none and asks for a recommendation.

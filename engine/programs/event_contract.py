@@ -1,4 +1,4 @@
-"""What an event says: its data, read against the fields of its type (LANGUAGE.md, "An event type").
+"""Reads an event's data against the fields of its type (docs/language.md, "An event type").
 
 Values are carried as `grammar/types.py` says. Data keep the kinds that their version gave them, so
 that a program of another version, which knows a field of that name under another type, finds it

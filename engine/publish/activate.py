@@ -217,7 +217,7 @@ def _plan(version: Version) -> Plan | None:
 
 
 def violations(name: str, rejected: Rejected) -> list[Violation]:
-    """Each diagnostic as an item of the one error body (API.md, "Beside the specification")."""
+    """Each diagnostic as an item of the one error body (docs/api.md, "Beside payments")."""
     source = Source.of(f"{name}.rule", rejected.text)
     items = []
     for found in rejected.diagnostics:

@@ -1,4 +1,4 @@
-"""API keys: shown once, kept only as their SHA-256 (API.md, "Authentication")."""
+"""API keys: shown once, kept only as their SHA-256 (docs/api.md, "Authentication")."""
 
 from __future__ import annotations
 

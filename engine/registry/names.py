@@ -1,4 +1,4 @@
-"""The names of accounts, files and lists (API.md, "Commands")."""
+"""The names of accounts, files and lists (docs/api.md, "Names and commands")."""
 
 from __future__ import annotations
 

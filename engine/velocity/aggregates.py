@@ -1,6 +1,6 @@
 """What an aggregate makes of the values in its window, at once or kept up value by value.
 
-A tally is kept for a window of many values; both ways give the same answers (LANGUAGE.md,
+A tally is kept for a window of many values; both ways give the same answers (docs/language.md,
 "Aggregates"), and the order of the values never matters.
 """
 

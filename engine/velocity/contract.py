@@ -9,7 +9,7 @@ account: nothing else of that account happens within it.
     observation = await windows.settle(observation, decision)   # before the append, for the next
     await windows.withdraw(observation)                         # only when the append failed
 
-A window is (t - over, t] on event time, t being the reading record's own (LANGUAGE.md,
+A window is (t - over, t] on event time, t being the reading record's own (docs/language.md,
 "Aggregates"). The record itself is in it, but `age` and `interval` look at earlier ones only.
 
 A new series is filled from the journal while traffic goes on:

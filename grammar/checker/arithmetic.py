@@ -1,4 +1,4 @@
-"""Arithmetic on numbers, instants and durations (LANGUAGE.md, "Types and missing values")."""
+"""Arithmetic on numbers, instants and durations (docs/language.md, "Types and missing values")."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def check(
     known: Known,
     lost: frozenset[str] = frozenset(),
 ) -> Checked:
-    """Checks names, types, ranges and reachability of a parsed file (LANGUAGE.md).
+    """Checks names, types, ranges and reachability of a parsed file (docs/language.md).
 
     `lost` are the names that items with syntax errors declare: their use is not reported.
     """

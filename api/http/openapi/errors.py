@@ -40,7 +40,7 @@ TYPES: Final[Mapping[str, str]] = {
     "malformed_request": "the request is not HTTP, or ended before it was whole",
     "internal_error": "a fault of the service, which it has logged",
 }
-"""Every `type` of an error but a diagnostic's code (API.md, "Validation")."""
+"""Every `type` of an error but a diagnostic's code (docs/api.md, "Errors")."""
 
 
 @dataclass(frozen=True, slots=True)

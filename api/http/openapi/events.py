@@ -1,4 +1,4 @@
-"""The operations on events, their metrics and alerts (API.md, "Events")."""
+"""The operations on events, their metrics and alerts (docs/api.md, "Events over HTTP")."""
 
 from __future__ import annotations
 

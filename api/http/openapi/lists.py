@@ -1,4 +1,4 @@
-"""The operations on lists and tables (LANGUAGE.md, "Lists")."""
+"""The operations on lists and tables (docs/language.md, "Lists and tables")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations on payments (interface.md, "Endpoints"; API.md, "Analysis")."""
+"""The operations on payments (docs/api.md, "Validation", "Analysis")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every operation, in words (API.md)."""
+"""What holds for every operation, in words (docs/api.md)."""
 
 from __future__ import annotations
 

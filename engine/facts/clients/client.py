@@ -30,7 +30,7 @@ Names = tuple[str, ...]
 
 
 class Client(Struct, frozen=True, gc=False):
-    """What a client is, by its headers (LANGUAGE.md, "Derived fields").
+    """What a client is, by its headers (docs/language.md, "Derived fields").
 
     `browser` is a browser's family, such as "chrome" or "safari". `os` is a system, such as
     "windows" or "ios". `consistent` is false when two headers contradict each other.

@@ -15,7 +15,7 @@ HEADLESS = (
     r"(?i)\b(?:slimerjs|casperjs|htmlunit|zombie\.js|jsdom|happydom|cypress|testcafe|nightmare)/",
     r"(?i)\b(?:web-?driver|geckodriver|chromedriver|nodriver|puppeteer|playwright|selenium)",
 )
-# okhttp and its like are how apps speak HTTP (LANGUAGE.md, "Derived fields").
+# okhttp and its like are how apps speak HTTP (docs/language.md, "Derived fields").
 APPS = (
     r"\bCFNetwork/",
     r"(?i)\bokhttp",

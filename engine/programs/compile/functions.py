@@ -1,4 +1,4 @@
-"""What the language's functions do, on values carried as `types.py` says (LANGUAGE.md).
+"""What the language's functions do, on values carried as `types.py` says (docs/language.md).
 
 None is never an argument: who calls has looked for missing values. A result of None is missing.
 """

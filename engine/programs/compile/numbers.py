@@ -102,7 +102,7 @@ def _checked(unit: Unit, value: Code, low: float, high: float) -> Code:
 
 
 def arithmetic(unit: Unit, node: p.Arithmetic, left: Code, right: Code) -> Code:
-    """`left operator right`, missing as LANGUAGE.md, "Types and missing values", says."""
+    """`left operator right`, missing as docs/language.md, "Types and missing values", says."""
     left, right = unit.require(left), unit.require(right)
     if node.operator == "/":
         return _quotient(unit, node, left, right)

@@ -1,4 +1,4 @@
-"""Keys and scopes over HTTP (API.md, "Authentication")."""
+"""Keys and scopes over HTTP (docs/api.md, "Authentication")."""
 
 from __future__ import annotations
 

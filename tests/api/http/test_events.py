@@ -1,4 +1,4 @@
-"""Events over HTTP: interface.md, "Events", and API.md, "Events" and "Beside the specification"."""
+"""Events over HTTP: docs/api.md, "Events over HTTP", "Beside payments"."""
 
 from __future__ import annotations
 

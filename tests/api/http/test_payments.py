@@ -1,4 +1,4 @@
-"""Payments over HTTP: interface.md and API.md, sentence by sentence."""
+"""Payments over HTTP: docs/api.md, sentence by sentence."""
 
 from __future__ import annotations
 

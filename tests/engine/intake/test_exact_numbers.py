@@ -1,4 +1,4 @@
-"""A number is what was written, not the nearest double (API.md, "Validation"; LANGUAGE.md)."""
+"""A number is what was written, not the nearest double (docs/api.md, docs/language.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each sentence of the interface's field rules and of API.md, "Validation"."""
+"""Each sentence of the interface's field rules and of docs/api.md, "Validation"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must never be stored is gone before anything reads a payment (API.md, "Validation")."""
+"""What must never be stored is gone before anything reads a payment (docs/api.md, "Validation")."""
 
 from __future__ import annotations
 

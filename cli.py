@@ -251,13 +251,17 @@ def revoke_key(key_id: str, account: str, data: Path) -> None:
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for a code host.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
-def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool) -> None:
+@click.option("--fix", is_flag=True, help="Write the fixes that can't change a decision.")
+def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: bool) -> None:
     """Check rule files; exit 1 when one has an error."""
-    from tollkeeper.engine.offline.rule_files import check_files
+    from tollkeeper.engine.offline.rule_files import check_files, fix_files
     from tollkeeper.grammar.render import as_json, as_sarif
 
     if watch and (as_json_ or sarif):
         raise click.UsageError("--watch shows a page for people: leave --json and --sarif out")
+    if fix:
+        for path in fix_files(paths):
+            err.print(f"fixed {path}", markup=False, highlight=False, soft_wrap=True)
     if watch:
         watch_files(paths)
     found = check_files(paths)

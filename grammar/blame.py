@@ -78,12 +78,20 @@ _FOREIGN_OPERATORS: Final = {
     "∨": "or",
     "¬": "not",
 }
+_NOT_QUITE: Final = frozenset({"=>", "=~", "~", ":=", "->", "++", "--", "//"})
+"""Those that another reading is possible of."""
 _COMPARING: Final = frozenset(
     {"==", "!=", "<", "<=", ">", ">=", "between", "in", "contains", "starts", "ends", "matches"}
     | {"is", "not"}
 )
 _JOINING: Final = _COMPARING | {"and", "or", "+", "-", "*", "/"}
 _QUOTES: Final = frozenset("'`‘’“”„«»")
+_QUOTED = re.compile(
+    "|".join(
+        f"{opening}[^{closing}\\n]{{0,200}}{closing}"
+        for opening, closing in ("''", "``", "‘’", "“”", "„“", "«»", "””")
+    )
+)
 _FOUND = re.compile(
     r"[A-Za-z_]\w*|@\w*|(?P<number>\.?[0-9][\w.]*(?:,[0-9]{3}\b)*(?:\.[0-9]+)?)|\"[^\"\n]*\"?"
     r"|===|!==|==|!=|<>|<=|=<|>=|=>|=~|:=|->|&&|\|\||\*\*|//|.",
@@ -172,10 +180,10 @@ def _characters(place: Place) -> Diagnostic | None:
     """Quotes, numbers and characters that no file has outside a text."""
     found, span = place.found, place.span
     if found[:1] in _QUOTES and found:
-        closing = place.text.find(found, span.end, span.end + 200)
-        whole = "\n" not in place.text[span.start : closing]
-        end = closing + 1 if closing > 0 and whole else span.end
-        return syntax_errors.wrong_quotes(Span(span.start, end), found)
+        quoted = _QUOTED.match(place.text, span.start)
+        if quoted is None:
+            return syntax_errors.wrong_quotes(span, found, None)
+        return syntax_errors.wrong_quotes(Span(*quoted.span()), found, quoted[0][1:-1])
     if found.startswith('"') and not _STRING.match(place.text, span.start):
         line_end = place.text.find("\n", span.start)
         end = len(place.text) if line_end < 0 else line_end
@@ -233,15 +241,26 @@ def _operators(place: Place) -> Diagnostic | None:
             return syntax_errors.double_equals(whole, keyword)
         if joined in _FOREIGN_OPERATORS and joined not in ("--", "//"):
             whole = Span(place.previous.span.start, span.end)
-            return syntax_errors.unknown_operator(whole, joined, _FOREIGN_OPERATORS[joined])
+            return _foreign_operator(place, whole, joined)
     if found == "=" and place.takes("COMPARISON", "OR"):
         return syntax_errors.single_equals(span)
     pattern = _PATTERN.match(place.text, span.start)
     if pattern and place.takes("NUMBER"):
         return syntax_errors.misplaced_pattern(Span(*pattern.span()))
     if found in _FOREIGN_OPERATORS:
-        return syntax_errors.unknown_operator(span, found, _FOREIGN_OPERATORS[found])
+        return _foreign_operator(place, span, found)
     return None
+
+
+def _foreign_operator(place: Place, span: Span, found: str) -> Diagnostic:
+    instead = _FOREIGN_OPERATORS[found]
+    written = instead
+    if instead is not None and instead.isalpha():
+        before, after = place.text[span.start - 1 : span.start], place.text[span.end : span.end + 1]
+        written = f"{' ' * before.isalnum()}{instead}{' ' * (after.isalnum() or after == '(')}"
+    return syntax_errors.unknown_operator(
+        span, found, instead, written, is_same=found not in _NOT_QUITE
+    )
 
 
 def _words(place: Place) -> Diagnostic | None:

@@ -6,19 +6,33 @@ wrong in one line, and the fix where one is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.diagnostics import Diagnostic, Fix
+from tollkeeper.grammar.fixes import replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.words import did_you_mean, listed
+from tollkeeper.grammar.words import did_you_mean, listed, meant
 
 _LONGEST_QUOTE = 60
 
 
-def _error(code: str, span: Span, message: str, help: str | None = None) -> Diagnostic:  # noqa: A002
-    return Diagnostic(code, "error", span, message, help)
+def _error(
+    code: str,
+    span: Span,
+    message: str,
+    help: str | None = None,  # noqa: A002 - the field's name
+    *fixes: Fix,
+) -> Diagnostic:
+    return Diagnostic(code, "error", span, message, help, fixes)
+
+
+def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") -> Iterator[Fix]:
+    """The fix that writes what `word` was likely meant to be, in the form that stands there."""
+    likely = meant(word, candidates)
+    if likely is not None:
+        yield replacing(span, form.format(likely))
 
 
 def _quoted(text: str) -> str:
@@ -36,11 +50,14 @@ def _counted(count: int, noun: str) -> str:
 def unknown_name(
     span: Span, path: str, word: str, kin: Iterable[str], elsewhere: Iterable[str]
 ) -> Diagnostic:
+    kin = list(kin)
     found = did_you_mean(word, kin)
-    others = list(elsewhere)
+    others = list(elsewhere)[:3]
+    fixes = list(_likely(span, word, kin))
     if found is None and others:
-        found = f"did you mean {listed(others[:3])}?"
-    return _error("unknown-name", span, f"there is no field {_quoted(path)}", found)
+        found = f"did you mean {listed(others)}?"
+        fixes = [replacing(span, other) for other in others]
+    return _error("unknown-name", span, f"there is no field {_quoted(path)}", found, *fixes)
 
 
 def no_field_of(span: Span, owner: str, word: str) -> Diagnostic:
@@ -52,34 +69,55 @@ def no_fields(span: Span) -> Diagnostic:
 
 
 def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
-        "unknown-function", span, f"there is no function {_quoted(name)}", did_you_mean(name, known)
+        "unknown-function",
+        span,
+        f"there is no function {_quoted(name)}",
+        did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
 def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     fix = did_you_mean(name, known) or f"declare it: `list {name}: string`"
-    return _error("unknown-list", span, f"there is no list `@{name}`", fix)
+    fixes = _likely(span, name, known, "@{}")
+    return _error("unknown-list", span, f"there is no list `@{name}`", fix, *fixes)
 
 
 def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     fix = did_you_mean(name, known) or f"declare it: `table {name}: column: string`"
-    return _error("unknown-list", span, f"there is no table `@{name}`", fix)
+    fixes = _likely(span, name, known, "@{}")
+    return _error("unknown-list", span, f"there is no table `@{name}`", fix, *fixes)
 
 
 def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
-        "unknown-name", span, f"`@{table}` has no column {_quoted(name)}", did_you_mean(name, known)
+        "unknown-name",
+        span,
+        f"`@{table}` has no column {_quoted(name)}",
+        did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
 def unknown_definitions(
     span: Span, name: str, known: Iterable[str], is_event_type: bool
 ) -> Diagnostic:
+    known = list(known)
     fix = did_you_mean(name, known)
     if is_event_type:
         fix = f"it is an event type: read its metrics as `events.{name}.METRIC[key]`, with no `use`"
-    return _error("unknown-definitions", span, f"there are no definitions {_quoted(name)}", fix)
+    return _error(
+        "unknown-definitions",
+        span,
+        f"there are no definitions {_quoted(name)}",
+        fix,
+        *_likely(span, name, [] if is_event_type else known),
+    )
 
 
 def broken_definitions(span: Span, name: str) -> Diagnostic:
@@ -89,35 +127,46 @@ def broken_definitions(span: Span, name: str) -> Diagnostic:
 
 
 def unknown_event(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
         "unknown-event-type",
         span,
         f"there is no event type {_quoted(name)}",
         did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
 def unknown_metric(span: Span, event: str, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
         "unknown-metric",
         span,
         f"the event type {_quoted(event)} has no metric {_quoted(name)}",
         did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
 def unknown_condition(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
         "unknown-condition",
         span,
         f"there is no condition {_quoted(name)}",
         did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
 def unknown_monitor(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    known = list(known)
     return _error(
-        "unknown-monitor", span, f"there is no monitor {_quoted(name)}", did_you_mean(name, known)
+        "unknown-monitor",
+        span,
+        f"there is no monitor {_quoted(name)}",
+        did_you_mean(name, known),
+        *_likely(span, name, known),
     )
 
 
@@ -270,6 +319,7 @@ def milliseconds(span: Span, meets: str, amount: float) -> Diagnostic:
         span,
         f"{_quoted(meets)} is a number of milliseconds, not a length of time",
         f"write `{amount:g}`",
+        replacing(span, f"{amount:g}", safe=True),
     )
 
 
@@ -308,15 +358,17 @@ def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> 
     if fix is None and len(known) <= 12:
         fix = f"it is one of {listed(known)}"
     owner = _quoted(meets) if meets else "this"
-    return _error("unknown-value", span, f"{_quoted(text)} is not a value of {owner}", fix)
+    fixes = _likely(span, text, known, '"{}"')
+    return _error("unknown-value", span, f"{_quoted(text)} is not a value of {owner}", fix, *fixes)
 
 
-def unknown_currency(span: Span, text: str, choices: Iterable[str]) -> Diagnostic:
+def unknown_currency(span: Span, text: str, choices: Sequence[str]) -> Diagnostic:
     return _error(
         "unknown-value",
         span,
         f"{_quoted(text)} is not a currency of ISO 4217",
         did_you_mean(text, choices),
+        *_likely(span, text, choices, '"{}"'),
     )
 
 
@@ -364,6 +416,7 @@ def host_bits(span: Span, text: str, network: str) -> Diagnostic:
         span,
         f"{_quoted(text)} has bits set past its prefix",
         f'the network is `"{network}"`',
+        replacing(span, f'"{network}"'),
     )
 
 
@@ -498,6 +551,7 @@ def takes_records(span: Span, aggregate: Aggregate, collection: str) -> Diagnost
         span,
         f"`{aggregate.name}` takes whole records",
         f"write `{aggregate.name}({collection} …)`; `distinct` is for different values",
+        replacing(span, collection),
     )
 
 
@@ -520,7 +574,11 @@ def needs_over(span: Span, name: str) -> Diagnostic:
 
 
 def takes_no_over(span: Span, name: str) -> Diagnostic:
-    return _error("aggregate-form", span, f"`{name}` takes no `over`: it looks at all of history")
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{name}` takes no `over`: it looks at all of history",
+    )
 
 
 def needs_where(span: Span, name: str) -> Diagnostic:
@@ -573,7 +631,11 @@ def decision_outside(span: Span) -> Diagnostic:
 
 def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
     return _error(
-        "entry-form", span, f"{_quoted(owner)} takes brackets", f'write `{owner}["{key}"]`'
+        "entry-form",
+        span,
+        f"{_quoted(owner)} takes brackets",
+        f'write `{owner}["{key}"]`',
+        replacing(span, f'{owner}["{key}"]', safe=True),
     )
 
 
@@ -708,4 +770,6 @@ def other_action(span: Span, condition: str, action: str, expected: str) -> Diag
         "expect-form",
         span,
         f"the condition {_quoted(condition)} gives `{action}`, not `{expected}`",
+        None,
+        replacing(span, action),
     )

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.diagnostics import Diagnostic, Fix
+from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import listed
 
 
-def _warning(code: str, span: Span, message: str, help: str | None = None) -> Diagnostic:  # noqa: A002
-    return Diagnostic(code, "warning", span, message, help)
+def _warning(
+    code: str,
+    span: Span,
+    message: str,
+    help: str | None = None,  # noqa: A002 - the field's name
+    *fixes: Fix,
+) -> Diagnostic:
+    return Diagnostic(code, "warning", span, message, help, fixes)
 
 
 def never_met(span: Span, what: str, name: str) -> Diagnostic:
@@ -65,16 +72,28 @@ def divided_by_zero(span: Span) -> Diagnostic:
     return _warning("never-true", span, "division by zero is missing, so this is never true")
 
 
-def unused_let(span: Span, name: str) -> Diagnostic:
-    return _warning("unused", span, f"the `let` `{name}` is never used", "take it out")
+def unused_let(span: Span, name: str, item: Span) -> Diagnostic:
+    return _warning(
+        "unused",
+        span,
+        f"the `let` `{name}` is never used",
+        "take it out",
+        removing(item, safe=True),
+    )
 
 
-def unused_list(span: Span, name: str) -> Diagnostic:
-    return _warning("unused", span, f"`@{name}` is never used", "take it out")
+def unused_list(span: Span, name: str, item: Span) -> Diagnostic:
+    return _warning("unused", span, f"`@{name}` is never used", "take it out", removing(item))
 
 
-def unused_definitions(span: Span, name: str) -> Diagnostic:
-    return _warning("unused", span, f"nothing of `{name}` is used", "take the `use` out")
+def unused_definitions(span: Span, name: str, item: Span) -> Diagnostic:
+    return _warning(
+        "unused",
+        span,
+        f"nothing of `{name}` is used",
+        "take the `use` out",
+        removing(item, safe=True),
+    )
 
 
 def no_currency(span: Span) -> Diagnostic:
@@ -86,21 +105,25 @@ def no_currency(span: Span) -> Diagnostic:
     )
 
 
-def mixed_currencies(span: Span, function: str) -> Diagnostic:
+def mixed_currencies(span: Span, function: str, last_key: Span) -> Diagnostic:
     return _warning(
         "no-currency",
         span,
         f"`{function}` takes amounts of several currencies together",
         "add `currency` to its `by`, or ask for one in its `where`",
+        inserting(last_key.end, ", currency"),
     )
 
 
-def missing_under_not(span: Span, name: str) -> Diagnostic:
+def missing_under_not(span: Span, name: str, written: str) -> Diagnostic:
+    """`written` is the whole `not …` as the author wrote it."""
     return _warning(
         "missing-under-not",
         span,
         f"`{name}` can be missing, and then this `not` isn't met either",
         f"say what that means: `({name} is missing or not …)` or `({name} is present and not …)`",
+        replacing(span, f"({name} is missing or {written})"),
+        replacing(span, f"({name} is present and {written})"),
     )
 
 
@@ -110,6 +133,8 @@ def hidden_character(span: Span, character: str, name: str) -> Diagnostic:
         span,
         f"this text holds a character that isn't seen: U+{ord(character):04X} {name.lower()}",
         f"take it out, or write `\\u{{{ord(character):04x}}}` to say that it is meant",
+        removing(span),
+        replacing(span, f"\\u{{{ord(character):04x}}}"),
     )
 
 

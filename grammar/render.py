@@ -16,7 +16,7 @@ from urllib.parse import quote
 from rich.cells import get_character_cell_size
 from rich.text import Text
 
-from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.syntax import Span
 
 MAX_SHOWN: Final = 20
@@ -92,9 +92,26 @@ def as_json(source: Source, diagnostics: Iterable[Diagnostic]) -> list[dict[str,
                 "code": diagnostic.code,
                 "message": diagnostic.message,
                 "help": diagnostic.help,
+                "fixes": [_json_fix(source, fix) for fix in diagnostic.fixes],
             }
         )
     return objects
+
+
+def _json_fix(source: Source, fix: Fix) -> dict[str, Any]:
+    edits = []
+    for edit in fix.edits:
+        start, end = (source.position(offset) for offset in edit.span)
+        edits.append(
+            {
+                "line": start.line,
+                "column": start.column,
+                "end_line": end.line,
+                "end_column": end.column,
+                "replacement": edit.replacement,
+            }
+        )
+    return {"title": fix.title, "safe": fix.safe, "edits": edits}
 
 
 def as_sarif(found: Iterable[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, Any]:
@@ -117,25 +134,48 @@ def as_sarif(found: Iterable[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, 
 
 
 def _sarif_result(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
-    start, end = (source.position(offset) for offset in diagnostic.span)
-    message, fix = diagnostic.message, diagnostic.help
+    message, help_ = diagnostic.message, diagnostic.help
+    artifact = {"uri": quote(source.name)}
     return {
         "ruleId": diagnostic.code,
         "level": diagnostic.severity,
-        "message": {"text": f"{message}: {fix}" if fix else message},
+        "message": {"text": f"{message}: {help_}" if help_ else message},
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": quote(source.name)},
-                    "region": {
-                        "startLine": start.line,
-                        "startColumn": start.column,
-                        "endLine": end.line,
-                        "endColumn": end.column,
-                    },
+                    "artifactLocation": artifact,
+                    "region": _sarif_region(source, diagnostic.span),
                 }
             }
         ],
+        "fixes": [
+            {
+                "description": {"text": fix.title},
+                "artifactChanges": [
+                    {
+                        "artifactLocation": artifact,
+                        "replacements": [
+                            {
+                                "deletedRegion": _sarif_region(source, edit.span),
+                                "insertedContent": {"text": edit.replacement},
+                            }
+                            for edit in fix.edits
+                        ],
+                    }
+                ],
+            }
+            for fix in diagnostic.fixes
+        ],
+    }
+
+
+def _sarif_region(source: Source, span: Span) -> dict[str, int]:
+    start, end = (source.position(offset) for offset in span)
+    return {
+        "startLine": start.line,
+        "startColumn": start.column,
+        "endLine": end.line,
+        "endColumn": end.column,
     }
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from unicodedata import name as character_name
 
-from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.diagnostics import Diagnostic, Fix
+from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
 
 _NEEDS_NAME = {
@@ -40,8 +41,14 @@ _ACTIONS_MEANT = {
 _LONGEST_QUOTE = 40
 
 
-def _error(code: str, span: Span, message: str, help: str | None = None) -> Diagnostic:  # noqa: A002
-    return Diagnostic(code, "error", span, message, help)
+def _error(
+    code: str,
+    span: Span,
+    message: str,
+    help: str | None = None,  # noqa: A002 - the field's name
+    *fixes: Fix,
+) -> Diagnostic:
+    return Diagnostic(code, "error", span, message, help, fixes)
 
 
 def _quoted(text: str) -> str:
@@ -118,6 +125,7 @@ def missing_declaration(span: Span, found: str) -> Diagnostic:
         span,
         "a file begins with `rule`, `scorecard`, `event` or `definitions` and a name",
         f"did you mean `{near[0]}`?" if near else "for example `rule checkout`",
+        *(replacing(span, word) for word in near),
     )
 
 
@@ -157,6 +165,7 @@ def unknown_item(span: Span, found: str, items: list[str]) -> Diagnostic:
         span,
         f"{_quoted(found)} begins nothing that this file can hold",
         f"did you mean `{near[0]}`?" if near else f"what can follow here: {listed}",
+        *(replacing(span, word) for word in near),
     )
 
 
@@ -203,6 +212,7 @@ def unknown_action(span: Span, found: str, actions: list[str]) -> Diagnostic:
         span,
         f"the action is {listed}" if not found else f"{_quoted(found)} isn't {listed}",
         f"did you mean `{near[0]}`?" if near else None,
+        *(replacing(span, word) for word in near),
     )
 
 
@@ -222,7 +232,13 @@ def missing_expect(span: Span) -> Diagnostic:
 
 
 def missing_alert(span: Span) -> Diagnostic:
-    return _error("missing-alert", span, "`expect no` goes with `alert`", "write `expect no alert`")
+    return _error(
+        "missing-alert",
+        span,
+        "`expect no` goes with `alert`",
+        "write `expect no alert`",
+        inserting(span.start, " alert ", safe=True),
+    )
 
 
 def missing_given(span: Span) -> Diagnostic:
@@ -306,7 +322,13 @@ def missing_state(span: Span, found: str) -> Diagnostic:
 
 
 def missing_with(span: Span, after: str) -> Diagnostic:
-    return _error("missing-with", span, f"`{after}` goes with `with`", f"write `{after} with`")
+    return _error(
+        "missing-with",
+        span,
+        f"`{after}` goes with `with`",
+        f"write `{after} with`",
+        inserting(span.start, " with ", safe=True),
+    )
 
 
 def missing_in(span: Span) -> Diagnostic:
@@ -335,7 +357,11 @@ def chained_comparison(span: Span, found: str) -> Diagnostic:
 
 def single_equals(span: Span) -> Diagnostic:
     return _error(
-        "single-equals", span, "`=` names a thing, it doesn't compare", "write `==` to compare"
+        "single-equals",
+        span,
+        "`=` names a thing, it doesn't compare",
+        "write `==` to compare",
+        replacing(span, "==", safe=True),
     )
 
 
@@ -345,15 +371,20 @@ def double_equals(span: Span, keyword: str) -> Diagnostic:
         span,
         f"`==` compares, but `{keyword}` gives a value",
         "write `=` here",
+        replacing(span, "=", safe=True),
     )
 
 
-def unknown_operator(span: Span, found: str, instead: str | None) -> Diagnostic:
+def unknown_operator(
+    span: Span, found: str, instead: str | None, written: str | None, *, is_same: bool
+) -> Diagnostic:
+    """`written` is `instead` with the spaces that keep it apart from its neighbours."""
     return _error(
         "unknown-operator",
         span,
         f"there is no operator {_quoted(found)}",
         f"write `{instead}`" if instead else None,
+        *([replacing(span, written, safe=is_same)] if written else []),
     )
 
 
@@ -372,7 +403,9 @@ def unclosed_bracket(span: Span, bracket: str) -> Diagnostic:
 
 
 def unopened_bracket(span: Span, bracket: str) -> Diagnostic:
-    return _error("unopened-bracket", span, f"`{bracket}` closes nothing", "take it out")
+    return _error(
+        "unopened-bracket", span, f"`{bracket}` closes nothing", "take it out", removing(span)
+    )
 
 
 def clause_order(span: Span, found: str) -> Diagnostic:
@@ -393,6 +426,7 @@ def keyword_case(span: Span, found: str) -> Diagnostic:
         span,
         f"{_quoted(found)} is written in lower case",
         f"write `{found.lower()}`",
+        replacing(span, found.lower(), safe=True),
     )
 
 
@@ -402,6 +436,7 @@ def reserved_word(span: Span, found: str) -> Diagnostic:
         span,
         f"`{found}` is a word of the language, so it can't be a name",
         f"choose another name, such as `{found}_`",
+        replacing(span, f"{found}_"),
     )
 
 
@@ -409,12 +444,15 @@ def foreign_word(span: Span, found: str, instead: str) -> Diagnostic:
     return _error("foreign-word", span, f"there is no `{found}` in this language", instead)
 
 
-def wrong_quotes(span: Span, found: str) -> Diagnostic:
+def wrong_quotes(span: Span, found: str, inside: str | None) -> Diagnostic:
+    """`inside` is what stands between the quotes, None when they aren't closed."""
+    plain = inside is not None and not set(inside) & {'"', "\\"}
     return _error(
         "wrong-quotes",
         span,
         f"text stands between double quotes, not {_quoted(found) if found != '`' else 'backticks'}",
         'write `"…"`',
+        *([replacing(span, f'"{inside}"', safe=True)] if plain else []),
     )
 
 
@@ -424,6 +462,7 @@ def unclosed_text(span: Span) -> Diagnostic:
         span,
         "this text isn't closed on its line",
         'add `"`; a line break within a text is written `\\n`',
+        inserting(span.end, '"'),
     )
 
 
@@ -442,6 +481,7 @@ def bad_number(span: Span, found: str, instead: str | None) -> Diagnostic:
         span,
         f"{_quoted(found)} isn't a number or a length of time",
         f"write `{instead}`" if instead else "for example `1000`, `0.5` or `24h`",
+        *([replacing(span, instead)] if instead else []),
     )
 
 
@@ -466,6 +506,7 @@ def odd_character(span: Span, found: str) -> Diagnostic:
         span,
         f"{shown} (U+{ord(found):04X}) can only stand in a text or a comment",
         "take it out",
+        replacing(span, " ", safe=True) if found.isspace() else removing(span),
     )
 
 
@@ -476,4 +517,5 @@ def unexpected(span: Span, found: str, words: list[str]) -> Diagnostic:
         span,
         f"{_quoted(found)} can't stand here" if found else "the file ends too early",
         f"did you mean `{near[0]}`?" if near else None,
+        *(replacing(span, word) for word in near),
     )

@@ -15,6 +15,7 @@ from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.fixes import applied_safely
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse_bytes
 from tollkeeper.grammar.program import Definitions, EventType
@@ -49,6 +50,21 @@ def check_files(paths: Iterable[Path]) -> list[Checked]:
 def _check_file(known: Known, path: Path) -> Checked:
     reading = read_file(path.read_bytes(), known)
     return Source.of(str(path), reading.text), reading.diagnostics
+
+
+def fix_files(paths: Iterable[Path]) -> list[Path]:
+    """Writes the safe fixes of each rule file among the paths; gives those that changed."""
+    files = rule_files(paths)
+    known = known_files(files)
+    changed = []
+    for path in files:
+        content = path.read_bytes()
+        text = content.decode("utf-8", "replace")
+        fixed = applied_safely(text, lambda each: read_file(each.encode(), known).diagnostics)
+        if fixed != text:
+            replace_file(path, fixed)
+            changed.append(path)
+    return changed
 
 
 class Formatted(NamedTuple):

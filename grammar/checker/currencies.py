@@ -74,7 +74,7 @@ def summed_amounts(inner: Iterable[p.Expression], lets: Sequence[Money]) -> Iter
             series = part.series
             read = [*series.by, *([series.where] if series.where is not None else [])]
             if _is_amount(series.value, lets) and not any(_read(each, lets)[1] for each in read):
-                yield say.mixed_currencies(part.span, part.function)
+                yield say.mixed_currencies(part.span, part.function, series.by[-1].span)
 
 
 def _compares_amount(part: p.Expression, lets: Sequence[Money]) -> bool:

@@ -36,7 +36,9 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
         yield from summed_amounts(inner, money)
         if any(isinstance(part, p.Not) for part in inner):
             for negation, value in missing.negations(root):
-                yield say.missing_under_not(negation.span, work.text(value.span))
+                yield say.missing_under_not(
+                    negation.span, work.text(value.span), work.text(negation.span)
+                )
     for root in conditions:
         yield from compared_amounts(root, money)
     yield from _contradictions(file, program, numbers)
@@ -75,15 +77,31 @@ def _unused(work: Work, file: s.File) -> Iterator[Diagnostic]:
     for item in file.items:
         match item:
             case s.Let() if item.name.text not in work.used:
-                yield say.unused_let(item.name.span, item.name.text)
+                yield say.unused_let(item.name.span, item.name.text, _line_of(work, item))
             case s.ListDeclaration() | s.TableDeclaration() if (
                 f"@{item.name.text}" not in work.used
             ):
-                yield say.unused_list(item.name.span, item.name.text)
+                yield say.unused_list(item.name.span, item.name.text, _line_of(work, item))
             case s.Use() if not work.used & _names_of(work, item.name.text):
-                yield say.unused_definitions(item.name.span, item.name.text)
+                yield say.unused_definitions(item.name.span, item.name.text, _line_of(work, item))
             case _:
                 pass
+
+
+def _line_of(work: Work, item: s.Item) -> s.Span:
+    """An item with the white space around it that would be left on lines of its own."""
+    start, end = item.span
+    while work.source[start - 1 : start] in (" ", "\t"):
+        start -= 1
+    after = end
+    while work.source[after : after + 1] in (" ", "\t", "\r"):
+        after += 1
+    is_alone = work.source[start - 1 : start] in ("", "\n")
+    return (
+        s.Span(start, after + 1)
+        if is_alone and work.source[after : after + 1] == "\n"
+        else item.span
+    )
 
 
 def _names_of(work: Work, definitions: str) -> set[str]:

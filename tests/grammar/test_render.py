@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.fixes import replacing
 from tollkeeper.grammar.render import (
     MAX_CELLS,
     MAX_SHOWN,
@@ -29,6 +30,7 @@ UNKNOWN = Diagnostic(
     Span(START, START + 7),
     "there is no field `method.card.netwrok`",
     "did you mean `network`?",
+    (replacing(Span(START, START + 7), "network"),),
 )
 UNUSED = Diagnostic("unused-let", "warning", Span(0, 4), "`x` is never used")
 

@@ -1,0 +1,59 @@
+"""Fixes of diagnostics: how messages make them, and how they are applied to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
+from tollkeeper.grammar.syntax import Span
+
+MAX_ROUNDS: Final = 50
+"""The most times that a text is fixed and read again: a fix may bring the next error to light."""
+
+
+def replacing(span: Span, text: str, *, safe: bool = False) -> Fix:
+    """The fix that writes `text` in the place of what stands there."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe)
+
+
+def inserting(place: int, text: str, *, safe: bool = False) -> Fix:
+    """The fix that adds `text` at a place."""
+    return Fix(f"add `{text.strip()}`", (Edit(Span(place, place), text),), safe)
+
+
+def removing(span: Span, *, safe: bool = False) -> Fix:
+    """The fix that takes out what stands there."""
+    return Fix("take it out", (Edit(span, ""),), safe)
+
+
+def applied(text: str, fixes: Iterable[Fix]) -> str:
+    """The text with the fixes, but for those that touch an earlier one."""
+    edits: list[Edit] = []
+    for fix in fixes:
+        if not any(_touch(new.span, old.span) for new in fix.edits for old in edits):
+            edits += fix.edits
+    for edit in sorted(edits, key=lambda each: each.span, reverse=True):
+        text = text[: edit.span.start] + edit.replacement + text[edit.span.end :]
+    return text
+
+
+def applied_safely(text: str, find: Callable[[str], Sequence[Diagnostic]]) -> str:
+    """The text with the safe fixes of all that `find` finds in it, until none is left."""
+    found = find(text)
+    for _ in range(MAX_ROUNDS):
+        fixes = [fix for each in found for fix in each.fixes[:1] if fix.safe]
+        changed = applied(text, fixes)
+        after = find(changed) if fixes else found
+        if changed == text or (_has_error(after) and not _has_error(found)):
+            break
+        text, found = changed, after
+    return text
+
+
+def _has_error(found: Iterable[Diagnostic]) -> bool:
+    return any(each.severity == "error" for each in found)
+
+
+def _touch(a: Span, b: Span) -> bool:
+    return a.start <= b.end and b.start <= a.end

@@ -1,0 +1,122 @@
+"""What a program can change in a text to remove a finding, and what of it is done unasked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.cli import main
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.diagnostics import Edit, Fix
+from tollkeeper.grammar.fixes import applied, applied_safely
+from tollkeeper.grammar.syntax import Span
+
+HERE = Path(__file__).parent
+FILES = sorted([*HERE.glob("broken/*.rule"), *HERE.glob("mistakes/*.rule")])
+
+
+def found_in(text: str):
+    return read_file(text.encode(), Known()).diagnostics
+
+
+def rule(expression: str) -> str:
+    return f"rule r\n  condition c when {expression} then deny\n"
+
+
+def fixed(expression: str) -> str:
+    """The expression with the safe fixes, and nothing left to find but warnings."""
+    text = applied_safely(rule(expression), found_in)
+    assert not [each for each in found_in(text) if each.severity == "error"], text
+    return text.removeprefix("rule r\n  condition c when ").removesuffix(" then deny\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("type = 'verify'", 'type == "verify"'),
+        ("user.id is missing&&type==“verify”", 'user.id is missing and type=="verify"'),
+        ("user.id IS MISSING", "user.id is missing"),
+        ('!(type == "verify")', 'not (type == "verify")'),
+        ('user.id starts "x"', 'user.id starts  with "x"'),
+        ('metadata.sku == "x"', 'metadata["sku"] == "x"'),
+        ("any(transactions where duration > 5s)", "any(transactions where duration > 5000)"),
+        ('type\u00a0== "verify"', 'type == "verify"'),
+    ],
+)
+def test_what_can_mean_one_thing_only_is_written_so(written, meant):
+    assert fixed(written) == meant
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ['method.card.network == "viza"', "amonut > 5", 'not (method.card.bin == "41111111")'],
+)
+def test_a_guess_is_offered_and_never_made_unasked(expression):
+    text = rule(expression)
+    assert any(each.fixes for each in found_in(text))
+    assert applied_safely(text, found_in) == text
+
+
+def test_what_is_never_used_goes_with_its_line():
+    text = 'rule r\n  let a = 1\n  let b = a + 1\n  condition c when type == "verify" then deny\n'
+    assert applied_safely(text, found_in) == rule('type == "verify"').replace("c when", "c when")
+
+
+def test_every_offered_fix_removes_its_finding_or_brings_the_next_one():
+    for path in FILES:
+        text = path.read_text()
+        for each in found_in(text):
+            for fix in each.fixes:
+                after = applied(text, [fix])
+                assert after != text
+                assert each not in found_in(after), (path.name, each, after)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_safe_fixes_add_no_error_and_leave_none_of_their_own(path):
+    text = path.read_text()
+    after = applied_safely(text, found_in)
+    assert not any(fix.safe for each in found_in(after) for fix in each.fixes[:1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="abc &|='\"!\n", max_size=60))
+def test_safe_fixes_of_any_text_end_and_stay(text):
+    once = applied_safely(text, found_in)
+    assert applied_safely(once, found_in) == once
+
+
+def test_fixes_that_touch_are_not_made_together():
+    first = Fix("a", (Edit(Span(0, 2), "x"),))
+    second = Fix("b", (Edit(Span(1, 3), "y"), Edit(Span(5, 5), "!")))
+    third = Fix("c", (Edit(Span(4, 5), "z"),))
+    assert applied("abcdef", [first, second, third]) == "xcdzf"
+
+
+def test_the_command_writes_safe_fixes_and_says_where(tmp_path):
+    file = tmp_path / "shop.rule"
+    file.write_bytes(rule("type = 'verify'").replace("\n", "\r\n").encode())
+    ended = CliRunner().invoke(main, ["check", "--fix", str(file)])
+    assert (ended.exit_code, f"fixed {file}" in ended.output) == (0, True)
+    assert file.read_bytes() == rule('type == "verify"').replace("\n", "\r\n").encode()
+
+
+def test_fixes_are_in_json_as_places_and_replacements(tmp_path):
+    file = tmp_path / "shop.rule"
+    file.write_text(rule("type = 'verify'"))
+    ended = CliRunner().invoke(main, ["check", "--json", str(file)])
+    assert json.loads(ended.output)[0]["fixes"] == [
+        {
+            "title": "write `==`",
+            "safe": True,
+            "edits": [
+                {"line": 2, "column": 25, "end_line": 2, "end_column": 26, "replacement": "=="}
+            ],
+        }
+    ]

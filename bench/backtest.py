@@ -70,7 +70,7 @@ SETTLED = RULE.replace(
 
 def entries(days: int) -> Iterator[Entry]:
     """Payments and their updates, as a service would have kept them."""
-    place = 1000
+    sequence = 1000
     clients = Clients()
     decision = encode(
         Decision(action="allow", score=4, rule=AppliedRule("checkout", 1), reads=(1, 1, 12990) * 6)
@@ -79,7 +79,7 @@ def entries(days: int) -> Iterator[Entry]:
         start = START + timedelta(days=day)
         known: dict[str, State] = {}
         for item in traffic(day, start):
-            place += 1
+            sequence += 1
             arrived = to_microseconds(start) + round(item.at * 1_000_000)
             if "payment" in item.body:
                 sent = {
@@ -101,7 +101,7 @@ def entries(days: int) -> Iterator[Entry]:
             facts: Facts = state.payment
             known[facts.payment.id] = state
             yield Entry(
-                place=place,
+                sequence=sequence,
                 account=1,
                 kind=kind,
                 id=facts.payment.id,

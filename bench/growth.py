@@ -229,7 +229,7 @@ async def decided(engine: Engine) -> tuple[float, float]:
 
 async def stored_ids(engine: Engine) -> list[str]:
     """Ids of stored payments, at random."""
-    last, random = engine.journal.last_place(), Random(1)
+    last, random = engine.journal.last_sequence(), Random(1)
     found = [await engine.journal.entry(random.randint(1, last)) for _ in range(PAYMENTS)]
     return [each.id for each in found if each is not None and each.kind == Kind.PAYMENT]
 

@@ -51,7 +51,7 @@ def fill(folder: Path, payments: int) -> None:
 
 
 def stored(first: int, payments: int, end: int) -> Iterator[Entry]:
-    """Entries from the place `first` on, `A_SECOND` in a second up to `end`, in µs."""
+    """Entries from the sequence number `first` on, `A_SECOND` in a second up to `end`, in µs."""
     random, pattern = Random(7), template()
     for number in range(payments):
         arrived = end - (payments - number) * 1_000_000 // A_SECOND

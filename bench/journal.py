@@ -41,16 +41,16 @@ PROBES = 2_000
 INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def entry(place: int) -> Entry:
-    """A payment of about 2.1 KB with a random id that its place gives again."""
-    record_id = str(UUID(int=random.Random(place).getrandbits(128), version=4))
-    arrived = START + place * 1_000
-    return Entry(place, 1, Kind.PAYMENT, record_id, arrived, arrived, BODY, OUTCOME)
+def entry(sequence: int) -> Entry:
+    """A payment of about 2.1 KB with a random id that its sequence number gives again."""
+    record_id = str(UUID(int=random.Random(sequence).getrandbits(128), version=4))
+    arrived = START + sequence * 1_000
+    return Entry(sequence, 1, Kind.PAYMENT, record_id, arrived, arrived, BODY, OUTCOME)
 
 
 def entries(first: int, number: int) -> list[Entry]:
-    """That many entries from a place on."""
-    return [entry(place) for place in range(first, first + number)]
+    """That many entries from a sequence number on."""
+    return [entry(sequence) for sequence in range(first, first + number)]
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -176,7 +176,7 @@ def indexes(folder: Path) -> None:
         ):
             if dropped:
                 connection.execute(f"DROP INDEX {dropped}")
-            first = reads.last_place(connection) + 1
+            first = reads.last_sequence(connection) + 1
             rows = entries(first, APPENDS)
             taken = seconds(lambda rows=rows: insert_in_groups(connection, rows))
             found.append((left, taken / APPENDS * 1e6))
@@ -255,11 +255,13 @@ async def other_writes(folder: Path, rows: int) -> None:
             steps, start = [time.perf_counter()], time.perf_counter()
             steps += [time.perf_counter() for _ in contents.fill(connection, content, supply)]
         longest = max(b - a for a, b in pairwise(steps))
-        place = journal.last_place() + 1
-        change = entry(place)._replace(kind=Kind.CHANGE)
+        sequence = journal.last_sequence() + 1
+        change = entry(sequence)._replace(kind=Kind.CHANGE)
         await journal.append(change, contents=(Put("list", (ListEntry("old"),)),))
         swap = time.perf_counter()
-        await journal.append(change._replace(place=place + 1), contents=(Swap("list", content),))
+        await journal.append(
+            change._replace(sequence=sequence + 1), contents=(Swap("list", content),)
+        )
         end = time.perf_counter()
         found.append(("import", f"{rows:,}", steps[-1] - start, longest * 1e3))
         found.append(("swap of the import", f"{rows:,}", end - swap, (end - swap) * 1e3))

@@ -87,8 +87,8 @@ def body(random: Random) -> dict[str, Any]:
     }
 
 
-def entries(payments: int, place: int) -> Iterator[Entry]:
-    """Payments spread evenly over 19 hours, and their updates, from the place on."""
+def entries(payments: int, sequence: int) -> Iterator[Entry]:
+    """Payments spread evenly over 19 hours, and their updates, from the sequence number on."""
     random, clients = Random(1), Clients()
     start, step = now() - 20 * HOUR, 19 * HOUR // payments
     outcome = encode(Decision(action="allow", score=2, reads=(None,) * 28))
@@ -96,25 +96,25 @@ def entries(payments: int, place: int) -> Iterator[Entry]:
     for number in range(payments):
         arrived = start + number * step
         while waiting and waiting[0][0] <= arrived:
-            place += 1
-            yield updated(place, *waiting.popleft())
+            sequence += 1
+            yield updated(sequence, *waiting.popleft())
         payment = read_creation(msgspec.json.encode(body(random)), arrived)
         assert isinstance(payment, Payment)
         facts = derive(payment, arrived, clients)
         if random.random() < 0.7:
             waiting.append((arrived + MINUTE, facts))
-        place += 1
+        sequence += 1
         kept = encode(record(facts))
-        yield Entry(place, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
+        yield Entry(sequence, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
 
 
-def updated(place: int, at: int, facts: Facts) -> Entry:
+def updated(sequence: int, at: int, facts: Facts) -> Entry:
     update = read_update(UPDATE, at)
     assert isinstance(update, Update)
     payment = merge(facts.payment, update, at)
     assert isinstance(payment, Payment)
     kept = encode(record(amend(facts, payment)))
-    return Entry(place, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
+    return Entry(sequence, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
 
 
 def store(folder: Path, payments: int) -> None:
@@ -136,7 +136,7 @@ async def read_alone(folder: Path) -> float:
         begun = process_time()
         stored = StoredRecords(account, plans)
         for stretch in engine.journal.replay_latest(
-            account.number, up_to=engine.journal.last_place(), kinds=stored.kinds
+            account.number, up_to=engine.journal.last_sequence(), kinds=stored.kinds
         ):
             for entry in stretch.fresh:
                 stored.record(entry)

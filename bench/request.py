@@ -203,7 +203,7 @@ async def by_parts(
         "encode",
         lambda: [
             Entry(
-                place=seen.place,
+                sequence=seen.sequence,
                 account=account,
                 kind=EntryKind.PAYMENT,
                 id=f.payment.id,

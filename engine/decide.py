@@ -69,7 +69,7 @@ async def create(
     facts: Facts = observed.record.state.payment
     turns = await payment_turns(engine, force, facts)
     entry = Entry(
-        observed.place,
+        observed.sequence,
         account,
         Kind.PAYMENT,
         payment.id,
@@ -95,8 +95,8 @@ async def analyse(
 ) -> tuple[Observation, Decision]:
     """What is decided about a payment, which its windows count from now on.
 
-    What `shadows` read is observed at the same place: it stands behind the decision's own reads,
-    which are all that the decision sees.
+    What `shadows` read is observed at the same sequence number: it stands behind the decision's own
+    reads, which are all that the decision sees.
     """
     programs = choose(force, payment)
     facts = derive(payment, arrived, clients)
@@ -230,7 +230,7 @@ async def keep(
     Alerts among `turns` are in the outbox at the end.
     """
     if turns:
-        announce(engine.watch, entry.account, entry.place, turns)
+        announce(engine.watch, entry.account, entry.sequence, turns)
     kept = None
     try:
         kept = engine.journal.append(entry, idempotency)
@@ -238,7 +238,7 @@ async def keep(
     finally:
         # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
         if kept is None or kept.exception() is not None:
-            take_back(engine.watch, entry.account, entry.place, turns)
+            take_back(engine.watch, entry.account, entry.sequence, turns)
             await engine.windows.withdraw(observed)
     if turns:
-        await note_turns(engine, entry.account, entry.place, turns)
+        await note_turns(engine, entry.account, entry.sequence, turns)

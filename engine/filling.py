@@ -22,8 +22,9 @@ Progress = Callable[[float], None]
 
 
 class Part(NamedTuple):
-    """Series that are filled together: from what event times `since` (µs) and places beyond `after`
-    brought."""
+    """Series that are filled together: from what event times `since` (µs) and sequence numbers
+    beyond `after` brought.
+    """
 
     filling: Fill
     plans: Sequence[SeriesPlan]
@@ -38,7 +39,7 @@ async def fill(
     parts = [part for part in await _begun(engine, account, plans) if part.filling.series]
     if not parts:
         return
-    # All that was handed a place before now must be in the journal before it is read.
+    # All that was handed a sequence number before now must be in the journal before it is read.
     await engine.journal.written()
     sizes = [engine.journal.count(account, since=part.since, after=part.after) for part in parts]
     done, total = 0, max(1, sum(sizes))
@@ -63,13 +64,13 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     filling = await engine.windows.add(account, windows)
     assert filling.reach is not None
     parts = [Part(filling, windows, max(0, engine.clock() - filling.reach), 0)]
-    by_place: dict[int, list[SeriesPlan]] = {}
+    by_sequence: dict[int, list[SeriesPlan]] = {}
     for plan in plans:
         if plan.ages:
-            place = engine.moments.place(account, plan.digest)
-            by_place.setdefault(place, []).append(replace(plan, over=None))
-    for place, ages in by_place.items():
-        parts.append(Part(await engine.windows.add(account, ages), ages, 0, place))
+            sequence = engine.moments.place(account, plan.digest)
+            by_sequence.setdefault(sequence, []).append(replace(plan, over=None))
+    for sequence, ages in by_sequence.items():
+        parts.append(Part(await engine.windows.add(account, ages), ages, 0, sequence))
     return parts
 
 
@@ -91,7 +92,7 @@ async def _take_in(engine: Engine, part: Part, progress: Progress) -> None:
             await asyncio.sleep(0)
         await engine.moments.write_filled(filling.account, filling.series)
         start = stretch.after if start is None else start
-        progress((stretch.place - start) / (filling.up_to - start))
+        progress((stretch.sequence - start) / (filling.up_to - start))
     await engine.moments.write_filled(filling.account, filling.series, 0)
 
 

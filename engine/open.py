@@ -49,14 +49,14 @@ async def open_engine(
     async with (
         opening as journal,
         open_outbox(folder) as outbox,
-        open_moments(folder, journal.last_place()) as moments,
+        open_moments(folder, journal.last_sequence()) as moments,
     ):
         state = fold_all(State(), recorded(await journal.changes()))
         engine = Engine(
             folder=folder,
             journal=journal,
             outbox=outbox,
-            windows=MemoryWindows(journal.last_place(), windows_cap, moments.open),
+            windows=MemoryWindows(journal.last_sequence(), windows_cap, moments.open),
             moments=moments,
             clients=Clients(),
             clock=clock,
@@ -83,7 +83,7 @@ async def open_engine(
 
 
 def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
-    return (decode(entry.place, entry.arrived, entry.account, entry.body) for entry in entries)
+    return (decode(entry.sequence, entry.arrived, entry.account, entry.body) for entry in entries)
 
 
 async def rebuild(engine: Engine, progress: Progress) -> None:

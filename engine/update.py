@@ -41,7 +41,7 @@ async def update(
     )
     turns = await payment_turns(engine, engine.force[account], facts)
     entry = Entry(
-        place=observed.place,
+        sequence=observed.sequence,
         account=account,
         kind=Kind.UPDATE,
         id=payment_id,

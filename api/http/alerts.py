@@ -30,7 +30,7 @@ def alert_routes(engine: Engine) -> list[BaseRouteHandler]:
         found = engine.outbox.read(lambda c: list(outbox.alerts(c, key.account, before, most)))
         return {
             "alerts": list(map(show_alert, found)),
-            "cursor": show_place(found[-1].place if len(found) >= most else None),
+            "cursor": show_place(found[-1].sequence if len(found) >= most else None),
         }
 
     return [list_]

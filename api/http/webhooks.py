@@ -72,7 +72,7 @@ def webhook_routes(engine: Engine) -> list[BaseRouteHandler]:
         found = engine.outbox.read(lambda c: outbox.deliveries(c, key.account, before, most))
         return {
             "deliveries": list(map(shown_delivery, found)),
-            "cursor": show_place(found[-1].place if len(found) >= most else None),
+            "cursor": show_place(found[-1].sequence if len(found) >= most else None),
         }
 
     return [list_, set_, remove, list_deliveries]
@@ -89,7 +89,7 @@ def shown_delivery(delivery: Delivery) -> dict[str, Any]:
     at = delivery.delivered_at
     return {
         "id": delivery.id,
-        "alert": f"{delivery.place}-{delivery.number}",
+        "alert": f"{delivery.sequence}-{delivery.number}",
         "url": delivery.url,
         "state": delivery.state,
         "attempts": delivery.attempts,

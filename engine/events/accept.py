@@ -72,7 +72,7 @@ async def accept(
         alerts=tuple(turn.monitor for turn in turns if turn.met),
     )
     entry = Entry(
-        place=observed.place,
+        sequence=observed.sequence,
         account=account,
         kind=Kind.EVENT,
         id=event.id,

@@ -114,7 +114,7 @@ async def _send(
 ) -> Delivery:
     """What became of one attempt."""
     webhook = engine.state.accounts[due.account].webhooks.get(due.url)
-    alert = engine.outbox.read(lambda c: outbox.alert(c, due.account, due.place, due.number))
+    alert = engine.outbox.read(lambda c: outbox.alert(c, due.account, due.sequence, due.number))
     if webhook is None or alert is None:
         return msgspec.structs.replace(due, state="dropped")
     status, error = await _post(pool, webhook, due, alert, engine.clock(), timeout_s)

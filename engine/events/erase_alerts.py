@@ -32,7 +32,7 @@ async def follow_journal(engine: Engine, account: int) -> int:
 async def _follow_alerts(engine: Engine, account: int) -> int:
     before, count = None, 0
     while found := list(engine.outbox.read(partial(_page, account=account, before=before))):
-        before = found[-1].place
+        before = found[-1].sequence
         changed = [new for alert in found if (new := await _as_kept(engine, alert)) != alert]
         if changed:
             await engine.outbox.write(partial(outbox.set_alerts, changed=changed))
@@ -42,7 +42,7 @@ async def _follow_alerts(engine: Engine, account: int) -> int:
 
 
 async def _as_kept(engine: Engine, alert: Alert) -> Alert:
-    turns = await _turns_at(engine, alert.place)
+    turns = await _turns_at(engine, alert.sequence)
     if turns is None or alert.number >= len(turns):
         return alert
     return replace(alert, turn=turns[alert.number])
@@ -63,12 +63,12 @@ async def _follow_standings(engine: Engine, account: int) -> None:
 
 async def _stands(engine: Engine, of: Of, standing: Standing) -> bool:
     """What was purged stands on: the journal no longer tells how it came about."""
-    turns = await _turns_at(engine, standing.place)
+    turns = await _turns_at(engine, standing.sequence)
     return turns is None or of[1:] in [(turn.type, turn.monitor, turn.key) for turn in turns]
 
 
-async def _turns_at(engine: Engine, place: int) -> tuple[Turn, ...] | None:
-    entry = await engine.journal.entry(place)
+async def _turns_at(engine: Engine, sequence: int) -> tuple[Turn, ...] | None:
+    entry = await engine.journal.entry(sequence)
     return None if entry is None else turns_of(entry.outcome)
 
 

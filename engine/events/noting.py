@@ -17,24 +17,25 @@ from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.runtime import Engine
 
 FAR = 10_000
-"""How many places a start looks through again at the most, beside those of open records."""
+"""How many sequence numbers a start looks through again at the most, beside those of open records.
+"""
 
 
-def announce(watch: Watch, account: int, place: int, turns: Sequence[Turn]) -> None:
+def announce(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
     """Turns of a record that is about to be appended."""
     if turns:
-        watch.open.add(place)
-        watch.standings.add(account, place, turns)
+        watch.open.add(sequence)
+        watch.standings.add(account, sequence, turns)
 
 
-def take_back(watch: Watch, account: int, place: int, turns: Sequence[Turn]) -> None:
+def take_back(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
     """The record could not be kept."""
     if turns:
-        watch.open.discard(place)
-        watch.standings.take_back(account, place, turns)
+        watch.open.discard(sequence)
+        watch.standings.take_back(account, sequence, turns)
 
 
-async def note_turns(engine: Engine, account: int, place: int, turns: Sequence[Turn]) -> None:
+async def note_turns(engine: Engine, account: int, sequence: int, turns: Sequence[Turn]) -> None:
     """Turns of a record that is on disk: done once they are listed and in the outbox.
 
     When the outbox can't be written, the next start does it: the record itself is kept.
@@ -42,28 +43,30 @@ async def note_turns(engine: Engine, account: int, place: int, turns: Sequence[T
     if not turns:
         return
     watch = engine.watch
-    watch.standings.settle(account, place, turns)
+    watch.standings.settle(account, sequence, turns)
     urls = tuple(engine.state.accounts[account].webhooks)
-    noted = min((each for each in watch.open if each != place), default=place + 1) - 1
+    noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
 
     def work(connection: sqlite3.Connection) -> None:
-        outbox.note(connection, account, place, turns, urls, now)
-        outbox.set_noted(connection, min(noted, place))
+        outbox.note(connection, account, sequence, turns, urls, now)
+        outbox.set_noted(connection, min(noted, sequence))
 
     try:
         await engine.outbox.write(work)
     except Unavailable as error:
-        get_logger().error("alerts_not_noted", account=account, place=place, reason=str(error))
+        get_logger().error(
+            "alerts_not_noted", account=account, sequence=sequence, reason=str(error)
+        )
         return
-    watch.open.discard(place)
+    watch.open.discard(sequence)
     if any(turn.met for turn in turns):
         watch.raised.set()
 
 
 async def recover(engine: Engine) -> None:
     """Learn how the monitors stand, and note the turns that a crash left behind."""
-    noted = engine.outbox.read(outbox.noted_place)
+    noted = engine.outbox.read(outbox.noted_sequence)
     for of, standing in engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
     batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
@@ -77,14 +80,16 @@ async def recover(engine: Engine) -> None:
 
 async def advance(engine: Engine) -> None:
     """Remember that nothing up to the journal's end is left to be noted, now and then."""
-    place = engine.journal.last_place()
-    if not engine.watch.open and place >= engine.watch.noted + FAR:
-        await engine.outbox.write(partial(outbox.set_noted, place=place))
-        engine.watch.noted = place
+    sequence = engine.journal.last_sequence()
+    if not engine.watch.open and sequence >= engine.watch.noted + FAR:
+        await engine.outbox.write(partial(outbox.set_noted, sequence=sequence))
+        engine.watch.noted = sequence
 
 
 async def purge_alerts(engine: Engine, account: int, before: int) -> None:
-    """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
+    """Remove alerts of event times before `before` (µs), and their deliveries. Raises
+    `Unavailable`.
+    """
     step = partial(outbox.purge_step, account=account, before=before)
     while await engine.outbox.write(step):
         pass
@@ -93,7 +98,7 @@ async def purge_alerts(engine: Engine, account: int, before: int) -> None:
 async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Turn]) -> None:
     urls = tuple(engine.state.accounts[entry.account].webhooks)
     now = engine.clock()
-    engine.watch.standings.replay(entry.account, entry.place, turns)
+    engine.watch.standings.replay(entry.account, entry.sequence, turns)
     await engine.outbox.write(
-        lambda connection: outbox.note(connection, entry.account, entry.place, turns, urls, now)
+        lambda connection: outbox.note(connection, entry.account, entry.sequence, turns, urls, now)
     )

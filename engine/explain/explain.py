@@ -1,7 +1,7 @@
 """Why a stored payment was decided as it was, from the versions and values it recorded.
 
-The account's lists, rates and time zone are taken as they stood at the payment's place in the
-journal, so that the answer stays the same, whatever was changed since.
+The account's lists, rates and time zone are taken as they stood at the payment's sequence number in
+the journal, so that the answer stays the same, whatever was changed since.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ async def explain(journal: Journal, account: int, payment_id: str) -> Explanatio
     if not states:
         return None
     created = states[0]
-    if created.place > journal.last_place():
+    if created.sequence > journal.last_sequence():
         # What was changed before it may not be on disk either.
         await journal.written()
-    last = await journal.latest(account, Kind.CHANGE, cursor=created.place, limit=1)
-    return await asyncio.to_thread(_explain, journal, created, last.entries[0].place)
+    last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
+    return await asyncio.to_thread(_explain, journal, created, last.entries[0].sequence)
 
 
 def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
@@ -113,7 +113,7 @@ def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
         program, sources, known = _scorecard(then, decision.scorecard)
         split = len(program.histories)
         past = Past(journal, then, created, facts, decision)
-        environment = _environment_at(journal, then, program, created.place)
+        environment = _environment_at(journal, then, program, created.sequence)
         if split <= len(decision.reads):
             first = decision.reads[:split]
             inputs = Inputs(facts, first, environment, digests=known.digests)
@@ -122,7 +122,7 @@ def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
             scorecard = replace(scorecard, histories=listed)
         if decision.rule is not None:
             checked, texts, known = _rule(then, decision.rule)
-            environment = _environment_at(journal, then, checked, created.place)
+            environment = _environment_at(journal, then, checked, created.sequence)
             theirs = _values(checked, decision.reads)
             inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
@@ -199,12 +199,12 @@ class _Window:
     def _between(self, begin: int, end: int) -> list[Record] | None:
         created = self._past.created
         entries = self._past.journal.known_between(
-            created.account, (begin, end), up_to=created.place, most=LOOKED_THROUGH
+            created.account, (begin, end), up_to=created.sequence, most=LOOKED_THROUGH
         )
         if entries is None:
             return None
         undecided = [
-            entry._replace(outcome=None) if entry.place == created.place else entry
+            entry._replace(outcome=None) if entry.sequence == created.sequence else entry
             for entry in entries
         ]
         return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
@@ -212,31 +212,33 @@ class _Window:
 
 # A journal is known by its identity, which its protocol does not say.
 @lru_cache(_STATES)
-def _state_at(journal: Journal, account: int, place: int) -> State:
-    """The account's state at a place on disk, folded on from rounder places that others share."""
-    if place == 0:
+def _state_at(journal: Journal, account: int, sequence: int) -> State:
+    """The account's state at a sequence number on disk, folded on from rounder sequence numbers
+    that others share.
+    """
+    if sequence == 0:
         return State()
-    before = _rounder(place)
-    batches = journal.replay(account, after=before, up_to=place, kinds=(Kind.CHANGE,))
+    before = _rounder(sequence)
+    batches = journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
     state = _state_at(journal, account, before)  # type: ignore[arg-type]
     return fold_all(state, recorded(entry for batch in batches for entry in batch))
 
 
-def _rounder(place: int) -> int:
+def _rounder(sequence: int) -> int:
     """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
     digit = 0xFF
-    while not place & digit:
+    while not sequence & digit:
         digit <<= 8
-    return place & ~digit
+    return sequence & ~digit
 
 
 def _environment_at(
-    journal: Journal, account: Account, program: Rule | Scorecard, place: int
+    journal: Journal, account: Account, program: Rule | Scorecard, sequence: int
 ) -> Environment:
     names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
     past = {
         name: look_up(
-            account.lists[name].spec, partial(journal.found_at, account.number, name, place)
+            account.lists[name].spec, partial(journal.found_at, account.number, name, sequence)
         )
         for name in names
         if name in account.lists

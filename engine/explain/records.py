@@ -84,4 +84,4 @@ def _decision(entry: Entry) -> Decision:
 
 
 def _audited(entry: Entry) -> AuditItem:
-    return audit_item(decode(entry.place, entry.arrived, entry.account, entry.body))
+    return audit_item(decode(entry.sequence, entry.arrived, entry.account, entry.body))

@@ -22,28 +22,28 @@ STEP = 500
 CURRENT = "SELECT id FROM list_contents WHERE account = ? AND list = ? AND to_place IS NULL AND from_place IS NOT NULL"
 
 
-def apply(connection: sqlite3.Connection, account: int, place: int, change: ListChange) -> None:
-    """Makes a change hold from a place on, within the transaction that writes its entry."""
+def apply(connection: sqlite3.Connection, account: int, sequence: int, change: ListChange) -> None:
+    """Makes a change hold from a sequence number on, in the transaction that writes its entry."""
     match change:
         case Put():
             content = _current(connection, account, change.list) or _open(
-                connection, account, change.list, place
+                connection, account, change.list, sequence
             )
-            _end(connection, content, place, [entry.value for entry in change.entries])
-            _insert(connection, content, place, change.entries)
+            _end(connection, content, sequence, [entry.value for entry in change.entries])
+            _insert(connection, content, sequence, change.entries)
         case Remove():
             if current := _current(connection, account, change.list):
-                _end(connection, current, place, change.values)
+                _end(connection, current, sequence, change.values)
         case Swap():
             connection.execute(
                 "UPDATE list_contents SET to_place = ? WHERE account = ? AND list = ?"
                 " AND to_place IS NULL AND from_place IS NOT NULL",
-                (place, account, change.list),
+                (sequence, account, change.list),
             )
             connection.execute(
                 "UPDATE list_contents SET from_place = ? WHERE id = ? AND account = ? AND list = ?"
                 " AND from_place IS NULL",
-                (place, change.content, account, change.list),
+                (sequence, change.content, account, change.list),
             )
 
 
@@ -91,7 +91,9 @@ def read(
 
 
 def purge_step(connection: sqlite3.Connection, account: int, floor: int) -> bool:
-    """Removes some of what an account's lists no longer held at a place; False when none was left."""
+    """Removes some of what an account's lists no longer held at a sequence number; False when none
+    was left.
+    """
     ended = connection.execute(
         "DELETE FROM list_entries WHERE (content, value, from_place) IN ("
         "SELECT e.content, e.value, e.from_place FROM list_contents c JOIN list_entries e"
@@ -136,27 +138,29 @@ def _current(connection: sqlite3.Connection, account: int, list_name: str) -> in
     return None if row is None else int(row[0])
 
 
-def _open(connection: sqlite3.Connection, account: int, list_name: str, place: int) -> int:
+def _open(connection: sqlite3.Connection, account: int, list_name: str, sequence: int) -> int:
     cursor = connection.execute(
         "INSERT INTO list_contents (account, list, from_place, staged) VALUES (?, ?, ?, 0)",
-        (account, list_name, place),
+        (account, list_name, sequence),
     )
     return int(cursor.lastrowid or 0)
 
 
-def _end(connection: sqlite3.Connection, content: int, place: int, values: Iterable[str]) -> None:
+def _end(
+    connection: sqlite3.Connection, content: int, sequence: int, values: Iterable[str]
+) -> None:
     connection.executemany(
         "UPDATE list_entries SET to_place = ?3"
         " WHERE content = ?1 AND value = ?2 AND to_place IS NULL AND from_place < ?3",
-        [(content, value, place) for value in values],
+        [(content, value, sequence) for value in values],
     )
 
 
 def _insert(
-    connection: sqlite3.Connection, content: int, place: int, entries: Iterable[ListEntry]
+    connection: sqlite3.Connection, content: int, sequence: int, entries: Iterable[ListEntry]
 ) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO list_entries"
         " (content, value, columns, expires_at, note, by, from_place) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(content, e.value, e.columns, e.expires_at, e.note, e.by, place) for e in entries],
+        [(content, e.value, e.columns, e.expires_at, e.note, e.by, sequence) for e in entries],
     )

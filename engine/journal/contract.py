@@ -59,10 +59,10 @@ class Unanswered(JournalError):
 
 
 class Journal(Past, Staged, Protocol):
-    """An append-only sequence of entries; the order of appends is the order of places.
+    """An append-only sequence of entries; the order of appends is the order of sequence numbers.
 
-    Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and `count` block
-    and are for other threads than the event loop's.
+    Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and
+    `count` block and are for other threads than the event loop's.
     """
 
     def append(
@@ -74,13 +74,13 @@ class Journal(Past, Staged, Protocol):
         """Writes the entry with all that goes with it, or nothing; done once it is on disk.
 
         The entry is queued by the call itself, not by the await, and handed to be written when the
-        event loop turns. Places must grow; gaps are
-        allowed. The call raises `Overloaded`, `Unavailable` (closed) or ValueError (a place not
-        beyond the last). The future raises `Taken`, or `Unavailable`; then all that was queued
-        behind it, or is before the event loop has turned once more, is refused too, since it may
-        have been decided from what is now lost. Await it directly and undo what it stood for in
-        the same step: later appends count on that. It can't be cancelled: a task that is cancelled
-        while it waits is woken once the future is done, and undoes what it must.
+        event loop turns. Places must grow; gaps are allowed. The call raises `Overloaded`,
+        `Unavailable` (closed) or ValueError (a sequence number not beyond the last). The future
+        raises `Taken`, or `Unavailable`; then all that was queued behind it, or is before the event
+        loop has turned once more, is refused too, since it may have been decided from what is now
+        lost. Await it directly and undo what it stood for in the same step: later appends count on
+        that. It can't be cancelled: a task that is cancelled while it waits is woken once the
+        future is done, and undoes what it must.
         """
 
     def has_room(self) -> bool:
@@ -98,11 +98,13 @@ class Journal(Past, Staged, Protocol):
     async def states(self, account: int, record_id: str) -> list[Entry]:
         """A payment's creation and updates, oldest first, also those being written."""
 
-    async def entry(self, place: int) -> Entry | None:
-        """The entry at a place."""
+    async def entry(self, sequence: int) -> Entry | None:
+        """The entry at a sequence number."""
 
     async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
-        """What a key was used for in the 24 hours before `now`; waits for a first use being written."""
+        """What a key was used for in the 24 hours before `now`; waits for a first use being
+        written.
+        """
 
     async def latest(
         self,
@@ -114,16 +116,17 @@ class Journal(Past, Staged, Protocol):
         cursor: int | None = None,
         limit: int = 100,
     ) -> Page:
-        """The account's entries of a kind that are `wanted`, newest first, none arrived before `since`.
+        """The account's entries of a kind that are `wanted`, newest first, none arrived before
+        `since`.
 
         `wanted` is called in another thread. Work for one page is bounded, see `Page`.
         """
 
     async def changes(self, after: int = 0) -> list[Entry]:
-        """Every account's configuration changes beyond a place, oldest first."""
+        """Every account's configuration changes beyond a sequence number, oldest first."""
 
-    def last_place(self) -> int:
-        """The highest place on disk, 0 in an empty journal."""
+    def last_sequence(self) -> int:
+        """The highest sequence number on disk, 0 in an empty journal."""
 
     def replay(
         self,
@@ -134,9 +137,11 @@ class Journal(Past, Staged, Protocol):
         up_to: int | None = None,
         kinds: Collection[Kind] = EVERY_KIND,
     ) -> Iterator[list[Entry]]:
-        """Batches in order of place: places in (after, up_to], event time at or past `since`.
+        """Batches in order of sequence number: sequence numbers in (after, up_to], event time at or
+        past `since`.
 
-        `account` None means all; `up_to` None means the last place at the time of the call.
+        `account` None means all; `up_to` None means the last sequence number at the time of the
+        call.
         """
 
     def replay_latest(
@@ -150,14 +155,16 @@ class Journal(Past, Staged, Protocol):
     ) -> Iterator[Stretch]:
         """What is known of payments and events as of `up_to`, read stretch by stretch.
 
-        As `replay` takes its parameters; of `kinds` payments, which bring their updates, and events.
+        As `replay` takes its parameters; of `kinds` payments, which bring their updates, and
+        events.
         """
 
     def known_between(
         self, account: int, times: tuple[int, int], *, up_to: int, most: int
     ) -> list[Entry] | None:
-        """The payments, as known at the place `up_to`, and events of event times from the first
-        to the last of `times` (µs) and places up to it, oldest place first.
+        """The payments, as known at the sequence number `up_to`, and events of event times from the
+        first to the last of `times` (µs) and sequence numbers up to it, oldest sequence number
+        first.
 
         None when more than `most` entries would have to be looked through. Blocks as `replay`.
         """
@@ -181,15 +188,17 @@ class Journal(Past, Staged, Protocol):
     ) -> int:
         """Replaces bodies and outcomes of the account's entries of these kinds; how many.
 
-        `change` is called in another thread, must return an entry of the same place, and must
-        leave alone what it has changed before: a run that was cut off is run again.
+        `change` is called in another thread, must return an entry of the same sequence number, and
+        must leave alone what it has changed before: a run that was cut off is run again.
         """
 
     async def forget(self, account: int, values: Collection[str]) -> int:
         """Removes values from all that the account's lists hold and ever held; how many entries."""
 
-    async def forget_keys(self, places: Sequence[int]) -> int:
-        """Removes the idempotency keys, with their answers, of the entries at these places."""
+    async def forget_keys(self, sequences: Sequence[int]) -> int:
+        """Removes the idempotency keys, with their answers, of the entries at these sequence
+        numbers.
+        """
 
     async def expire(self, now: int) -> None:
         """Removes idempotency keys and commands' requests older than 24 hours."""

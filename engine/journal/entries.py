@@ -21,13 +21,13 @@ class Kind(IntEnum):
 class Entry(NamedTuple):
     """One line of the journal.
 
-    `place` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time` (the
-    event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates and shadows, the event's for an event, the changed thing's name for a change. `body` and `outcome`
-    are encoded by the caller and mean nothing here.
+    `sequence` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time`
+    (the event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
+    updates and shadows, the event's for an event, the changed thing's name for a change. `body` and
+    `outcome` are encoded by the caller and mean nothing here.
     """
 
-    place: int
+    sequence: int
     account: int
     kind: int
     id: str
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What places beyond `after` up to `place` brought, each payment once.
+    """What sequence numbers beyond `after` up to `sequence` brought, each payment once.
 
     `fresh` are events, and payments as known at its end: the entry of the creation with the body of
     the last update. `amended` are payments created before it that were updated in it, each as known
@@ -48,7 +48,7 @@ class Stretch(NamedTuple):
     fresh: list[Entry]
     amended: list[tuple[Entry, Entry]]
     after: int
-    place: int
+    sequence: int
 
 
 class Idempotency(Struct, frozen=True, gc=False):

@@ -15,9 +15,10 @@ class Past(Protocol):
     """Lists as they were."""
 
     def found_at(
-        self, account: int, list_name: str, place: int, values: Sequence[str]
+        self, account: int, list_name: str, sequence: int, values: Sequence[str]
     ) -> list[ListEntry]:
-        """A list's entries of these values, a few hundred at most, as a payment at `place` met them.
+        """A list's entries of these values, a few hundred at most, as a payment at `sequence` met
+        them.
 
         As far back as the account keeps its history.
         """

@@ -39,7 +39,8 @@ _BEGINS = (
 
 
 class Turnover(NamedTuple):
-    """Entries that were put into a list, and values that left it, each with the place of that.
+    """Entries that were put into a list, and values that left it, each with the sequence number of
+    the change.
 
     Renewing an entry ends the one before it. What came with a whole content is not among them.
     """
@@ -54,38 +55,42 @@ class SqlitePast(Past):
     _folder: Path
 
     def found_at(
-        self, account: int, list_name: str, place: int, values: Sequence[str]
+        self, account: int, list_name: str, sequence: int, values: Sequence[str]
     ) -> list[ListEntry]:
         """See `Past`."""
         with closing(schema.connect_for_reading(self._folder)) as connection:
-            return found_at(connection, account, list_name, place, values)
+            return found_at(connection, account, list_name, sequence, values)
 
 
 def listed_at(
-    connection: sqlite3.Connection, account: int, list_name: str, place: int
+    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
 ) -> Iterator[ListEntry]:
-    """A list's entries as a payment at `place` met them, ordered by value."""
-    content = _content_at(connection, account, list_name, place)
+    """A list's entries as a payment at `sequence` met them, ordered by value."""
+    content = _content_at(connection, account, list_name, sequence)
     if content is not None:
-        yield from entries(connection, content, place)
+        yield from entries(connection, content, sequence)
 
 
 def found_at(
-    connection: sqlite3.Connection, account: int, list_name: str, place: int, values: Sequence[str]
+    connection: sqlite3.Connection,
+    account: int,
+    list_name: str,
+    sequence: int,
+    values: Sequence[str],
 ) -> list[ListEntry]:
     """See `Past.found_at`."""
-    content = _content_at(connection, account, list_name, place)
+    content = _content_at(connection, account, list_name, sequence)
     if content is None:
         return []
     query = _FOUND_AT.format(", ".join("?" * len(values)))
-    rows = connection.execute(query, (content, place, place, *values))
+    rows = connection.execute(query, (content, sequence, sequence, *values))
     return [ListEntry(*row) for row in rows]
 
 
 def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
-    """How a list's entries changed beyond a place."""
+    """How a list's entries changed beyond a sequence number."""
     of = (account, list_name, after)
-    begun = [(place, ListEntry(*entry)) for place, *entry in connection.execute(_BEGUN, of)]
+    begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(_BEGUN, of)]
     return Turnover(begun, connection.execute(_ENDED, of).fetchall())
 
 
@@ -95,11 +100,13 @@ def begins(connection: sqlite3.Connection, account: int) -> int | None:
     return None if first is None else int(first[0])
 
 
-def entries(connection: sqlite3.Connection, content: int, place: int) -> Iterator[ListEntry]:
-    """The entries that a content held at a place, ordered by value."""
+def entries(connection: sqlite3.Connection, content: int, sequence: int) -> Iterator[ListEntry]:
+    """The entries that a content held at a sequence number, ordered by value."""
     beyond = ""
     while True:
-        rows = connection.execute(_ENTRIES_AT, (content, beyond, place, place, BATCH)).fetchall()
+        rows = connection.execute(
+            _ENTRIES_AT, (content, beyond, sequence, sequence, BATCH)
+        ).fetchall()
         for row in rows:
             yield ListEntry(*row)
         if len(rows) < BATCH:
@@ -108,7 +115,7 @@ def entries(connection: sqlite3.Connection, content: int, place: int) -> Iterato
 
 
 def _content_at(
-    connection: sqlite3.Connection, account: int, list_name: str, place: int
+    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
 ) -> int | None:
-    row = connection.execute(_CONTENT_AT, (account, list_name, place, place)).fetchone()
+    row = connection.execute(_CONTENT_AT, (account, list_name, sequence, sequence)).fetchone()
     return None if row is None else int(row[0])

@@ -28,7 +28,7 @@ FIRST_AND_LAST = (
     " UNION ALL SELECT max(place) FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d}) ORDER BY place"
 )
-# A payment's body is that of its last update up to a place, where it has one.
+# A payment's body is that of its last update up to a sequence number, where it has one.
 KNOWN_COLUMNS = (
     "place, account, kind, id, arrived, time, coalesce((SELECT later.body FROM journal AS"
     " later INDEXED BY by_id WHERE later.account = journal.account AND later.id = journal.id"
@@ -77,9 +77,11 @@ def first_and_last(connection: sqlite3.Connection, account: int, record_id: str)
     return list(map(Entry._make, connection.execute(FIRST_AND_LAST, 2 * (account, record_id))))
 
 
-def entry(connection: sqlite3.Connection, place: int) -> Entry | None:
-    """The entry at a place."""
-    row = connection.execute(f"SELECT {COLUMNS} FROM journal WHERE place = ?", (place,)).fetchone()
+def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
+    """The entry at a sequence number."""
+    row = connection.execute(
+        f"SELECT {COLUMNS} FROM journal WHERE place = ?", (sequence,)
+    ).fetchone()
     return None if row is None else Entry._make(row)
 
 
@@ -100,7 +102,9 @@ def latest(
     cursor: int | None,
     limit: int,
 ) -> Page:
-    """One page; see `Journal.latest`. The cursor is the place of the last entry looked at."""
+    """One page; see `Journal.latest`. The cursor is the sequence number of the last entry looked
+    at.
+    """
     index = "changes_by_account" if kind == Kind.CHANGE else "by_account"
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM journal INDEXED BY {index}"
@@ -116,12 +120,12 @@ def latest(
         if wanted(candidate):
             found.append(candidate)
         if len(found) == limit or looked_at == PAGE_SCAN:
-            return Page(found, candidate.place)
+            return Page(found, candidate.sequence)
     return Page(found, None)
 
 
 def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
-    """Every account's configuration changes beyond a place, oldest first."""
+    """Every account's configuration changes beyond a sequence number, oldest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM journal INDEXED BY changes"
         f" WHERE kind = {Kind.CHANGE:d} AND place > ? ORDER BY place",
@@ -130,10 +134,10 @@ def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
     return list(map(Entry._make, rows))
 
 
-def last_place(connection: sqlite3.Connection) -> int:
-    """The highest place, 0 in an empty journal."""
-    (place,) = connection.execute("SELECT max(place) FROM journal").fetchone()
-    return place or 0
+def last_sequence(connection: sqlite3.Connection) -> int:
+    """The highest sequence number, 0 in an empty journal."""
+    (sequence,) = connection.execute("SELECT max(place) FROM journal").fetchone()
+    return sequence or 0
 
 
 def replay(
@@ -144,9 +148,9 @@ def replay(
     up_to: int | None,
     kinds: Collection[Kind],
 ) -> Iterator[list[Entry]]:
-    """Batches in order of place; see `Journal.replay`."""
-    last = last_place(connection) if up_to is None else up_to
-    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    """Batches in order of sequence number; see `Journal.replay`."""
+    last = last_sequence(connection) if up_to is None else up_to
+    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     # The partial index serves only a query that names its one kind.
     of_account = "changes_by_account" if {*kinds} == {Kind.CHANGE} else "by_account"
     source = f"journal {'NOT INDEXED' if account is None else f'INDEXED BY {of_account}'}"
@@ -174,8 +178,8 @@ def replay_latest(
     up_to: int,
     kinds: Collection[Kind],
 ) -> Iterator[Stretch]:
-    """Stretches in order of place; see `Journal.replay_latest`."""
-    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    """Stretches in order of sequence number; see `Journal.replay_latest`."""
+    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     of_payments = {Kind.PAYMENT, Kind.UPDATE} if Kind.PAYMENT in kinds else set[Kind]()
     wanted = sorted(of_payments | ({Kind.EVENT} & {*kinds}))
     chosen = ", ".join(f"{kind:d}" for kind in wanted)
@@ -224,8 +228,8 @@ def known_between(
 ) -> list[Entry] | None:
     """See `Journal.known_between`."""
     first, last = times
-    begin = place_at(connection, first - SKEW)
-    end = min(up_to, place_at(connection, last + TIME_TO_ARRIVAL + SKEW))
+    begin = sequence_at(connection, first - SKEW)
+    end = min(up_to, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
     (passed,) = connection.execute(
         "SELECT count(*) FROM (SELECT 1 FROM journal INDEXED BY by_account"
         " WHERE account = ? AND place BETWEEN ? AND ? LIMIT ?)",
@@ -243,8 +247,10 @@ def known_between(
 
 
 def count(connection: sqlite3.Connection, account: int | None, since: int, after: int) -> int:
-    """How many entries lie beyond a place and the time's first; counted in an index alone."""
-    after = max(after, place_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    """How many entries lie beyond a sequence number and the time's first; counted in an index
+    alone.
+    """
+    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     own = "" if account is None else "AND account = ?"
     (number,) = connection.execute(
         f"SELECT count(*) FROM journal INDEXED BY by_account WHERE place > ? {own}",
@@ -253,20 +259,22 @@ def count(connection: sqlite3.Connection, account: int | None, since: int, after
     return int(number)
 
 
-def place_at(connection: sqlite3.Connection, time: int) -> int:
-    """The first place whose entry arrived at `time` or later, one beyond the last if there is none.
+def sequence_at(connection: sqlite3.Connection, time: int) -> int:
+    """The first sequence number of an entry that arrived at `time` or later, else one beyond the
+    last.
 
-    Arrivals grow with places, so a few point reads find it, and no append pays for an index on time.
+    Arrivals grow with sequence numbers, so a few point reads find it, and no append pays for an
+    index on time.
     """
     (low,) = connection.execute("SELECT coalesce(min(place), 1) FROM journal").fetchone()
-    high = last_place(connection) + 1
+    high = last_sequence(connection) + 1
     while low < high:
         middle = (low + high) // 2
-        place, arrived = connection.execute(
+        sequence, arrived = connection.execute(
             "SELECT place, arrived FROM journal WHERE place >= ? ORDER BY place LIMIT 1", (middle,)
         ).fetchone()
         if arrived < time:
-            low = place + 1
+            low = sequence + 1
         else:
             high = middle
     return int(low)

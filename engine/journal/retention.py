@@ -1,4 +1,5 @@
-"""Purging what is old and rewriting what must be erased, in steps between two commits of the writer.
+"""Purging what is old and rewriting what must be erased, in steps between two commits of the
+writer.
 
 Each step is a transaction of its own, so a process killed in the middle has done some steps and not
 the others, and the next run does the rest. Overwritten and deleted bytes are zeroed in the file
@@ -44,7 +45,7 @@ async def purge(read: Run, write: Run, account: int, before: int) -> int:
     while batch := await read(partial(_old, account=account, before=before, after=after)):
         after = batch[-1][0]
         removed += await _in_steps(write, batch, partial(_delete, account=account))
-    floor = await read(lambda connection: reads.place_at(connection, before))
+    floor = await read(lambda connection: reads.sequence_at(connection, before))
     while await write(partial(contents.purge_step, account=account, floor=floor)):
         pass
     return removed
@@ -63,7 +64,7 @@ async def rewrite(
 ) -> int:
     """See `Journal.rewrite`."""
     after, rewritten = 0, 0
-    last = await read(reads.last_place)
+    last = await read(reads.last_sequence)
     while after < last:
         after, changed = await read(
             partial(_changed, account=account, after=after, last=last, change=change, kinds=kinds)
@@ -73,9 +74,9 @@ async def rewrite(
     return rewritten
 
 
-async def forget_keys(read: Run, write: Run, places: Sequence[int]) -> int:
+async def forget_keys(read: Run, write: Run, sequences: Sequence[int]) -> int:
     """See `Journal.forget_keys`."""
-    removed = await _in_steps(write, places, _delete_keys_at)
+    removed = await _in_steps(write, sequences, _delete_keys_at)
     await read(empty_log)
     return removed
 
@@ -110,7 +111,7 @@ def _old(
         (
             account,
             after,
-            reads.place_at(connection, before + reads.TIME_TO_ARRIVAL),
+            reads.sequence_at(connection, before + reads.TIME_TO_ARRIVAL),
             before,
             Kind.PAYMENT,
             Kind.EVENT,
@@ -128,13 +129,13 @@ def _delete(
         [(account, record_id, Kind.UPDATE) for _, kind, record_id in old if kind == Kind.PAYMENT],
     ).rowcount
     entries = connection.executemany(
-        "DELETE FROM journal WHERE place = ?", [(place,) for place, _, _ in old]
+        "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence, _, _ in old]
     ).rowcount
     return max(updates, 0) + entries
 
 
 def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
-    # Keys arrive in the order of their places, so the first ones are the oldest.
+    # Keys arrive in the order of their sequence numbers, so the first ones are the oldest.
     return connection.execute(
         "DELETE FROM idempotency WHERE arrived < ?"
         " AND place <= (SELECT max(place) FROM"
@@ -143,9 +144,9 @@ def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
     ).rowcount
 
 
-def _delete_keys_at(connection: sqlite3.Connection, places: Sequence[int]) -> int:
+def _delete_keys_at(connection: sqlite3.Connection, sequences: Sequence[int]) -> int:
     return connection.executemany(
-        "DELETE FROM idempotency WHERE place = ?", [(place,) for place in places]
+        "DELETE FROM idempotency WHERE place = ?", [(sequence,) for sequence in sequences]
     ).rowcount
 
 
@@ -166,13 +167,13 @@ def _changed(
     ).fetchall()
     entries = list(map(Entry._make, rows))
     changed = [new for entry in entries if (new := change(entry)) != entry]
-    return entries[-1].place if len(entries) == reads.BATCH else last, changed
+    return entries[-1].sequence if len(entries) == reads.BATCH else last, changed
 
 
 def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
     return connection.executemany(
         "UPDATE journal SET body = ?, outcome = ? WHERE place = ?",
-        [(entry.body, entry.outcome, entry.place) for entry in entries],
+        [(entry.body, entry.outcome, entry.sequence) for entry in entries],
     ).rowcount
 
 

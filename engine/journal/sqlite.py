@@ -72,7 +72,7 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         self._writer = Writer(
             partial(schema.connect, folder), self._in_flight.remove, waiting_limit
         )
-        self._last_appended = self.last_place()
+        self._last_appended = self.last_sequence()
 
     def append(
         self,
@@ -81,10 +81,12 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         contents: tuple[ListChange, ...] = (),
     ) -> asyncio.Future[None]:
         """See `Journal`."""
-        if entry.place <= self._last_appended:
-            raise ValueError(f"place {entry.place} is not beyond {self._last_appended}")
+        if entry.sequence <= self._last_appended:
+            raise ValueError(
+                f"sequence number {entry.sequence} is not beyond {self._last_appended}"
+            )
         append: Append = self._writer.append(entry, idempotency, contents)
-        self._last_appended = entry.place
+        self._last_appended = entry.sequence
         self._in_flight.add(append)
         self._novelty.note(entry.account, entry.id)
         return append.done
@@ -112,13 +114,13 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
     async def states(self, account: int, record_id: str) -> list[Entry]:
         """See `Journal`."""
         written = reads.states(self._reading, account, record_id)
-        last = written[-1].place if written else 0
+        last = written[-1].sequence if written else 0
         being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
-        return written + [entry for entry in being_written if entry.place > last]
+        return written + [entry for entry in being_written if entry.sequence > last]
 
-    async def entry(self, place: int) -> Entry | None:
+    async def entry(self, sequence: int) -> Entry | None:
         """See `Journal`."""
-        return reads.entry(self._reading, place)
+        return reads.entry(self._reading, sequence)
 
     async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
         """See `Journal`."""
@@ -145,9 +147,9 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         """See `Journal`."""
         return reads.changes(self._reading, after)
 
-    def last_place(self) -> int:
+    def last_sequence(self) -> int:
         """See `Journal`."""
-        return reads.last_place(self._reading)
+        return reads.last_sequence(self._reading)
 
     def replay(
         self,
@@ -221,9 +223,9 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         await self._in_thread(retention.empty_log)
         return removed
 
-    async def forget_keys(self, places: Sequence[int]) -> int:
+    async def forget_keys(self, sequences: Sequence[int]) -> int:
         """See `Journal`."""
-        return await retention.forget_keys(self._in_thread, self.run, places)
+        return await retention.forget_keys(self._in_thread, self.run, sequences)
 
     async def expire(self, now: int) -> None:
         """See `Journal`."""

@@ -175,7 +175,9 @@ class Writer:
             _post(batch[0].done, self._deliver, batch, refused.get)
 
     def _commit(self, batch: Sequence[Append]) -> dict[int, Exception]:
-        """Writes all of the batch or nothing, but for single entries that can't be: those it returns."""
+        """Writes all of the batch or nothing, but for single entries that can't be: those it
+        returns.
+        """
         connection = self._connected()
         try:
             if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
@@ -198,7 +200,7 @@ class Writer:
                 _insert(connection, [append])
             except (sqlite3.IntegrityError, ValueError, OverflowError) as error:
                 connection.execute("ROLLBACK TO entry")
-                refused[append.entry.place] = _refusal(append.entry, error)
+                refused[append.entry.sequence] = _refusal(append.entry, error)
             connection.execute("RELEASE entry")
         connection.execute("COMMIT")
         return refused
@@ -237,7 +239,7 @@ class Writer:
         self.waiting -= len(batch)
         for append in batch:
             self._settled(append)
-            error = failure(append.entry.place)
+            error = failure(append.entry.sequence)
             if error is None:
                 _succeed(append.done, None)
             else:
@@ -278,16 +280,16 @@ def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
             key, entry = append.idempotency, append.entry
             connection.execute(
                 INSERT_KEY,
-                (entry.place, entry.account, key.key, key.digest, key.response, entry.arrived),
+                (entry.sequence, entry.account, key.key, key.digest, key.response, entry.arrived),
             )
         for change in append.contents:
-            contents.apply(connection, append.entry.account, append.entry.place, change)
+            contents.apply(connection, append.entry.account, append.entry.sequence, change)
 
 
 def _refusal(entry: Entry, error: Exception) -> Exception:
     if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
         return Taken(f"the id `{entry.id}` is already used")
-    return JournalError(f"entry {entry.place} can't be stored: {error}")
+    return JournalError(f"entry {entry.sequence} can't be stored: {error}")
 
 
 def _lost(reason: str) -> Callable[[int], Exception]:

@@ -1,7 +1,7 @@
 """Alerts as they are listed, and the outbox of their deliveries: the tables and their queries.
 
-All of it follows from the journal's turns: `noted` says up to which place that is done, and what
-lies beyond is noted again at the next start. Noting twice changes nothing.
+All of it follows from the journal's turns: `noted` says up to which sequence number that is done,
+and what lies beyond is noted again at the next start. Noting twice changes nothing.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -53,20 +53,22 @@ def _alerts_and_deliveries(db: Database) -> None:
 
 
 class Alert(Struct, frozen=True):
-    """One alert: the turn at `place` of the account's journal, `number` among those of its record."""
+    """One alert: the turn at `sequence` of the account's journal, `number` among those of its
+    record.
+    """
 
     account: int
-    place: int
+    sequence: int
     number: int
     turn: Turn
 
     @property
     def id(self) -> str:
-        return f"{self.place}-{self.number}"
+        return f"{self.sequence}-{self.number}"
 
     @property
     def of(self) -> tuple[int, int, int]:
-        return self.account, self.place, self.number
+        return self.account, self.sequence, self.number
 
 
 class Delivery(Struct, frozen=True):
@@ -78,7 +80,7 @@ class Delivery(Struct, frozen=True):
 
     id: str
     account: int
-    place: int
+    sequence: int
     number: int
     url: str
     state: str
@@ -100,20 +102,20 @@ def prepare(connection: sqlite3.Connection) -> None:
     migrations.apply(Database(connection))
 
 
-def noted_place(connection: sqlite3.Connection) -> int:
-    """The place up to which all turns are noted."""
-    (place,) = connection.execute("SELECT place FROM noted").fetchone()
-    return int(place)
+def noted_sequence(connection: sqlite3.Connection) -> int:
+    """The sequence number up to which all turns are noted."""
+    (sequence,) = connection.execute("SELECT place FROM noted").fetchone()
+    return int(sequence)
 
 
 def standings(connection: sqlite3.Connection) -> list[tuple[Of, Standing]]:
-    """How every monitor stood at the place up to which all is noted, or later."""
+    """How every monitor stood at the sequence number up to which all is noted, or later."""
     rows = connection.execute(
         "SELECT account, type, monitor, key, place, met, alerted FROM standings"
     )
     return [
-        ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
-        for account, type_, monitor, key, place, met, alerted in rows
+        ((account, type_, monitor, _key(key)), Standing(sequence, bool(met), alerted))
+        for account, type_, monitor, key, sequence, met, alerted in rows
     ]
 
 
@@ -129,8 +131,8 @@ def standings_of(
         (account, *after, limit),
     )
     return [
-        ((account, type_, monitor, _key(key)), Standing(place, bool(met), alerted))
-        for type_, monitor, key, place, met, alerted in rows
+        ((account, type_, monitor, _key(key)), Standing(sequence, bool(met), alerted))
+        for type_, monitor, key, sequence, met, alerted in rows
     ]
 
 
@@ -153,7 +155,7 @@ def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None
 def note(
     connection: sqlite3.Connection,
     account: int,
-    place: int,
+    sequence: int,
     turns: Sequence[Turn],
     urls: Iterable[str],
     now: int,
@@ -170,7 +172,7 @@ def note(
                 turn.type,
                 turn.monitor,
                 _encode(turn.key).decode(),
-                place,
+                sequence,
                 turn.met,
                 turn.at,
                 NEVER,
@@ -179,27 +181,28 @@ def note(
         if turn.met:
             connection.execute(
                 "INSERT OR IGNORE INTO alerts VALUES (?, ?, ?, ?, ?)",
-                (account, place, number, turn.at, _encode(turn).decode()),
+                (account, sequence, number, turn.at, _encode(turn).decode()),
             )
             connection.executemany(
                 f"INSERT OR IGNORE INTO deliveries ({_COLUMNS})"
                 " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL)",
                 [
-                    (_delivery_id(place, number, url), account, place, number, url, now)
+                    (_delivery_id(sequence, number, url), account, sequence, number, url, now)
                     for url in targets
                 ],
             )
 
 
-def set_noted(connection: sqlite3.Connection, place: int) -> None:
-    """All turns up to `place` are noted."""
-    connection.execute("UPDATE noted SET place = ?1 WHERE place < ?1", (place,))
+def set_noted(connection: sqlite3.Connection, sequence: int) -> None:
+    """All turns up to `sequence` are noted."""
+    connection.execute("UPDATE noted SET place = ?1 WHERE place < ?1", (sequence,))
 
 
 def alerts(
     connection: sqlite3.Connection, account: int, before: int | None, limit: int
 ) -> Iterator[Alert]:
-    """The account's alerts of places before `before`, newest first, about `limit` of them.
+    """The account's alerts of sequence numbers before `before`, newest first, about `limit` of
+    them.
 
     All alerts of the last record are among them.
     """
@@ -209,25 +212,26 @@ def alerts(
         " ORDER BY place DESC, number DESC",
         (account, LAST if before is None else before),
     )
-    for count, (place, number, turn) in enumerate(rows):
-        if count >= limit and place != last:
+    for count, (sequence, number, turn) in enumerate(rows):
+        if count >= limit and sequence != last:
             return
-        last = place
-        yield Alert(account, place, number, _turn(turn))
+        last = sequence
+        yield Alert(account, sequence, number, _turn(turn))
 
 
-def alert(connection: sqlite3.Connection, account: int, place: int, number: int) -> Alert | None:
+def alert(connection: sqlite3.Connection, account: int, sequence: int, number: int) -> Alert | None:
     row = connection.execute(
         "SELECT turn FROM alerts WHERE account = ? AND place = ? AND number = ?",
-        (account, place, number),
+        (account, sequence, number),
     ).fetchone()
-    return None if row is None else Alert(account, place, number, _turn(row[0]))
+    return None if row is None else Alert(account, sequence, number, _turn(row[0]))
 
 
 def deliveries(
     connection: sqlite3.Connection, account: int, before: int | None, limit: int
 ) -> list[Delivery]:
-    """The account's deliveries of alerts before a place, newest first, about `limit` of them.
+    """The account's deliveries of alerts before a sequence number, newest first, about `limit` of
+    them.
 
     All deliveries of the last record are among them.
     """
@@ -239,7 +243,7 @@ def deliveries(
     found: list[Delivery] = []
     for row in rows:
         each = Delivery(*row)
-        if len(found) >= limit and each.place != found[-1].place:
+        if len(found) >= limit and each.sequence != found[-1].sequence:
             break
         found.append(each)
     return found
@@ -301,8 +305,8 @@ def purge_step(connection: sqlite3.Connection, account: int, before: int) -> boo
     return bool(old)
 
 
-def _delivery_id(place: int, number: int, url: str) -> str:
-    return f"{place}-{number}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+def _delivery_id(sequence: int, number: int, url: str) -> str:
+    return f"{sequence}-{number}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
 
 
 def show_alert(alert: Alert) -> dict[str, Any]:

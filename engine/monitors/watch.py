@@ -26,9 +26,9 @@ Of: TypeAlias = tuple[int, str, str, tuple[Shown, ...]]
 
 
 class Standing(NamedTuple):
-    """Since the record at `place`; `alerted` is the event time (µs) of the last alert."""
+    """Since the record at `sequence`; `alerted` is the event time (µs) of the last alert."""
 
-    place: int
+    sequence: int
     met: bool
     alerted: int
 
@@ -56,25 +56,25 @@ class Standings:
         """A standing that is in the journal."""
         self._know(key, (standing,))
 
-    def add(self, account: int, place: int, turns: Iterable[Turn]) -> None:
-        """Turns of the record at `place`, which is about to be kept."""
+    def add(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
+        """Turns of the record at `sequence`, which is about to be kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
             known = self._known.get(key, ())
-            self._know(key, (*known, _after(known[-1] if known else None, place, turn)))
+            self._know(key, (*known, _after(known[-1] if known else None, sequence, turn)))
 
-    def settle(self, account: int, place: int, turns: Iterable[Turn]) -> None:
-        """The record at `place` is kept."""
+    def settle(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
+        """The record at `sequence` is kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
             known = self._known.get(key, ())
-            self._known[key] = tuple(each for each in known if each.place >= place)
+            self._known[key] = tuple(each for each in known if each.sequence >= sequence)
 
-    def take_back(self, account: int, place: int, turns: Iterable[Turn]) -> None:
-        """The record at `place` could not be kept."""
+    def take_back(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
+        """The record at `sequence` could not be kept."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
-            left = tuple(each for each in self._known.pop(key, ()) if each.place != place)
+            left = tuple(each for each in self._known.pop(key, ()) if each.sequence != sequence)
             if left:
                 self._known[key] = left
 
@@ -83,11 +83,11 @@ class Standings:
         for key in gone:
             self._known.pop(key, None)
 
-    def replay(self, account: int, place: int, turns: Iterable[Turn]) -> None:
+    def replay(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
         """Turns that the journal holds, in its order."""
         for turn in turns:
             key = (account, turn.type, turn.monitor, turn.key)
-            self._know(key, (_after(self.of(key), place, turn),))
+            self._know(key, (_after(self.of(key), sequence, turn),))
 
     def _know(self, key: Of, standings: tuple[Standing, ...]) -> None:
         self._known[key] = standings
@@ -98,9 +98,9 @@ class Standings:
 class Watch:
     """What is known of an engine's monitors.
 
-    All turns up to place `noted` are in the list and the outbox, as far as these remember; `open`
-    are the places of records whose turns are not there yet. `raised` is set whenever there is
-    something new in the outbox.
+    All turns up to sequence number `noted` are in the list and the outbox, as far as these
+    remember; `open` are the sequence numbers of records whose turns are not there yet. `raised` is
+    set whenever there is something new in the outbox.
     """
 
     standings: Standings = field(default_factory=Standings)
@@ -109,8 +109,10 @@ class Watch:
     raised: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def _after(before: Standing | None, place: int, turn: Turn) -> Standing:
-    return Standing(place, turn.met, turn.at if turn.met else before.alerted if before else NEVER)
+def _after(before: Standing | None, sequence: int, turn: Turn) -> Standing:
+    return Standing(
+        sequence, turn.met, turn.at if turn.met else before.alerted if before else NEVER
+    )
 
 
 def turns_at(

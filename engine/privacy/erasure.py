@@ -60,8 +60,8 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
     async with engine.publishing[account], rewriting(engine, account):
         addresses = await asyncio.to_thread(_addresses, engine.journal, account, Person(user))
         person = Person(user, addresses)
-        places = await asyncio.to_thread(_places, engine.journal, account, person)
-        await engine.journal.forget_keys(places)
+        sequences = await asyncio.to_thread(_sequences, engine.journal, account, person)
+        await engine.journal.forget_keys(sequences)
         entries = await _erase_from_lists(engine, account, by, person)
         await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
         contracts = _contracts(engine, account)
@@ -90,10 +90,10 @@ def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]
     return frozenset(address for address in found if address is not None)
 
 
-def _places(journal: Journal, account: int, person: Person) -> list[int]:
+def _sequences(journal: Journal, account: int, person: Person) -> list[int]:
     """Those of entries that may be the person's."""
     kinds = (*_REPORTS, Kind.EVENT)
-    return [entry.place for entry in _naming(journal, account, person, kinds)]
+    return [entry.sequence for entry in _naming(journal, account, person, kinds)]
 
 
 def _naming(
@@ -117,7 +117,7 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
         if not person.may_be_in(entry.body):
             return entry
-        recorded = decode(entry.place, entry.arrived, entry.account, entry.body)
+        recorded = decode(entry.sequence, entry.arrived, entry.account, entry.body)
         change = recorded.change
         if not isinstance(change, EntriesChanged) or not any(map(person.is_named, change.values)):
             return entry

@@ -19,24 +19,24 @@ def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]
 
 async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:
     """Count a payment no longer, in any window or age."""
-    await engine.windows.withdraw(await _at_new_place(engine, account, id_, state))
+    await engine.windows.withdraw(await _at_new_sequence(engine, account, id_, state))
 
 
 async def count_as(engine: Engine, account: int, id_: str, state: State) -> None:
     """Count a payment that was taken back as what is left of it."""
-    observed = await _at_new_place(engine, account, id_, state)
+    observed = await _at_new_sequence(engine, account, id_, state)
     await engine.windows.observe(observed.record, ())
 
 
 async def recount_event(engine: Engine, old: Record, new: Record) -> None:
     """Count an event as what is left of it."""
-    place = await engine.windows.take_place()
-    await engine.windows.withdraw(Observation(place, old, ()))
+    sequence = await engine.windows.take_sequence()
+    await engine.windows.withdraw(Observation(sequence, old, ()))
     await engine.windows.observe(new, ())
 
 
-async def _at_new_place(engine: Engine, account: int, id_: str, state: State) -> Observation:
+async def _at_new_sequence(engine: Engine, account: int, id_: str, state: State) -> Observation:
     # Windows that were filled pass over what is older than their filling.
     facts: Facts = state.payment
     record = Record(account, id_, facts.timestamp, facts.arrived, state)
-    return Observation(await engine.windows.take_place(), record, ())
+    return Observation(await engine.windows.take_sequence(), record, ())

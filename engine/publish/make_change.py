@@ -1,4 +1,4 @@
-"""One change of what is configured: in force from its place in the sequence, kept like a payment."""
+"""One change of the configuration: in force from its sequence number on, kept like a payment."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def make_change(
     """
     state, force = engine.state, dict(engine.force)
     at = engine.clock()
-    place = await engine.windows.take_place()
-    engine.state = fold(state, Recorded(place, at, account, by, change))
+    sequence = await engine.windows.take_sequence()
+    engine.state = fold(state, Recorded(sequence, at, account, by, change))
     engine.force[account] = _reloaded(
         engine.state.accounts[account], force.get(account), content, replaced
     )
     entry = Entry(
-        place=place,
+        sequence=sequence,
         account=account,
         kind=Kind.CHANGE,
         id=str(account),

@@ -38,7 +38,7 @@ from tollkeeper.engine.registry.versions import NOUNS
 class AuditItem(Struct, frozen=True):
     """`at` in µs; `by` a key's id or a command; `action` the name of the change."""
 
-    place: int
+    sequence: int
     at: int
     by: str
     action: str
@@ -72,7 +72,7 @@ def audit_item(recorded: Recorded) -> AuditItem:
     """What the log shows of a change."""
     change = recorded.change
     return AuditItem(
-        place=recorded.place,
+        sequence=recorded.sequence,
         at=recorded.at,
         by=recorded.by,
         action=str(change.__struct_config__.tag),

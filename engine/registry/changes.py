@@ -1,7 +1,7 @@
 """Everything that can change what is configured, as the journal keeps it.
 
-An entry of kind `change` holds one of these with its author; its place, account and time are the
-journal's own columns. The audit log is these entries read back (`audit.py`).
+An entry of kind `change` holds one of these with its author; its sequence number, account and time
+are the journal's own columns. The audit log is these entries read back (`audit.py`).
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ Change: TypeAlias = (
 class Recorded(Struct, frozen=True):
     """A change as it stands in the journal: `at` in µs, `by` a key's id or a command."""
 
-    place: int
+    sequence: int
     at: int
     account: int
     by: str
@@ -242,7 +242,7 @@ def encode(by: str, change: Change) -> bytes:
     return _encode(_Body(by, change))
 
 
-def decode(place: int, at: int, account: int, body: bytes) -> Recorded:
+def decode(sequence: int, at: int, account: int, body: bytes) -> Recorded:
     """The change in an entry of kind `change`; `at` in µs. Raises `msgspec.ValidationError`."""
     read = _decode(body)
-    return Recorded(place, at, account, read.by, read.change)
+    return Recorded(sequence, at, account, read.by, read.change)

@@ -1,4 +1,6 @@
-"""What is configured at one place of the journal: frozen, and folded from the changes before it."""
+"""What is configured at one sequence number of the journal: frozen, and folded from the changes
+before it.
+"""
 
 from __future__ import annotations
 
@@ -130,9 +132,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`place` is that of the last change folded in. `keys` are the good ones, by hash."""
+    """`sequence` is that of the last change folded in. `keys` are the good ones, by hash."""
 
-    place: int = 0
+    sequence: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[bytes, Key] = field(default_factory=dict)
@@ -147,7 +149,7 @@ def fold(state: State, recorded: Recorded) -> State:
     else:
         account = _fold_account(state.accounts[recorded.account], recorded)
     return State(
-        place=recorded.place,
+        sequence=recorded.sequence,
         accounts={**state.accounts, recorded.account: account},
         numbers=numbers,
         keys=_fold_keys(state.keys, account, recorded),
@@ -187,14 +189,14 @@ def _fold_account(account: Account, recorded: Recorded) -> Account:
             key = replace(account.keys[change.id], revoked_at=recorded.at)
             return replace(account, keys={**account.keys, key.id: key})
         case ListMade():
-            made = EntriesOf(change.spec, content=0, changed=recorded.place)
+            made = EntriesOf(change.spec, content=0, changed=recorded.sequence)
             return replace(account, lists={**account.lists, change.name: made})
         case EntriesChanged():
-            entries = replace(account.lists[change.list], changed=recorded.place)
+            entries = replace(account.lists[change.list], changed=recorded.sequence)
             return replace(account, lists={**account.lists, change.list: entries})
         case ListReplaced():
             entries = replace(
-                account.lists[change.list], content=change.content, changed=recorded.place
+                account.lists[change.list], content=change.content, changed=recorded.sequence
             )
             return replace(account, lists={**account.lists, change.list: entries})
         case WebhookSet():

@@ -62,9 +62,9 @@ async def record_shadows(engine: Engine) -> None:
         outcomes = await asyncio.to_thread(_evaluate_all, batch)
         writes = []
         for item, would in zip(batch, outcomes, strict=True):
-            place = await engine.windows.take_place()
+            sequence = await engine.windows.take_sequence()
             try:
-                writes.append(engine.journal.append(_entry(engine, place, item, would)))
+                writes.append(engine.journal.append(_entry(engine, sequence, item, would)))
             except JournalError as error:
                 _lose(engine, item, error)
         for item, write in zip(batch, writes, strict=False):
@@ -97,7 +97,7 @@ def _evaluate(item: Waiting) -> Decision | None:
         return None
 
 
-def _entry(engine: Engine, place: int, item: Waiting, would: Decision | None) -> Entry:
+def _entry(engine: Engine, sequence: int, item: Waiting, would: Decision | None) -> Entry:
     account, kind, name, version = item.trial
     body = Shadowed(
         kind=kind,
@@ -108,7 +108,7 @@ def _entry(engine: Engine, place: int, item: Waiting, would: Decision | None) ->
         skipped=engine.shadows.skipped.pop(item.trial, 0),
     )
     return Entry(
-        place=place,
+        sequence=sequence,
         account=account,
         kind=Kind.SHADOW,
         id=item.payment,

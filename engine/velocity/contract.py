@@ -1,7 +1,7 @@
 """What every implementation of windows promises: exact aggregates over history, read atomically.
 
-All that happened and all that was configured stands in one sequence of places. A record is
-observed (it takes its place, and the aggregates of its decision are read), settled (what was
+All that happened and all that was configured has its number in one sequence. A record is observed
+(it takes its sequence number, and the aggregates of its decision are read), settled (what was
 decided joins it) and, when it could not be kept, withdrawn. Each of the three is one step for the
 account: nothing else of that account happens within it.
 
@@ -15,7 +15,7 @@ A window is (t - over, t] on event time, t being the reading record's own (docs/
 A new series is filled from the journal while traffic goes on:
 
     fill = await windows.add(account, plans)
-    for batch in the journal's records of `fill.account` up to place `fill.up_to`:
+    for batch in the journal's records of `fill.account` up to sequence number `fill.up_to`:
         await windows.fill(fill, batch)
     while not await windows.seal(fill): …                       # what came in meanwhile is merged
     await windows.keep(account, plans of everything active)     # gives memory back
@@ -91,7 +91,9 @@ class CompiledSeries(Protocol):
 
     @property
     def facts(self) -> frozenset[tuple[str, ...]]:
-        """The attributes of `p` that both read; those of a payment alone (engine/facts/fields_read.py)."""
+        """The attributes of `p` that both read; those of a payment alone
+        (engine/facts/fields_read.py).
+        """
         ...
 
 
@@ -129,11 +131,11 @@ class SeriesPlan:
     """A series that live programs need.
 
     `event` is the type whose events it holds, None for payments. Series with the same `by` find the
-    same key in every record of it. `over` is its longest window in
-    µs, None when only `age` and `interval` are read. `ages` says whether these are. `decided`
-    says whether its expressions read the decision, `valued` whether its elements have values.
-    `missing` says whether elements whose value is missing are kept, as `any` and `all` need.
-    `counting`, where there is one, counts some series of the same program at once, by their digests.
+    same key in every record of it. `over` is its longest window in µs, None when only `age` and
+    `interval` are read. `ages` says whether these are. `decided` says whether its expressions read
+    the decision, `valued` whether its elements have values. `missing` says whether elements whose
+    value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
+    series of the same program at once, by their digests.
     """
 
     digest: str
@@ -160,7 +162,7 @@ class Observation(Struct, frozen=True):
     older than `LATE` allows.
     """
 
-    place: int
+    sequence: int
     record: Record
     values: tuple[Value | None, ...]
     lost: tuple[int, ...] = ()
@@ -168,7 +170,7 @@ class Observation(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Series being filled: from the account's records of places up to `up_to`.
+    """Series being filled: from the account's records of sequence numbers up to `up_to`.
 
     Records whose event time is more than `reach` µs behind the account's latest arrival are not
     needed; with `reach` None, all are. A payment may be given once, as known at `up_to`, instead of
@@ -223,14 +225,14 @@ class AbandonedError(Exception):
 
 
 class Windows(Protocol):
-    async def take_place(self) -> int:
-        """The next place, for something that no window counts."""
+    async def take_sequence(self) -> int:
+        """The next sequence number, for something that no window counts."""
         ...
 
     async def observe(
         self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
     ) -> Observation:
-        """Gives the record its place and counts it; reads as of its event time.
+        """Gives the record its sequence number and counts it; reads as of its event time.
 
         `own` are, for each program, windows to read in the groups that the record itself has in
         their series; of a new payment alone. Raises `NotWholeError`, and counts nothing then.
@@ -242,7 +244,7 @@ class Windows(Protocol):
         ...
 
     async def withdraw(self, observation: Observation) -> None:
-        """Undoes an observation, settled or not; its place stays empty.
+        """Undoes an observation, settled or not; its sequence number stays empty.
 
         Of several observations of one payment, the latest is withdrawn first.
         """
@@ -258,13 +260,13 @@ class Windows(Protocol):
     async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
         """Begins to fill what `plans` need beyond what is whole; `fill.series` may be empty.
 
-        Records of places up to `fill.up_to` are taken from `fill` alone: the journal must have
-        written or refused all of them before it is read.
+        Records of sequence numbers up to `fill.up_to` are taken from `fill` alone: the journal must
+        have written or refused all of them before it is read.
         """
         ...
 
     async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
-        """Takes in stored records, in the order of their places; each with its decision.
+        """Takes in stored records, in the order of their sequence numbers; each with its decision.
 
         Raises `AbandonedError`.
         """

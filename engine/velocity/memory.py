@@ -28,7 +28,9 @@ CAP = 25_000_000
 
 
 class MemoryWindows:
-    """`after` is the last place taken; `moments` makes where an account keeps a series' moments."""
+    """`after` is the last sequence number taken; `moments` makes where an account keeps a series'
+    moments.
+    """
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class MemoryWindows:
         self._fills = count(1)
         self._accounts: dict[int, Account] = {}
 
-    async def take_place(self) -> int:
+    async def take_sequence(self) -> int:
         self._place += 1
         return self._place
 
@@ -51,21 +53,21 @@ class MemoryWindows:
     ) -> Observation:
         account = self._account(record.account)
         account.require(reads, own)
-        self._place = place = self._place + 1
-        values = account.observe(place, record, reads, own)
-        return Observation(place, record, values, account.lost_at(reads, own, record.time))
+        self._place = sequence = self._place + 1
+        values = account.observe(sequence, record, reads, own)
+        return Observation(sequence, record, values, account.lost_at(reads, own, record.time))
 
     async def settle(self, observation: Observation, decision: Decision) -> Observation:
-        place, record = observation.place, observation.record
+        sequence, record = observation.sequence, observation.record
         state = State(record.state.payment, decision, record.state.data)
-        self._account(record.account).settle(place, record, state)
+        self._account(record.account).settle(sequence, record, state)
         settled = replace(record, state=state)
-        return Observation(place, settled, observation.values, observation.lost)
+        return Observation(sequence, settled, observation.values, observation.lost)
 
     async def withdraw(self, observation: Observation) -> None:
         record = observation.record
         self._account(record.account).change(
-            Change(observation.place, record.event, record.time, record.state, record.before)
+            Change(observation.sequence, record.event, record.time, record.state, record.before)
         )
 
     async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:

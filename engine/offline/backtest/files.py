@@ -105,14 +105,14 @@ def _happened(
     items: Iterable[Item], contents: dict[str, Contents], contracts: Mapping[str, Contract]
 ) -> Iterator[list[Entry] | Situation]:
     known: dict[str, State] = {}
-    for place, item in enumerate(items, start=1):
+    for sequence, item in enumerate(items, start=1):
         match item:
             case Created(payment=payment):
                 if payment.id in known:
                     raise _refused(item, f"there is a payment `{payment.id}` already")
                 known[payment.id] = State(derive(_asking(payment), item.arrived, client))
                 outcome = None if item.decision is None else encode(item.decision)
-                yield [_entry(place, item, Kind.PAYMENT, known[payment.id], outcome)]
+                yield [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
             case Updated(id=id_):
                 if id_ not in known:
                     raise _refused(item, f"there is no payment `{id_}` before this")
@@ -120,9 +120,9 @@ def _happened(
                 if not isinstance(after, State):
                     raise _refused(item, told(after))
                 known[id_] = after
-                yield [_entry(place, item, Kind.UPDATE, after, None)]
+                yield [_entry(sequence, item, Kind.UPDATE, after, None)]
             case Happened(type=type_) if type_ in contracts:
-                yield [_event(place, item, contracts[type_])]
+                yield [_event(sequence, item, contracts[type_])]
             case Entered(list=name):
                 if name in contents:
                     try:
@@ -134,11 +134,11 @@ def _happened(
 
 
 def _entry(
-    place: int, item: Created | Updated, kind: Kind, state: State, outcome: bytes | None
+    sequence: int, item: Created | Updated, kind: Kind, state: State, outcome: bytes | None
 ) -> Entry:
     facts: Facts = state.payment
     return Entry(
-        place=place,
+        sequence=sequence,
         account=0,
         kind=kind,
         id=facts.payment.id,
@@ -149,12 +149,12 @@ def _entry(
     )
 
 
-def _event(place: int, item: Happened, contract: Contract) -> Entry:
+def _event(sequence: int, item: Happened, contract: Contract) -> Entry:
     reading = read_data(contract, item.data, "event.data")
     if reading.violations:
         raise _refused(item, told(reading.violations))
     return Entry(
-        place=place,
+        sequence=sequence,
         account=0,
         kind=Kind.EVENT,
         id=item.id,

@@ -45,8 +45,8 @@ def stored_history(
 ) -> History:
     """The account's payments of event times from `start` (µs) on, None for all that are kept."""
     start = 0 if start is None else max(0, start)
-    begin = reads.place_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
-    up_to = reads.last_place(connection)
+    begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
+    up_to = reads.last_sequence(connection)
     changes = list(recorded(reads.changes(connection, 0)))
     state = fold_all(State(), (each for each in changes if _at(each, account, 0, begin)))
     later = [each for each in changes if _at(each, account, begin, up_to)]
@@ -69,7 +69,7 @@ def stored_history(
 
 
 def _at(change: Recorded, account: int, after: int, up_to: int) -> bool:
-    return change.account == account and after < change.place <= up_to
+    return change.account == account and after < change.sequence <= up_to
 
 
 def _happened(
@@ -79,18 +79,18 @@ def _happened(
     contents: dict[str, Contents],
     changes: Iterable[Recorded],
     start: int,
-    places: tuple[int, int],
+    sequences: tuple[int, int],
     kinds: Collection[Kind],
 ) -> Iterator[list[Entry] | Situation]:
-    after, up_to = places
+    after, up_to = sequences
     lists = _ListChanges(connection, account, contents, after)
     for each in changes:
         state = fold(state, each)
         contents = lists.after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
-            yield from reads.replay(connection, account, start, after, each.place, kinds)
+            yield from reads.replay(connection, account, start, after, each.sequence, kinds)
             yield _situation(state.accounts[account], contents)
-            after = each.place
+            after = each.sequence
     yield from reads.replay(connection, account, start, after, up_to, kinds)
 
 
@@ -101,7 +101,7 @@ def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
 
 
 class _ListChanges:
-    """The changes that a program's lists went through, by list and place."""
+    """The changes that a program's lists went through, by list and sequence number."""
 
     def __init__(
         self, connection: sqlite3.Connection, account: int, lists: Iterable[str], after: int
@@ -112,10 +112,10 @@ class _ListChanges:
         self._ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         for name in lists:
             turnover = past.turnover(connection, account, name, after)
-            for place, entry in turnover.begun:
-                self._added[name, place].append(entry)
-            for place, value in turnover.ended:
-                self._ended[name, place].append(value)
+            for sequence, entry in turnover.begun:
+                self._added[name, sequence].append(entry)
+            for sequence, value in turnover.ended:
+                self._ended[name, sequence].append(value)
         self._lists = frozenset(lists)
 
     def concerns(self, recorded: Recorded) -> bool:
@@ -129,12 +129,12 @@ class _ListChanges:
         """The contents once a change has been made."""
         match recorded.change:
             case EntriesChanged(list=name) if name in self._lists:
-                at = (name, recorded.place)
+                at = (name, recorded.sequence)
                 # Renewing an entry ends the one before it.
                 left = remove(contents[name], self._ended[at])
                 return {**contents, name: put(left, self._added[at])}
             case ListReplaced(list=name) if name in self._lists:
-                entries = past.listed_at(self._connection, self._account, name, recorded.place)
+                entries = past.listed_at(self._connection, self._account, name, recorded.sequence)
                 return {**contents, name: hold(contents[name].spec, entries)}
             case _:
                 return contents

@@ -83,21 +83,21 @@ async def _watch(
     windows = await empty_windows(past.plan.series)
     standings, known = Standings(), dict[str, State]()
 
-    async def look(of: LoadedEventType, record: Record, place: int) -> _Watched:
+    async def look(of: LoadedEventType, record: Record, sequence: int) -> _Watched:
         facts, data = _facts(record), record.state.data
         values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
         turns = turns_at(standings, ACCOUNT, of, record.time, facts, data, values, environment)
-        standings.replay(ACCOUNT, place, turns)
+        standings.replay(ACCOUNT, sequence, turns)
         return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
 
     files = given_files(file, test)
     for item in files.history:
         observed = await take_in(windows, known, item, file.events)
         if _is_of(past, observed.record):
-            await look(past, observed.record, observed.place)
+            await look(past, observed.record, observed.sequence)
     record = _given_record(file, loaded, test, files)
     observed = await windows.observe(record, ())
-    return await look(loaded, record, observed.place)
+    return await look(loaded, record, observed.sequence)
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:

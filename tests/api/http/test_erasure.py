@@ -105,7 +105,7 @@ def stored(service: Service) -> bytes:
 
 def entries(service: Service, *kinds: Kind) -> dict[int, Entry]:
     return {
-        entry.place: entry
+        entry.sequence: entry
         for batch in service.engine.journal.replay(kinds=kinds)
         for entry in batch
     }
@@ -134,7 +134,7 @@ async def test_what_was_decided_about_others_does_not_change_by_a_byte(shop: Ser
     assert explained["repeated"]
     await erase(shop)
     after = entries(shop, *kinds)
-    assert {before[place].id for place in before if before[place] != after[place]} == {
+    assert {before[sequence].id for sequence in before if before[sequence] != after[sequence]} == {
         *("p-a0", "p-a1", "p-guest"),
         *("s-a0", "s-a1", "s-a2", "s-mail"),
     }
@@ -185,7 +185,7 @@ async def test_windows_count_what_is_left_as_they_would_after_a_restart(shop: Se
     live = await shop.engine.windows.status(1)
     plans = shop.engine.force[1].plans()
     windows = [plan for plan in plans if plan.over is not None]
-    shop.engine.windows = MemoryWindows(shop.engine.journal.last_place())
+    shop.engine.windows = MemoryWindows(shop.engine.journal.last_sequence())
     await fill(shop.engine, 1, windows, lambda _: None)
     anew = await shop.engine.windows.status(1)
     assert sizes(live) == sizes(anew)

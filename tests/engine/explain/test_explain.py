@@ -94,7 +94,7 @@ async def test_settings_are_those_of_then_among_many_changes(tmp_path: Path) -> 
     async with open_shop(tmp_path) as shop:
         await shop.publish(RULE)
         expected = {}
-        # More places than an explanation folds on from.
+        # More sequence numbers than an explanation folds on from.
         for number in range(150):
             settings = shop.engine.state.accounts[shop.account].settings
             thresholds = Thresholds(number % 50, 85)
@@ -102,7 +102,7 @@ async def test_settings_are_those_of_then_among_many_changes(tmp_path: Path) -> 
             await make_change(shop.engine, shop.account, "test", change)
             await pay(shop, f"p-{number}")
             expected[f"p-{number}"] = thresholds
-        assert shop.engine.journal.last_place() > 256
+        assert shop.engine.journal.last_sequence() > 256
         for ids in (expected, reversed(expected)):
             for id_ in ids:
                 assert (await explained(shop, id_)).thresholds == expected[id_]

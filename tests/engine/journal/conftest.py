@@ -32,11 +32,13 @@ async def journal(folder: Path) -> AsyncIterator[SqliteJournal]:
 
 @pytest.fixture(scope="session")
 def make() -> Make:
-    """An entry at a place; its id is `p` and the place, and one place is one second."""
+    """An entry; its id is `p` and its sequence number, and one entry arrives each second."""
 
-    def entry(place: int, **fields: object) -> Entry:
-        arrived = NOON + place * 1_000_000
-        usual = Entry(place, 1, Kind.PAYMENT, f"p{place}", arrived, arrived, b"body", b"outcome")
+    def entry(sequence: int, **fields: object) -> Entry:
+        arrived = NOON + sequence * 1_000_000
+        usual = Entry(
+            sequence, 1, Kind.PAYMENT, f"p{sequence}", arrived, arrived, b"body", b"outcome"
+        )
         return usual._replace(**fields)
 
     return entry

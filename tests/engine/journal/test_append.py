@@ -49,11 +49,11 @@ async def test_all_that_waits_is_written_in_one_commit(journal, make):
     statements = []
     await journal.run(lambda connection: connection.set_trace_callback(statements.append))
     async with held_up(journal):
-        appends = [journal.append(make(place)) for place in range(1, 101)]
-        assert journal.last_place() == 0
+        appends = [journal.append(make(sequence)) for sequence in range(1, 101)]
+        assert journal.last_sequence() == 0
         statements.clear()
     await asyncio.gather(*appends)
-    assert journal.last_place() == 100
+    assert journal.last_sequence() == 100
     # The commit of the step that held the writer up, and one for a hundred entries.
     assert statements.count("COMMIT") == 2
 
@@ -68,20 +68,22 @@ async def test_every_commit_is_synchronised_in_full(journal):
     assert await journal.run(modes) == ["wal", 2, 1]
 
 
-async def test_places_may_have_gaps_but_never_go_back(journal, make):
+async def test_sequence_numbers_may_have_gaps_but_never_go_back(journal, make):
     await journal.append(make(5))
     await journal.append(make(9))
-    for place in (9, 7):
-        with pytest.raises(ValueError, match=f"place {place} is not beyond 9"):
-            journal.append(make(place))
-    assert [entry.place for batch in journal.replay() for entry in batch] == [5, 9]
+    for sequence in (9, 7):
+        with pytest.raises(ValueError, match=f"sequence number {sequence} is not beyond 9"):
+            journal.append(make(sequence))
+    assert [entry.sequence for batch in journal.replay() for entry in batch] == [5, 9]
 
 
-async def test_places_go_on_where_they_ended_when_the_folder_is_opened_again(folder, make):
+async def test_sequence_numbers_go_on_where_they_ended_when_the_folder_is_opened_again(
+    folder, make
+):
     async with open_journal(folder, "serve") as journal:
         await journal.append(make(7))
     async with open_journal(folder, "serve") as journal:
-        assert journal.last_place() == 7
+        assert journal.last_sequence() == 7
         with pytest.raises(ValueError, match="not beyond 7"):
             journal.append(make(7))
 
@@ -98,7 +100,7 @@ async def test_an_id_is_used_once_in_an_account_and_its_second_use_fails_alone(j
     assert (first, third) == (None, None)
     assert isinstance(second, Taken)
     assert str(second) == "the id `x` is already used"
-    assert [entry.place for batch in journal.replay() for entry in batch] == [1, 3]
+    assert [entry.sequence for batch in journal.replay() for entry in batch] == [1, 3]
 
 
 async def test_accounts_and_kinds_have_their_ids_apart_and_updates_share_their_payments(
@@ -111,8 +113,8 @@ async def test_accounts_and_kinds_have_their_ids_apart_and_updates_share_their_p
     await journal.append(make(5, id="x", kind=Kind.UPDATE))
     await journal.append(make(6, id="x", kind=Kind.CHANGE))
     await journal.append(make(7, id="x", kind=Kind.CHANGE))
-    assert [entry.place for entry in await journal.states(1, "x")] == [1, 4, 5]
-    assert [entry.place for entry in await journal.states(2, "x")] == [2]
+    assert [entry.sequence for entry in await journal.states(1, "x")] == [1, 4, 5]
+    assert [entry.sequence for entry in await journal.states(2, "x")] == [2]
 
 
 async def test_what_cannot_be_stored_fails_alone(journal, make):
@@ -136,7 +138,7 @@ async def test_what_cannot_be_stored_fails_alone(journal, make):
 async def test_more_than_the_limit_is_refused_at_once_and_leaves_nothing_behind(folder, make):
     async with open_journal(folder, "serve", waiting_limit=3) as journal:
         async with held_up(journal):
-            appends = [journal.append(make(place)) for place in (1, 2, 3)]
+            appends = [journal.append(make(sequence)) for sequence in (1, 2, 3)]
             with pytest.raises(Overloaded, match="3 entries already wait to be written"):
                 journal.append(make(4))
             assert not await journal.exists(1, Kind.PAYMENT, "p4")
@@ -148,7 +150,7 @@ async def test_more_than_the_limit_is_refused_at_once_and_leaves_nothing_behind(
 async def test_closing_writes_what_was_accepted_and_then_refuses(folder, make):
     async with open_journal(folder, "serve") as journal:
         async with held_up(journal):
-            appends = [journal.append(make(place)) for place in range(1, 1001)]
+            appends = [journal.append(make(sequence)) for sequence in range(1, 1001)]
             closing_journal = asyncio.ensure_future(journal.close())
             await asyncio.sleep(0)
             with pytest.raises(Unavailable, match="the journal is closed"):
@@ -161,7 +163,7 @@ async def test_closing_writes_what_was_accepted_and_then_refuses(folder, make):
 
 async def test_one_who_stops_waiting_disturbs_nobody(journal, make):
     async with held_up(journal):
-        appends = [journal.append(make(place)) for place in (1, 2)]
+        appends = [journal.append(make(sequence)) for sequence in (1, 2)]
         appends[0].cancel()
     await appends[1]
     assert journal.count() == 2
@@ -178,15 +180,15 @@ async def test_a_payment_being_written_is_already_known_and_never_counted_twice(
         assert await journal.exists(1, Kind.PAYMENT, "y")
         assert not await journal.exists(1, Kind.EVENT, "y")
         assert not await journal.exists(2, Kind.PAYMENT, "y")
-        assert [entry.place for entry in await journal.states(1, "x")] == [1, 2]
+        assert [entry.sequence for entry in await journal.states(1, "x")] == [1, 2]
         await asyncio.sleep(0)
         go.set()
-        while journal.last_place() < 3:
+        while journal.last_sequence() < 3:
             time.sleep(0.001)
         # On disk by now, though the loop was not told yet.
-        assert [entry.place for entry in await journal.states(1, "x")] == [1, 2]
+        assert [entry.sequence for entry in await journal.states(1, "x")] == [1, 2]
     await asyncio.gather(*appends)
-    assert [entry.place for entry in await journal.states(1, "x")] == [1, 2]
+    assert [entry.sequence for entry in await journal.states(1, "x")] == [1, 2]
 
 
 async def test_a_key_is_kept_with_its_response_for_a_day(journal, make):
@@ -268,7 +270,7 @@ def test_an_id_may_always_hold_any_character(make, tmp_path_factory, ids):
 
     async def write_and_read():
         async with open_journal(folder, "serve") as journal:
-            entries = [make(place, id=name) for place, name in enumerate(ids, start=1)]
+            entries = [make(sequence, id=name) for sequence, name in enumerate(ids, start=1)]
             await asyncio.gather(*map(journal.append, entries))
             for entry in entries:
                 assert await journal.states(1, entry.id) == [entry]

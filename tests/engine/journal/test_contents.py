@@ -17,10 +17,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def change(journal, make, *changes, account=1):
-    place = journal.last_place() + 1
-    entry = make(place, kind=Kind.CHANGE, id="list", account=account)
+    sequence = journal.last_sequence() + 1
+    entry = make(sequence, kind=Kind.CHANGE, id="list", account=account)
     await journal.append(entry, contents=changes)
-    return place
+    return sequence
 
 
 def stage(folder, values, list_name="blocked", account=1):
@@ -137,7 +137,7 @@ some_changes = st.tuples(st.sampled_from(["put", "remove", "import"]), some_valu
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(some_changes, max_size=8))
-def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_place(
+def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_sequence_number(
     make, tmp_path_factory, changes
 ):
     folder = tmp_path_factory.mktemp("list")
@@ -159,12 +159,12 @@ def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_place(
                 assert values(journal) == sorted(held)
         return past
 
-    for place, held in asyncio.run(apply()).items():
+    for sequence, held in asyncio.run(apply()).items():
         with closing(schema.connect_for_reading(folder)) as connection:
             found = connection.execute(
                 "SELECT value FROM list_entries e JOIN list_contents c ON c.id = e.content"
                 " WHERE max(c.from_place, e.from_place) <= ?1"
                 " AND min(ifnull(c.to_place, ?1 + 1), ifnull(e.to_place, ?1 + 1)) > ?1",
-                (place,),
+                (sequence,),
             ).fetchall()
         assert sorted(value for (value,) in found) == sorted(held)

@@ -25,13 +25,13 @@ from tollkeeper.engine.journal.sqlite import open_journal
 
 async def main(folder):
     async with open_journal(folder, "serve") as journal:
-        place = journal.last_place()
+        sequence = journal.last_sequence()
 
         async def client():
-            nonlocal place
+            nonlocal sequence
             while True:
-                place += 1
-                mine = place
+                sequence += 1
+                mine = sequence
                 entry = Entry(mine, 1, Kind.CHANGE, f"p{mine}", mine, mine, os.urandom(1500))
                 put = Put("seen", (ListEntry(str(mine)),))
                 await journal.append(entry, Idempotency(f"k{mine}", b"", b""), (put,))
@@ -43,7 +43,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def places(folder, query):
+def sequences(folder, query):
     with closing(schema.connect_for_reading(folder)) as connection:
         return {int(value) for (value,) in connection.execute(query)}
 
@@ -61,9 +61,9 @@ async def test_a_process_killed_under_load_loses_nothing_acknowledged(folder):
             lines = process.stdout.read().split(b"\n")
             acknowledged.update(map(int, lines[:-1]))
         async with open_journal(folder, "serve") as journal:
-            assert journal.last_place() >= max(acknowledged)
-        written = places(folder, "SELECT place FROM journal")
+            assert journal.last_sequence() >= max(acknowledged)
+        written = sequences(folder, "SELECT place FROM journal")
         assert len(acknowledged - written) == 0
-        assert places(folder, "SELECT place FROM idempotency") == written
-        assert places(folder, "SELECT value FROM list_entries WHERE to_place IS NULL") == written
+        assert sequences(folder, "SELECT place FROM idempotency") == written
+        assert sequences(folder, "SELECT value FROM list_entries WHERE to_place IS NULL") == written
     assert len(acknowledged) > KILLS

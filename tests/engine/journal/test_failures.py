@@ -1,4 +1,6 @@
-"""A disk that is full, read-only or failing loses nothing acknowledged, and service resumes by itself."""
+"""A disk that is full, read-only or failing loses nothing acknowledged, and service resumes by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ async def test_what_is_queued_behind_a_failed_batch_fails_with_it_and_the_next_i
     assert str(failed[-1]) == "the journal can't be written: an entry before it was not written"
     assert not await journal.exists(1, Kind.PAYMENT, "p2")
     await journal.append(make(10_000))
-    assert [entry.place for batch in journal.replay() for entry in batch] == [1, 10_000]
+    assert [entry.sequence for batch in journal.replay() for entry in batch] == [1, 10_000]
 
 
 async def test_what_is_appended_before_a_failure_is_undone_fails_too(journal, make):
@@ -116,12 +118,12 @@ async def test_a_full_disk_refuses_until_there_is_space_and_keeps_what_was_ackno
 ):
     written, refused = [], []
 
-    async def pay(journal, places):
+    async def pay(journal, sequences):
         results = await outcomes(
-            [journal.append(make(place, body=os.urandom(3000))) for place in places]
+            [journal.append(make(sequence, body=os.urandom(3000))) for sequence in sequences]
         )
-        for place, result in zip(places, results, strict=True):
-            (written if result is None else refused).append(place)
+        for sequence, result in zip(sequences, results, strict=True):
+            (written if result is None else refused).append(sequence)
             assert result is None or isinstance(result, Unavailable)
 
     async with open_journal(small_disk, "serve") as journal:
@@ -137,7 +139,7 @@ async def test_a_full_disk_refuses_until_there_is_space_and_keeps_what_was_ackno
         await pay(journal, range(3000, 3050))
         assert len(refused) == before
     async with open_journal(small_disk, "serve") as journal:
-        assert [entry.place for batch in journal.replay() for entry in batch] == written
+        assert [entry.sequence for batch in journal.replay() for entry in batch] == written
 
 
 async def test_a_folder_that_turns_read_only_refuses_until_it_is_writable(journal, make):

@@ -22,12 +22,12 @@ async def write(journal, entries):
     await asyncio.gather(*map(journal.append, entries))
 
 
-def places(batches):
-    return [entry.place for batch in batches for entry in batch]
+def sequences(batches):
+    return [entry.sequence for batch in batches for entry in batch]
 
 
 async def test_an_empty_journal_has_nothing_to_tell(journal):
-    assert journal.last_place() == 0
+    assert journal.last_sequence() == 0
     assert journal.count() == 0
     assert list(journal.replay()) == []
     assert await journal.entry(1) is None
@@ -43,11 +43,11 @@ async def test_an_entry_is_read_back_as_it_was_written(journal, make):
 
 
 async def test_latest_goes_back_page_by_page(journal, make):
-    await write(journal, [make(place) for place in range(1, 8)])
+    await write(journal, [make(sequence) for sequence in range(1, 8)])
     seen, cursor = [], None
     while True:
         page = await journal.latest(1, Kind.PAYMENT, cursor=cursor, limit=3)
-        seen.append([entry.place for entry in page.entries])
+        seen.append([entry.sequence for entry in page.entries])
         cursor = page.cursor
         if cursor is None:
             break
@@ -70,17 +70,17 @@ async def test_latest_shows_one_account_one_kind_what_is_wanted_and_nothing_olde
     page = await journal.latest(
         1, Kind.PAYMENT, since=make(3).arrived, wanted=lambda entry: entry.outcome == b"deny"
     )
-    assert [entry.place for entry in page.entries] == [7, 3]
+    assert [entry.sequence for entry in page.entries] == [7, 3]
     assert page.cursor is None
 
 
 async def test_a_page_looks_at_a_bounded_number_of_entries(journal, make, monkeypatch):
     monkeypatch.setattr(reads, "PAGE_SCAN", 4)
-    await write(journal, [make(place) for place in range(1, 11)])
-    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.place == 1)
+    await write(journal, [make(sequence) for sequence in range(1, 11)])
+    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.sequence == 1)
     assert (page.entries, page.cursor) == ([], 7)
-    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.place == 4, cursor=7)
-    assert ([entry.place for entry in page.entries], page.cursor) == ([4], 3)
+    page = await journal.latest(1, Kind.PAYMENT, wanted=lambda entry: entry.sequence == 4, cursor=7)
+    assert ([entry.sequence for entry in page.entries], page.cursor) == ([4], 3)
 
 
 async def test_changes_are_read_across_accounts_and_by_account(journal, make):
@@ -88,34 +88,34 @@ async def test_changes_are_read_across_accounts_and_by_account(journal, make):
     await write(
         journal, [make(1, **change), make(2), make(3, account=2, **change), make(4, **change)]
     )
-    assert [entry.place for entry in await journal.changes()] == [1, 3, 4]
-    assert [entry.place for entry in await journal.changes(after=1)] == [3, 4]
+    assert [entry.sequence for entry in await journal.changes()] == [1, 3, 4]
+    assert [entry.sequence for entry in await journal.changes(after=1)] == [3, 4]
     audit = await journal.latest(1, Kind.CHANGE)
-    assert [entry.place for entry in audit.entries] == [4, 1]
+    assert [entry.sequence for entry in audit.entries] == [4, 1]
 
 
 async def test_a_replay_shows_what_was_there_when_it_began(journal, make):
-    await write(journal, [make(place) for place in range(1, 4)])
-    replay = journal.replay(up_to=journal.last_place())
+    await write(journal, [make(sequence) for sequence in range(1, 4)])
+    replay = journal.replay(up_to=journal.last_sequence())
     await journal.append(make(4))
-    assert places(replay) == [1, 2, 3]
+    assert sequences(replay) == [1, 2, 3]
 
 
 async def test_a_replay_finds_an_event_time_ahead_of_its_arrival(journal, make):
     await journal.append(make(1, time=make(1).arrived + 5))
-    assert places(journal.replay(since=make(1).arrived + 5)) == [1]
-    assert places(journal.replay(since=make(1).arrived + 6)) == []
+    assert sequences(journal.replay(since=make(1).arrived + 5)) == [1]
+    assert sequences(journal.replay(since=make(1).arrived + 6)) == []
 
 
 async def test_a_replay_holds_no_snapshot_between_its_batches(journal, make, monkeypatch):
     monkeypatch.setattr(reads, "BATCH", 2)
-    await write(journal, [make(place) for place in range(1, 6)])
+    await write(journal, [make(sequence) for sequence in range(1, 6)])
     replay = journal.replay()
     next(replay)
     with closing(schema.connect(journal._folder)) as connection:
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     assert busy == 0
-    assert places(replay) == [3, 4, 5]
+    assert sequences(replay) == [3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -155,17 +155,19 @@ entry_fields = st.fixed_dictionaries(
 def test_a_replay_always_gives_what_filtering_all_entries_gives(
     make, tmp_path_factory, fields, account, since, after, up_to, kinds
 ):
-    """One place is one hour here; event times lie up to 24 back or, by a clock ahead of ours, 5 on."""
-    entries, place = [], 0
+    """One sequence number is one hour here; event times lie up to 24 back or, by a clock ahead of
+    ours, 5 on.
+    """
+    entries, sequence = [], 0
     for field in fields:
-        place += field["gap"]
+        sequence += field["gap"]
         entries.append(
             make(
-                place,
+                sequence,
                 account=field["account"],
                 kind=field["kind"],
-                arrived=place * HOUR,
-                time=(place - field["late"]) * HOUR,
+                arrived=sequence * HOUR,
+                time=(sequence - field["late"]) * HOUR,
             )
         )
 
@@ -173,7 +175,7 @@ def test_a_replay_always_gives_what_filtering_all_entries_gives(
         return (
             account in (None, entry.account)
             and entry.time >= since * HOUR
-            and after < entry.place <= (place if up_to is None else up_to)
+            and after < entry.sequence <= (sequence if up_to is None else up_to)
             and entry.kind in kinds
         )
 
@@ -199,7 +201,7 @@ async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(jo
     writing = journal.append(created)
     assert await journal.known(1, "p1") == (created, created)
     await writing
-    updates = [make(place, id="p1", kind=Kind.UPDATE, outcome=None) for place in (2, 3, 4)]
+    updates = [make(sequence, id="p1", kind=Kind.UPDATE, outcome=None) for sequence in (2, 3, 4)]
     await write(journal, updates)
     assert await journal.known(1, "p1") == (created, updates[-1])
 
@@ -207,12 +209,12 @@ async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(jo
 async def test_replaying_the_latest_gives_each_payment_once_as_known_by_then(journal, make):
     await write(journal, updated_twice(make))
     (stretch,) = journal.replay_latest(1, up_to=4)
-    assert [(entry.place, entry.body) for entry in stretch.fresh] == [
+    assert [(entry.sequence, entry.body) for entry in stretch.fresh] == [
         (1, b"first"),
         (2, b"body"),
         (4, b"body"),
     ]
-    assert (stretch.amended, stretch.after, stretch.place) == ([], 0, 4)
+    assert (stretch.amended, stretch.after, stretch.sequence) == ([], 0, 4)
     (stretch,) = journal.replay_latest(1, up_to=6, kinds={Kind.PAYMENT})
     assert stretch.fresh == [make(1, body=b"second"), make(2)]
 
@@ -224,7 +226,7 @@ async def test_a_later_stretch_tells_what_was_known_before_it(journal, make, mon
     assert stretch.amended == [(make(1), make(1, body=b"second"))]
     monkeypatch.setattr(reads, "STRETCH", 2)
     stretches = list(journal.replay_latest(1, up_to=6))
-    assert [[entry.place for entry in each.fresh] for each in stretches] == [[1, 2], [4], []]
+    assert [[entry.sequence for entry in each.fresh] for each in stretches] == [[1, 2], [4], []]
     assert [each.amended for each in stretches] == [
         [],
         [(make(1), make(1, body=b"first"))],
@@ -236,7 +238,7 @@ async def test_a_stretch_of_large_bodies_ends_early(journal, make, monkeypatch):
     monkeypatch.setattr(reads, "STRETCH_BYTES", 10)
     await write(journal, [make(1, body=b"x" * 20), make(2), make(3)])
     stretches = list(journal.replay_latest(1, up_to=3))
-    assert [[entry.place for entry in each.fresh] for each in stretches] == [[1], [2, 3]]
+    assert [[entry.sequence for entry in each.fresh] for each in stretches] == [[1], [2, 3]]
 
 
 def updated_twice(make):

@@ -25,7 +25,7 @@ async def write(journal, entries):
 
 
 def kept(journal):
-    return [entry.place for batch in journal.replay() for entry in batch]
+    return [entry.sequence for batch in journal.replay() for entry in batch]
 
 
 async def test_old_payments_go_with_their_updates_and_changes_stay(journal, make):
@@ -65,7 +65,7 @@ async def test_purging_and_rewriting_reach_every_entry_however_short_a_step_is(
 ):
     monkeypatch.setattr(retention, "STEP_S", step_s)
     monkeypatch.setattr(retention.reads, "BATCH", 70)
-    await write(journal, [make(place) for place in range(1, 201)])
+    await write(journal, [make(sequence) for sequence in range(1, 201)])
     assert await journal.rewrite(1, lambda entry: entry._replace(body=b"erased")) == 200
     assert {entry.body for batch in journal.replay() for entry in batch} == {b"erased"}
     assert await journal.purge(1, make(201).time) == 200
@@ -73,14 +73,14 @@ async def test_purging_and_rewriting_reach_every_entry_however_short_a_step_is(
 
 
 async def test_appends_go_on_while_a_purge_runs(journal, make):
-    await write(journal, [make(place) for place in range(1, 1001)])
+    await write(journal, [make(sequence) for sequence in range(1, 1001)])
     purging = asyncio.ensure_future(journal.purge(1, make(1000).time))
-    place = 10_000
+    sequence = 10_000
     while not purging.done():
-        place += 1
-        await journal.append(make(place))
+        sequence += 1
+        await journal.append(make(sequence))
     assert await purging == 999
-    assert kept(journal) == [1000, *range(10_001, place + 1)]
+    assert kept(journal) == [1000, *range(10_001, sequence + 1)]
 
 
 async def test_a_rewrite_changes_bodies_and_outcomes_of_one_account_and_no_changes(journal, make):
@@ -108,7 +108,7 @@ async def test_a_rewrite_changes_bodies_and_outcomes_of_one_account_and_no_chang
 async def test_nothing_of_what_was_erased_is_left_in_the_folder(journal, folder, make):
     secret = b"ana@example.org"
     # Longer than a page, so that the bytes also lie on pages that the shorter body gives back.
-    await write(journal, [make(place, body=secret * 500) for place in range(1, 31)])
+    await write(journal, [make(sequence, body=secret * 500) for sequence in range(1, 31)])
     await journal.run(lambda _: None)
     assert any(secret in path.read_bytes() for path in folder.iterdir())
     await journal.rewrite(1, lambda entry: entry._replace(body=b"-"))
@@ -128,8 +128,8 @@ async def test_an_erasure_says_when_a_read_keeps_the_log_from_being_emptied(
 
 
 async def test_keys_are_kept_for_a_day_and_then_removed(journal, make):
-    for place in range(1, 4):
-        await journal.append(make(place), Idempotency(f"k{place}", b"digest", b"response"))
+    for sequence in range(1, 4):
+        await journal.append(make(sequence), Idempotency(f"k{sequence}", b"digest", b"response"))
 
     def keys(connection):
         return [key for (key,) in connection.execute("SELECT key FROM idempotency ORDER BY place")]
@@ -152,16 +152,16 @@ some_entries = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(some_entries, st.integers(70, 160))
 def test_a_purge_always_removes_what_a_plain_filter_would(make, tmp_path_factory, fields, before):
-    """One place is one hour; an update is of the payment with its id."""
+    """One sequence number is one hour; an update is of the payment with its id."""
     entries, used = [], set()
-    for place, (account, kind, record_id, late) in enumerate(fields, start=1):
+    for sequence, (account, kind, record_id, late) in enumerate(fields, start=1):
         if kind in (Kind.PAYMENT, Kind.EVENT):
             if (account, kind, record_id) in used:
                 continue
             used.add((account, kind, record_id))
         fields_of = {"account": account, "kind": kind, "id": record_id}
-        times = {"arrived": (100 + place) * HOUR, "time": (100 + place - late) * HOUR}
-        entries.append(make(place, **fields_of, **times))
+        times = {"arrived": (100 + sequence) * HOUR, "time": (100 + sequence - late) * HOUR}
+        entries.append(make(sequence, **fields_of, **times))
     old = {
         (e.kind, e.id)
         for e in entries
@@ -178,5 +178,5 @@ def test_a_purge_always_removes_what_a_plain_filter_would(make, tmp_path_factory
             removed = await journal.purge(1, before * HOUR)
             return removed, kept(journal)
 
-    expected = [entry.place for entry in entries if stays(entry)]
+    expected = [entry.sequence for entry in entries if stays(entry)]
     assert asyncio.run(write_and_purge()) == (len(entries) - len(expected), expected)

@@ -33,7 +33,7 @@ def rows(connection):
 
 
 async def swap(journal, make, content):
-    entry = make(journal.last_place() + 1, kind=Kind.CHANGE)
+    entry = make(journal.last_sequence() + 1, kind=Kind.CHANGE)
     await journal.append(entry, contents=(Swap("blocked", content),))
 
 

@@ -78,12 +78,12 @@ async def compared(
             entries = tuple(made(spec, values, number, given_))
             await apply(journal, folder, what, entries)
         with closing(schema.connect_for_reading(folder)) as connection:
-            for place in range(journal.last_place() + 2):
-                held = hold(spec, past.listed_at(connection, 1, LIST, place))
-                found = look_up(spec, partial(journal.found_at, 1, LIST, place))
+            for sequence in range(journal.last_sequence() + 2):
+                held = hold(spec, past.listed_at(connection, 1, LIST, sequence))
+                found = look_up(spec, partial(journal.found_at, 1, LIST, sequence))
                 for key in asked:
                     for at in MOMENTS:
-                        assert answer(found, key, at) == answer(held, key, at), (place, key, at)
+                        assert answer(found, key, at) == answer(held, key, at), (sequence, key, at)
 
 
 def made(spec: Spec, values: tuple[str, ...], step: int, given_: Any) -> Iterator[ListEntry]:
@@ -110,8 +110,8 @@ async def apply(
             if what == "stage":
                 return
             change = Swap(LIST, content)
-    place = journal.last_place() + 1
-    entry = Entry(place, 1, Kind.CHANGE, "1", place, place, b"{}")
+    sequence = journal.last_sequence() + 1
+    entry = Entry(sequence, 1, Kind.CHANGE, "1", sequence, sequence, b"{}")
     await journal.append(entry, contents=(change,))
 
 

@@ -20,12 +20,12 @@ def turn(key: str, met: bool, at: int) -> Turn:
 def test_what_could_not_be_kept_always_leaves_the_standings_of_the_rest(steps, in_flight):
     standings, expected = Standings(), Standings()
     open_: list[tuple[int, Turn, bool]] = []
-    for place, (key, met, kept) in enumerate(steps, start=1):
-        each = turn(key, met, place * 10)
-        standings.add(1, place, [each])
-        open_.append((place, each, kept))
+    for sequence, (key, met, kept) in enumerate(steps, start=1):
+        each = turn(key, met, sequence * 10)
+        standings.add(1, sequence, [each])
+        open_.append((sequence, each, kept))
         if kept:
-            expected.replay(1, place, [each])
+            expected.replay(1, sequence, [each])
         while len(open_) > in_flight:
             finish(standings, *open_.pop(0))
     for each in open_:
@@ -36,8 +36,8 @@ def test_what_could_not_be_kept_always_leaves_the_standings_of_the_rest(steps, i
         assert (known and known[:2]) == (wanted and wanted[:2])
 
 
-def finish(standings: Standings, place: int, turn_: Turn, kept: bool) -> None:
+def finish(standings: Standings, sequence: int, turn_: Turn, kept: bool) -> None:
     if kept:
-        standings.settle(1, place, [turn_])
+        standings.settle(1, sequence, [turn_])
     else:
-        standings.take_back(1, place, [turn_])
+        standings.take_back(1, sequence, [turn_])

@@ -24,8 +24,8 @@ class Registry:
         self.record(AccountCreated("shop"))
 
     def record(self, change: Change, account: int = 1, by: str = "toll_abcdefgh") -> Recorded:
-        place = len(self.log) + 1
-        recorded = decode(place, NOON + place * 1_000_000, account, encode(by, change))
+        sequence = len(self.log) + 1
+        recorded = decode(sequence, NOON + sequence * 1_000_000, account, encode(by, change))
         self.log.append(recorded)
         self.state = fold(self.state, recorded)
         return recorded

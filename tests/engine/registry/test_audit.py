@@ -37,8 +37,8 @@ EVERY = [
 
 def test_the_log_of_every_change_reads_well(snapshot):
     items = [
-        audit_item(Recorded(place, 0, 1, "toll_abcdefgh", change))
-        for place, change in enumerate(EVERY, 1)
+        audit_item(Recorded(sequence, 0, 1, "toll_abcdefgh", change))
+        for sequence, change in enumerate(EVERY, 1)
     ]
     lines = [f"{item.action}  {item.subject}  {item.detail}" for item in items]
     assert "\n".join(lines) == snapshot
@@ -58,7 +58,7 @@ def test_no_secret_is_in_the_log(change):
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
 def test_the_log_says_who_when_and_where(change):
     item = audit_item(Recorded(17, 42, 1, "toll publish", change))
-    assert (item.place, item.at, item.by) == (17, 42, "toll publish")
+    assert (item.sequence, item.at, item.by) == (17, 42, "toll publish")
 
 
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)

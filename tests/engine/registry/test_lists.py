@@ -216,4 +216,4 @@ def test_replacing_the_entries_gives_the_list_another_content(listed):
     recorded = listed.record(change)
     assert (work.list, work.content) == ("trusted", 12)
     entries = find_list(listed.account, "trusted")
-    assert (entries.content, entries.changed) == (12, recorded.place)
+    assert (entries.content, entries.changed) == (12, recorded.sequence)

@@ -39,8 +39,8 @@ _later = (
 
 def recorded(history: list[changes.Change], account: int = 1) -> list[changes.Recorded]:
     return [
-        changes.Recorded(place * 2 + account, place, account, "toll publish", change)
-        for place, change in enumerate(history)
+        changes.Recorded(sequence * 2 + account, sequence, account, "toll publish", change)
+        for sequence, change in enumerate(history)
     ]
 
 
@@ -50,7 +50,7 @@ def test_folding_on_from_any_place_gives_the_same_state(history, cut):
     entries = recorded([*_begin, *history])
     whole = fold_all(State(), entries)
     assert fold_all(fold_all(State(), entries[:cut]), entries[cut:]) == whole
-    assert whole.place == entries[-1].place
+    assert whole.sequence == entries[-1].sequence
 
 
 @settings(deadline=None)

@@ -28,8 +28,8 @@ def stored(registry, rule):
 def test_versions_are_numbered_from_one_for_each_kind_and_name(registry, rule, scorecard):
     programs = [rule(), rule(), rule("mobile"), scorecard]
     numbers = []
-    for place, program in enumerate(programs):
-        change = store_version(registry.account, program, f"text {place}", {})
+    for sequence, program in enumerate(programs):
+        change = store_version(registry.account, program, f"text {sequence}", {})
         registry.record(change)
         numbers.append((change.kind, change.name, change.number))
     assert numbers == [

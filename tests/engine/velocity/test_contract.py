@@ -124,9 +124,9 @@ async def test_a_withdrawn_update_leaves_what_was_before(windows: Windows) -> No
 
 async def test_every_record_takes_a_place_of_its_own(windows: Windows) -> None:
     first = await windows.observe(payment(START, Paid("a")), [])
-    between = await windows.take_place()
+    between = await windows.take_sequence()
     second = await windows.observe(payment(START, Paid("a"), account=2), [])
-    assert first.place < between < second.place
+    assert first.sequence < between < second.sequence
 
 
 async def test_accounts_see_nothing_of_each_other(windows: Windows) -> None:

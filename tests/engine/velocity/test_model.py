@@ -139,7 +139,7 @@ class History(RuleBasedStateMachine):
     def arrive(self, record: Record) -> Observation:
         reads = self.reads(record.account)
         observation = self.do(self.windows.observe(record, reads))
-        place = observation.place
+        place = observation.sequence
         self.models[record.account].observe(place, record)
         self.kept[record.account][place] = Kept(place, record, [(place, record.state)])
         assert observation.lost == ()
@@ -148,19 +148,19 @@ class History(RuleBasedStateMachine):
 
     @rule(observation=observed, action=st.sampled_from(["deny", "allow"]))
     def settle(self, observation: Observation, action: Any) -> None:
-        kept = self.kept[observation.record.account].get(observation.place)
+        kept = self.kept[observation.record.account].get(observation.sequence)
         if kept is None or len(kept.entries) > 1 or kept.entries[0][1].decision is not None:
             return
         if self.is_read_from_the_journal(observation):
             return
         settled = self.do(self.windows.settle(observation, Decision(action=action)))
-        kept.entries = [(observation.place, settled.record.state)]
-        self.models[observation.record.account].settle(observation.place, settled.record.state)
+        kept.entries = [(observation.sequence, settled.record.state)]
+        self.models[observation.record.account].settle(observation.sequence, settled.record.state)
 
     @rule(observation=observed, facts=facts, step=steps, refused=st.booleans())
     def update(self, observation: Observation, facts: Paid, step: int, refused: bool) -> None:
         record = observation.record
-        kept = self.kept[record.account].get(observation.place)
+        kept = self.kept[record.account].get(observation.sequence)
         if kept is None or record.event is not None:
             return
         self.now += step
@@ -171,12 +171,12 @@ class History(RuleBasedStateMachine):
         if refused:
             self.do(self.windows.withdraw(observed))
         else:
-            kept.entries.append((observed.place, after))
-            self.models[record.account].settle(observation.place, after)
+            kept.entries.append((observed.sequence, after))
+            self.models[record.account].settle(observation.sequence, after)
 
     @rule(observation=consumes(observed))
     def withdraw(self, observation: Observation) -> None:
-        number, place = observation.record.account, observation.place
+        number, place = observation.record.account, observation.sequence
         kept = self.kept[number].get(place)
         if kept is None or len(kept.entries) > 1 or self.is_read_from_the_journal(observation):
             return
@@ -190,7 +190,7 @@ class History(RuleBasedStateMachine):
         """Whether a fill relies on the record having been written or refused."""
         number = observation.record.account
         up_to = [fill.up_to for fill in self.filling if fill.account == number]
-        return observation.place <= max([self.filled_up_to[number], *up_to])
+        return observation.sequence <= max([self.filled_up_to[number], *up_to])
 
     @rule(
         target=fills,

@@ -76,7 +76,7 @@ async def test_a_series_that_is_not_whole_is_refused_and_nothing_is_counted() ->
     with pytest.raises(NotWholeError):
         await windows.observe(record(Random(2), START), (), OWN)
     assert (await windows.status(1)).entries == 0
-    assert await windows.take_place() == 1
+    assert await windows.take_sequence() == 1
 
 
 async def test_what_is_given_up_is_lost() -> None:

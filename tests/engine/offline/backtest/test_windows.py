@@ -118,7 +118,7 @@ def paid(number: int, arrived: int, sent: dict[str, Any]) -> Payment:
 def entry(kind: Kind, arrived: int, state: State) -> Entry:
     facts = state.payment
     return Entry(
-        place=1,
+        sequence=1,
         account=1,
         kind=kind,
         id=facts.payment.id,

@@ -98,6 +98,9 @@ class Journal(Past, Staged, Protocol):
     async def states(self, account: int, record_id: str) -> list[Entry]:
         """A payment's creation and updates, oldest first, also those being written."""
 
+    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
+        """The account's entries of this kind and id, oldest first, also those being written."""
+
     async def entry(self, sequence: int) -> Entry | None:
         """The entry at a sequence number."""
 
@@ -178,7 +181,7 @@ class Journal(Past, Staged, Protocol):
         """A list's entries, expired ones included, in batches ordered by value from `beyond` on."""
 
     async def purge(self, account: int, before: int) -> int:
-        """Removes payments, their updates, and events with event times before `before`; how many."""
+        """Removes payments, their updates and labels, and events with event times before `before`; how many."""
 
     async def rewrite(
         self,
@@ -201,7 +204,7 @@ class Journal(Past, Staged, Protocol):
         """
 
     async def expire(self, now: int) -> None:
-        """Removes idempotency keys and commands' requests older than 24 hours."""
+        """Removes idempotency keys, commands' requests and amendments older than 24 hours."""
 
     async def requests(self) -> list[Request]:
         """What commands have left for the service to do, oldest first."""

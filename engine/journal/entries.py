@@ -16,6 +16,7 @@ class Kind(IntEnum):
     EVENT = 3
     CHANGE = 4
     SHADOW = 5
+    LABEL = 6
 
 
 class Entry(NamedTuple):
@@ -23,8 +24,8 @@ class Entry(NamedTuple):
 
     `sequence` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time`
     (the event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates and shadows, the event's for an event, the changed thing's name for a change. `body` and
-    `outcome` are encoded by the caller and mean nothing here.
+    updates, shadows and labels, the event's for an event, the changed thing's name for a change.
+    `body` and `outcome` are encoded by the caller and mean nothing here.
     """
 
     sequence: int

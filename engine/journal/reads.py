@@ -21,6 +21,10 @@ STATES = (
     f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) ORDER BY place"
 )
+OF_RECORD = (
+    f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
+    " WHERE account = ? AND id = ? AND kind = ? ORDER BY place"
+)
 FIRST_AND_LAST = (
     f"SELECT {COLUMNS} FROM journal WHERE place IN ("
     "SELECT place FROM journal INDEXED BY by_id"
@@ -70,6 +74,13 @@ def is_unused(connection: sqlite3.Connection, account: int, beginning: str) -> b
 def states(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
     """A payment's creation and updates, oldest first."""
     return list(map(Entry._make, connection.execute(STATES, (account, record_id))))
+
+
+def of_record(
+    connection: sqlite3.Connection, account: int, kind: Kind, record_id: str
+) -> list[Entry]:
+    """The account's entries of this kind and id, oldest first."""
+    return list(map(Entry._make, connection.execute(OF_RECORD, (account, record_id, kind))))
 
 
 def first_and_last(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:

@@ -54,7 +54,7 @@ async def purge(read: Run, write: Run, account: int, before: int) -> int:
 async def expire(write: Run, now: int) -> None:
     """See `Journal.expire`."""
     before = now - reads.DAY
-    for step in (_delete_keys, requests.purge_step):
+    for step in (_delete_keys, _delete_amendments, requests.purge_step):
         while await write(partial(step, before=before)):
             pass
 
@@ -126,7 +126,12 @@ def _delete(
 ) -> int:
     updates = connection.executemany(
         "DELETE FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?",
-        [(account, record_id, Kind.UPDATE) for _, kind, record_id in old if kind == Kind.PAYMENT],
+        [
+            (account, record_id, later)
+            for _, kind, record_id in old
+            if kind == Kind.PAYMENT
+            for later in (Kind.UPDATE, Kind.LABEL)
+        ],
     ).rowcount
     entries = connection.executemany(
         "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence, _, _ in old]
@@ -140,6 +145,14 @@ def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
         "DELETE FROM idempotency WHERE arrived < ?"
         " AND place <= (SELECT max(place) FROM"
         " (SELECT place FROM idempotency ORDER BY place LIMIT ?))",
+        (before, KEYS),
+    ).rowcount
+
+
+def _delete_amendments(connection: sqlite3.Connection, before: int) -> int:
+    return connection.execute(
+        "DELETE FROM amendments WHERE at < ? AND number <= (SELECT max(number) FROM"
+        " (SELECT number FROM amendments ORDER BY number LIMIT ?))",
         (before, KEYS),
     ).rowcount
 

@@ -25,7 +25,7 @@ PAGE_BYTES = 8192
 LOG_PAGES = 64
 
 migrations = Migrations("tollkeeper")
-NEWEST = 4
+NEWEST = 5
 
 
 @migrations(name="1")
@@ -103,6 +103,24 @@ def _requests_of_commands(db: Database) -> None:
         not_null={"action", "author", "left_at", "progress", "done"},
         defaults={"progress": 0.0, "done": 0},
     )
+
+
+@migrations(name="5")
+def _amendments(db: Database) -> None:
+    # Whoever follows the journal reads here which payments it must look at again. A number is never
+    # used twice, so that a follower sees that some are gone (`expire` removes them after a day).
+    db.execute(
+        "CREATE TABLE amendments (number INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " account INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"
+        " place INTEGER NOT NULL, at INTEGER NOT NULL)"
+    )
+    for name, event in (("rewritten", "UPDATE OF body, outcome"), ("removed", "DELETE")):
+        db.execute(
+            f"CREATE TRIGGER {name} AFTER {event} ON journal"  # noqa: S608 - constants alone
+            f" WHEN OLD.kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d})"
+            " BEGIN INSERT INTO amendments(account, kind, id, place, at)"
+            " VALUES (OLD.account, OLD.kind, OLD.id, OLD.place, 1000000 * unixepoch()); END"
+        )
 
 
 def prepare(folder: Path) -> None:

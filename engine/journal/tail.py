@@ -1,0 +1,99 @@
+"""What a process beside the service reads of a data folder's journal, to follow it by its sequence numbers."""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.entries import Entry, Kind
+
+_FIRST = (
+    f"SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
+    f" AND kind = {Kind.PAYMENT:d}"
+)
+_BEGINNING = (
+    f"SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ?"
+    f" AND kind = {Kind.PAYMENT:d} LIMIT ?"
+)
+_AFTER = (
+    f"SELECT {reads.COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
+    f" AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}, {Kind.LABEL:d}) ORDER BY place"
+)
+_KNOWN = f"SELECT {reads.KNOWN_COLUMNS} FROM journal WHERE place = ? AND kind = {Kind.PAYMENT:d}"
+
+
+class Amendment(NamedTuple):
+    """The entry at `sequence`, of a payment or an update, was rewritten or removed."""
+
+    number: int
+    account: int
+    kind: int
+    id: str
+    sequence: int
+
+
+class Tail:
+    """Reads on a connection of its own; each call sees what is on disk at that moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self._connection: sqlite3.Connection = schema.connect_for_reading(folder)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def last_sequence(self) -> int:
+        """The highest sequence number on disk, 0 in an empty journal."""
+        return reads.last_sequence(self._connection)
+
+    def records(self, after: int, up_to: int) -> list[Entry]:
+        """Payments, updates and labels of every account with sequence numbers in (after, up_to]."""
+        return list(map(Entry._make, self._connection.execute(_AFTER, (after, up_to))))
+
+    def amendments(self, after: int, limit: int) -> list[Amendment]:
+        """What was rewritten or removed, oldest first, numbers beyond `after`."""
+        rows = self._connection.execute(
+            "SELECT number, account, kind, id, place FROM amendments"
+            " WHERE number > ? ORDER BY number LIMIT ?",
+            (after, limit),
+        )
+        return list(map(Amendment._make, rows))
+
+    def lacks_amendments(self, after: int) -> bool:
+        """Whether amendments beyond the number `after` are no longer there to be read."""
+        (first,) = self._connection.execute("SELECT min(number) FROM amendments").fetchone()
+        return bool((self.last_amendment() + 1 if first is None else first) > after + 1)
+
+    def last_amendment(self) -> int:
+        """The number of the last amendment ever made, 0 before the first."""
+        row = self._connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'amendments'"
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def payment_sequence(self, account: int, payment_id: str) -> int | None:
+        """The sequence number of a payment's creation; None when no payment has the id."""
+        row = self._connection.execute(_FIRST, (account, payment_id)).fetchone()
+        return None if row is None else int(row[0])
+
+    def payments_beginning(self, account: int, beginning: str, limit: int) -> list[int]:
+        """Sequence numbers of payments whose ids begin so, in the order of the ids, at most `limit`."""
+        beyond = beginning + chr(0x10FFFF)
+        rows = self._connection.execute(_BEGINNING, (account, beginning, beyond, limit))
+        return [sequence for (sequence,) in rows]
+
+    def known(self, sequence: int, up_to: int) -> Entry | None:
+        """The payment created at `sequence`, with the body of its last update up to `up_to`."""
+        row = self._connection.execute(_KNOWN, (up_to, sequence)).fetchone()
+        return None if row is None else Entry._make(row)
+
+    def entry(self, sequence: int) -> Entry | None:
+        """The entry at a sequence number."""
+        return reads.entry(self._connection, sequence)
+
+    def sequence_at(self, time: int) -> int:
+        """The first that arrived at `time` (µs) or later, one beyond the last without it."""
+        return reads.sequence_at(self._connection, time)

@@ -25,8 +25,8 @@ import numpy as np
 import uvloop
 
 from tollkeeper.bench.tables import Cell, show
-from tollkeeper.engine.journal import contents, reads, schema
-from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry, Put, Swap
+from tollkeeper.engine.journal import list_contents, reads, schema
+from tollkeeper.engine.journal.entries import Addition, Entry, Kind, ListEntry, Replacement
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 
 BODY, OUTCOME = bytes(1_750), bytes(330)
@@ -250,17 +250,17 @@ async def other_writes(folder: Path, rows: int) -> None:
             taken = time.perf_counter() - start
             found.append((name, f"{rows:,}", taken, watch.longest * 1e3))
         with closing(schema.connect(folder)) as connection:
-            content = contents.stage(connection, 1, "list", now=START)
+            content = list_contents.stage(connection, 1, "list", now=START)
             supply = (ListEntry(f"{number:x}") for number in range(rows))
             steps, start = [time.perf_counter()], time.perf_counter()
-            steps += [time.perf_counter() for _ in contents.fill(connection, content, supply)]
+            steps += [time.perf_counter() for _ in list_contents.fill(connection, content, supply)]
         longest = max(b - a for a, b in pairwise(steps))
         sequence = journal.last_sequence() + 1
         change = entry(sequence)._replace(kind=Kind.CHANGE)
-        await journal.append(change, contents=(Put("list", (ListEntry("old"),)),))
+        await journal.append(change, contents=(Addition("list", (ListEntry("old"),)),))
         swap = time.perf_counter()
         await journal.append(
-            change._replace(sequence=sequence + 1), contents=(Swap("list", content),)
+            change._replace(sequence=sequence + 1), contents=(Replacement("list", content),)
         )
         end = time.perf_counter()
         found.append(("import", f"{rows:,}", steps[-1] - start, longest * 1e3))

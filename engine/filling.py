@@ -40,7 +40,7 @@ async def fill(
     if not parts:
         return
     # All that was handed a sequence number before now must be in the journal before it is read.
-    await engine.journal.written()
+    await engine.journal.flush()
     sizes = [engine.journal.count(account, since=part.since, after=part.after) for part in parts]
     done, total = 0, max(1, sum(sizes))
     try:

@@ -68,14 +68,14 @@ async def open_engine(
             await take_up_shipped(engine, number)
         beside = [
             asyncio.create_task(record_shadows(engine)),
-            asyncio.create_task(write_behind(moments, journal.written)),
+            asyncio.create_task(write_behind(moments, journal.flush)),
         ]
         try:
             yield engine
             await drain(engine)
             with suppress(JournalError):
                 # Else the next start reads a little more.
-                await moments.write(journal.written)
+                await moments.write(journal.flush)
         finally:
             for task in beside:
                 task.cancel()

@@ -28,7 +28,7 @@ async def update(
     Violations when what is known and what was sent don't fit together. Raises `Unavailable` or
     `Overloaded` when the update can't be kept; nothing of it is left then.
     """
-    known = await engine.journal.known(account, payment_id)
+    known = await engine.journal.first_and_last(account, payment_id)
     if known is None:
         return None
     before = state_of(*known)

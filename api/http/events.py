@@ -74,7 +74,7 @@ def event_routes(engine: Engine) -> list[BaseRouteHandler]:
         account: int, body: bytes, arrived: int, repeat_key: str | None, log: dict[str, Any]
     ) -> Response[Any]:
         if repeat_key is not None:
-            stored = await engine.journal.idempotent(account, repeat_key, arrived)
+            stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
             if stored is not None:
                 return created(repeated(stored, body))
 

@@ -104,10 +104,10 @@ def _held(engine: Engine) -> Iterator[Metric]:
         "toll_ready", "Whether the windows are whole and traffic may come.", engine.ready.is_set()
     )
     yield GaugeMetricFamily(
-        "toll_journal_waiting", "Entries that wait to be on disk.", journal.waiting()
+        "toll_journal_waiting", "Entries that wait to be on disk.", journal.queue_length()
     )
     yield CounterMetricFamily(
-        "toll_journal_errors", "Writes to the journal that failed.", journal.failures()
+        "toll_journal_errors", "Writes to the journal that failed.", journal.write_failures()
     )
     yield GaugeMetricFamily(
         "toll_shadows_waiting", "Shadows that wait to be evaluated.", shadows.unfinished

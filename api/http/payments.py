@@ -57,7 +57,7 @@ async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:
     arrived = engine.clock()
     repeat_key = idempotency_key(scope)
     if repeat_key is not None:
-        stored = await engine.journal.idempotent(key.account, repeat_key, arrived)
+        stored = await engine.journal.find_idempotency(key.account, repeat_key, arrived)
         if stored is not None:
             return repeated(stored, body)
     force = engine.force[key.account]

@@ -97,7 +97,7 @@ async def explain(journal: Journal, account: int, payment_id: str) -> Explanatio
     created = states[0]
     if created.sequence > journal.last_sequence():
         # What was changed before it may not be on disk either.
-        await journal.written()
+        await journal.flush()
     last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
     return await asyncio.to_thread(_explain, journal, created, last.entries[0].sequence)
 
@@ -198,7 +198,7 @@ class _Window:
 
     def _between(self, begin: int, end: int) -> list[Record] | None:
         created = self._past.created
-        entries = self._past.journal.known_between(
+        entries = self._past.journal.entries_between(
             created.account, (begin, end), up_to=created.sequence, most=LOOKED_THROUGH
         )
         if entries is None:
@@ -238,7 +238,8 @@ def _environment_at(
     names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
     past = {
         name: look_up(
-            account.lists[name].spec, partial(journal.found_at, account.number, name, sequence)
+            account.lists[name].spec,
+            partial(journal.list_entries_at, account.number, name, sequence),
         )
         for name in names
         if name in account.lists

@@ -1,4 +1,4 @@
-"""What the rest of the engine may ask of a journal, whichever database keeps it."""
+"""What the rest of the engine can ask of a journal, whichever database keeps it."""
 
 # ruff: noqa: N818 - an error is named for what happened, as in `except Overloaded`
 
@@ -19,7 +19,6 @@ from tollkeeper.engine.journal.entries import (
     Page,
     Stretch,
 )
-from tollkeeper.engine.journal.parts import Past, Staged
 
 
 class Request(Struct, frozen=True):
@@ -58,7 +57,7 @@ class Unanswered(JournalError):
     """The service ended before it answered a command; it may have done what was asked."""
 
 
-class Journal(Past, Staged, Protocol):
+class Journal(Protocol):
     """An append-only sequence of entries; the order of appends is the order of sequence numbers.
 
     Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and
@@ -86,10 +85,10 @@ class Journal(Past, Staged, Protocol):
     def has_room(self) -> bool:
         """Whether an append would be queued now, rather than `Overloaded`."""
 
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """How many appends wait to be written."""
 
-    def failures(self) -> int:
+    def write_failures(self) -> int:
         """How many times nothing could be written since it was opened."""
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
@@ -104,7 +103,7 @@ class Journal(Past, Staged, Protocol):
     async def entry(self, sequence: int) -> Entry | None:
         """The entry at a sequence number."""
 
-    async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
+    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
         """What a key was used for in the 24 hours before `now`; waits for a first use being
         written.
         """
@@ -162,7 +161,7 @@ class Journal(Past, Staged, Protocol):
         events.
         """
 
-    def known_between(
+    def entries_between(
         self, account: int, times: tuple[int, int], *, up_to: int, most: int
     ) -> list[Entry] | None:
         """The payments, as known at the sequence number `up_to`, and events of event times from the
@@ -175,10 +174,35 @@ class Journal(Past, Staged, Protocol):
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
         """About how many entries a `replay` of every kind passes; never fewer."""
 
-    def listed(
+    def list_entries(
         self, account: int, list_name: str, *, beyond: str | None = None
     ) -> Iterator[list[ListEntry]]:
         """A list's entries, expired ones included, in batches ordered by value from `beyond` on."""
+
+    def list_entries_at(
+        self, account: int, list_name: str, sequence: int, values: Sequence[str]
+    ) -> list[ListEntry]:
+        """A list's entries of these values, a few hundred at most, as a payment at `sequence` met
+        them.
+
+        As far back as the account keeps its history. Blocks as `replay`.
+        """
+
+    def count_staged(self, account: int, list_name: str, content: int) -> int | None:
+        """How many entries are staged for the list under `content`; None when nothing is.
+
+        A staged content is filled beside the list's own, to be put in its place by a `Replacement`.
+        """
+
+    def staged_entries(self, content: int) -> Iterator[ListEntry]:
+        """The entries of a staged content, ordered by value."""
+
+    def discard_abandoned(self) -> None:
+        """Removes what killed imports left staged.
+
+        While an import runs nothing is removed: all that is staged may be its own. Blocks as
+        `replay`.
+        """
 
     async def purge(self, account: int, before: int) -> int:
         """Removes payments, their updates and labels, and events with event times before `before`; how many."""
@@ -195,7 +219,7 @@ class Journal(Past, Staged, Protocol):
         must leave alone what it has changed before: a run that was cut off is run again.
         """
 
-    async def forget(self, account: int, values: Collection[str]) -> int:
+    async def forget_values(self, account: int, values: Collection[str]) -> int:
         """Removes values from all that the account's lists hold and ever held; how many entries."""
 
     async def forget_keys(self, sequences: Sequence[int]) -> int:
@@ -218,10 +242,10 @@ class Journal(Past, Staged, Protocol):
     async def note_answer(self, request: int, result: str) -> None:
         """Answers a request's command with JSON text."""
 
-    async def known(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
+    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
         """A payment's creation and its latest state, also when being written; None without it."""
 
-    async def written(self) -> None:
+    async def flush(self) -> None:
         """Done once all that was queued before the call is on disk or refused."""
 
     async def close(self) -> None:

@@ -80,25 +80,25 @@ class ListEntry(Struct, frozen=True, gc=False):
     by: str | None = None
 
 
-class Put(Struct, frozen=True):
+class Addition(Struct, frozen=True):
     """Adds the entries to a list, or renews those whose value it has."""
 
     list: str
     entries: tuple[ListEntry, ...]
 
 
-class Remove(Struct, frozen=True):
+class Removal(Struct, frozen=True):
     """Takes the values from a list; one that isn't there is passed over."""
 
     list: str
     values: tuple[str, ...]
 
 
-class Swap(Struct, frozen=True):
+class Replacement(Struct, frozen=True):
     """Makes a staged content the list's, in place of all it had."""
 
     list: str
     content: int
 
 
-ListChange = Put | Remove | Swap
+ListChange = Addition | Removal | Replacement

@@ -43,6 +43,10 @@ AS_KNOWN = (
     f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d}"
 )
+FIRST_ARRIVAL = (
+    "SELECT arrived FROM journal INDEXED BY by_account"
+    f" WHERE account = ? AND kind = {Kind.PAYMENT:d} ORDER BY place LIMIT 1"
+)
 IDEMPOTENT = (
     "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
 )
@@ -96,7 +100,13 @@ def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
     return None if row is None else Entry._make(row)
 
 
-def idempotent(
+def first_arrival(connection: sqlite3.Connection, account: int) -> int | None:
+    """When (µs) the first payment that is still kept arrived; None when there is none."""
+    first = connection.execute(FIRST_ARRIVAL, (account,)).fetchone()
+    return None if first is None else int(first[0])
+
+
+def find_idempotency(
     connection: sqlite3.Connection, account: int, key: str, now: int
 ) -> Idempotency | None:
     """What the key was used for in the 24 hours before `now`, in microseconds."""
@@ -159,7 +169,7 @@ def replay(
     up_to: int | None,
     kinds: Collection[Kind],
 ) -> Iterator[list[Entry]]:
-    """Batches in order of sequence number; see `Journal.replay`."""
+    """Batches in order of sequence number: numbers in (after, up_to], event times from `since` on."""
     last = last_sequence(connection) if up_to is None else up_to
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     # The partial index serves only a query that names its one kind.
@@ -189,7 +199,9 @@ def replay_latest(
     up_to: int,
     kinds: Collection[Kind],
 ) -> Iterator[Stretch]:
-    """Stretches in order of sequence number; see `Journal.replay_latest`."""
+    """Stretches in order of sequence number: numbers in (after, up_to], event times from `since`
+    on.
+    """
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     of_payments = {Kind.PAYMENT, Kind.UPDATE} if Kind.PAYMENT in kinds else set[Kind]()
     wanted = sorted(of_payments | ({Kind.EVENT} & {*kinds}))
@@ -234,10 +246,10 @@ def _as_known(
     return Stretch(fresh, amended, after, rows[-1][0])
 
 
-def known_between(
+def entries_between(
     connection: sqlite3.Connection, account: int, times: tuple[int, int], up_to: int, most: int
 ) -> list[Entry] | None:
-    """See `Journal.known_between`."""
+    """Payments as known at `up_to`, and events, with event times in `times`; None when too many."""
     first, last = times
     begin = sequence_at(connection, first - SKEW)
     end = min(up_to, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))

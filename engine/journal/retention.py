@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from tollkeeper.engine.journal import contents, reads, requests, schema
+from tollkeeper.engine.journal import list_contents, reads, requests, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 
@@ -40,19 +40,22 @@ class Run(Protocol):
 
 
 async def purge(read: Run, write: Run, account: int, before: int) -> int:
-    """See `Journal.purge`; what lists no longer held by then goes with it."""
+    """Removes records with event times before `before`, and what lists no longer had by then.
+
+    How many records: payments with their updates, events and shadow decisions.
+    """
     after, removed = 0, 0
     while batch := await read(partial(_old, account=account, before=before, after=after)):
         after = batch[-1][0]
         removed += await _in_steps(write, batch, partial(_delete, account=account))
     floor = await read(lambda connection: reads.sequence_at(connection, before))
-    while await write(partial(contents.purge_step, account=account, floor=floor)):
+    while await write(partial(list_contents.purge_step, account=account, floor=floor)):
         pass
     return removed
 
 
 async def expire(write: Run, now: int) -> None:
-    """See `Journal.expire`."""
+    """Removes idempotency keys and commands' requests older than 24 hours."""
     before = now - reads.DAY
     for step in (_delete_keys, _delete_amendments, requests.purge_step):
         while await write(partial(step, before=before)):
@@ -62,7 +65,7 @@ async def expire(write: Run, now: int) -> None:
 async def rewrite(
     read: Run, write: Run, account: int, change: Callable[[Entry], Entry], kinds: Collection[Kind]
 ) -> int:
-    """See `Journal.rewrite`."""
+    """Replaces bodies and outcomes of the account's entries by what `change` makes; how many."""
     after, rewritten = 0, 0
     last = await read(reads.last_sequence)
     while after < last:
@@ -75,7 +78,7 @@ async def rewrite(
 
 
 async def forget_keys(read: Run, write: Run, sequences: Sequence[int]) -> int:
-    """See `Journal.forget_keys`."""
+    """Removes the idempotency keys of the entries with these sequence numbers; how many."""
     removed = await _in_steps(write, sequences, _delete_keys_at)
     await read(empty_log)
     return removed

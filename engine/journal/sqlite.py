@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tollkeeper.engine.journal import contents, reads, requests, retention, schema
+from tollkeeper.engine.journal import list_contents, reads, requests, retention, schema, staging
 from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, Journal, Request
 from tollkeeper.engine.journal.entries import (
     Entry,
@@ -28,9 +28,7 @@ from tollkeeper.engine.journal.entries import (
 )
 from tollkeeper.engine.journal.inflight import InFlight
 from tollkeeper.engine.journal.lock import PATIENCE_S, lock
-from tollkeeper.engine.journal.novelty import Novelty
-from tollkeeper.engine.journal.past import SqlitePast
-from tollkeeper.engine.journal.staging import SqliteStaged
+from tollkeeper.engine.journal.unused_ids import UnusedIds
 from tollkeeper.engine.journal.writer import Append, Writer
 
 # A few hundredths of a second's work; with the largest bodies, 256 MiB.
@@ -47,7 +45,7 @@ async def open_journal(
     patience_s: float = PATIENCE_S,
     waiting_limit: int = WAITING_LIMIT,
 ) -> AsyncIterator[SqliteJournal]:
-    """Holds the data folder for `purpose` and its journal open; both are let go of at the end.
+    """Locks the data folder for `purpose` and opens its journal, until the end of the block.
 
     Raises `Locked` when another process holds the folder, JournalError for a file that can't be
     used.
@@ -61,14 +59,14 @@ async def open_journal(
             await journal.close()
 
 
-class SqliteJournal(SqlitePast, SqliteStaged, Journal):
-    """A `Journal` in a data folder whose lock is held; see `open_journal`."""
+class SqliteJournal(Journal):
+    """A `Journal` in a data folder whose lock is held, as `open_journal` holds it."""
 
     def __init__(self, folder: Path, waiting_limit: int = WAITING_LIMIT) -> None:
         self._folder = folder
         self._reading = schema.connect_for_reading(folder)
         self._in_flight = InFlight()
-        self._novelty = Novelty(self._is_unused)
+        self._unused_ids = UnusedIds(self._is_unused)
         self._writer = Writer(
             partial(schema.connect, folder), self._in_flight.remove, waiting_limit
         )
@@ -80,7 +78,6 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
     ) -> asyncio.Future[None]:
-        """See `Journal`."""
         if entry.sequence <= self._last_appended:
             raise ValueError(
                 f"sequence number {entry.sequence} is not beyond {self._last_appended}"
@@ -88,31 +85,26 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         append: Append = self._writer.append(entry, idempotency, contents)
         self._last_appended = entry.sequence
         self._in_flight.add(append)
-        self._novelty.note(entry.account, entry.id)
+        self._unused_ids.remove(entry.account, entry.id)
         return append.done
 
     def has_room(self) -> bool:
-        """See `Journal`."""
         return self._writer.has_room()
 
-    def waiting(self) -> int:
-        """See `Journal`."""
+    def queue_length(self) -> int:
         return self._writer.waiting
 
-    def failures(self) -> int:
-        """See `Journal`."""
+    def write_failures(self) -> int:
         return self._writer.failures
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        """See `Journal`."""
-        if self._novelty.is_new(account, record_id):
+        if self._unused_ids.has(account, record_id):
             return False
         return bool(self._in_flight.of(account, record_id, kind)) or reads.exists(
             self._reading, account, kind, record_id
         )
 
     async def states(self, account: int, record_id: str) -> list[Entry]:
-        """See `Journal`."""
         written = reads.states(self._reading, account, record_id)
         last = written[-1].sequence if written else 0
         being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
@@ -126,14 +118,12 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         return written + [entry for entry in being_written if entry.sequence > last]
 
     async def entry(self, sequence: int) -> Entry | None:
-        """See `Journal`."""
         return reads.entry(self._reading, sequence)
 
-    async def idempotent(self, account: int, key: str, now: int) -> Idempotency | None:
-        """See `Journal`."""
+    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
         while first_use := self._in_flight.with_key(account, key):
             await first_use
-        return reads.idempotent(self._reading, account, key, now)
+        return reads.find_idempotency(self._reading, account, key, now)
 
     async def latest(
         self,
@@ -145,17 +135,14 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         cursor: int | None = None,
         limit: int = 100,
     ) -> Page:
-        """See `Journal`."""
         return await self._in_thread(
             lambda connection: reads.latest(connection, account, kind, since, wanted, cursor, limit)
         )
 
     async def changes(self, after: int = 0) -> list[Entry]:
-        """See `Journal`."""
         return reads.changes(self._reading, after)
 
     def last_sequence(self) -> int:
-        """See `Journal`."""
         return reads.last_sequence(self._reading)
 
     def replay(
@@ -167,8 +154,7 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         up_to: int | None = None,
         kinds: Collection[Kind] = EVERY_KIND,
     ) -> Iterator[list[Entry]]:
-        """See `Journal`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
+        with self._reader() as connection:
             yield from reads.replay(connection, account, since, after, up_to, kinds)
 
     def replay_latest(
@@ -180,28 +166,42 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         up_to: int,
         kinds: Collection[Kind] = EVERY_KIND,
     ) -> Iterator[Stretch]:
-        """See `Journal`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
+        with self._reader() as connection:
             yield from reads.replay_latest(connection, account, since, after, up_to, kinds)
 
-    def known_between(
+    def entries_between(
         self, account: int, times: tuple[int, int], *, up_to: int, most: int
     ) -> list[Entry] | None:
-        """See `Journal`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            return reads.known_between(connection, account, times, up_to, most)
+        with self._reader() as connection:
+            return reads.entries_between(connection, account, times, up_to, most)
 
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
-        """See `Journal`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
+        with self._reader() as connection:
             return reads.count(connection, account, since, after)
 
-    def listed(
+    def list_entries(
         self, account: int, list_name: str, *, beyond: str | None = None
     ) -> Iterator[list[ListEntry]]:
-        """See `Journal`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            yield from contents.read(connection, account, list_name, beyond)
+        with self._reader() as connection:
+            yield from list_contents.read(connection, account, list_name, beyond)
+
+    def list_entries_at(
+        self, account: int, list_name: str, sequence: int, values: Sequence[str]
+    ) -> list[ListEntry]:
+        with self._reader() as connection:
+            return list_contents.find_at(connection, account, list_name, sequence, values)
+
+    def count_staged(self, account: int, list_name: str, content: int) -> int | None:
+        with self._reader() as connection:
+            return staging.count_staged(connection, account, list_name, content)
+
+    def staged_entries(self, content: int) -> Iterator[ListEntry]:
+        with self._reader() as connection:
+            yield from list_contents.content_entries(connection, content, 0)
+
+    def discard_abandoned(self) -> None:
+        with closing(schema.connect(self._folder)) as connection:
+            staging.discard_abandoned(connection, self._folder)
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """A query of another kind on the loop's connection; it should take microseconds."""
@@ -212,7 +212,6 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         return await self._writer.run(work)
 
     async def purge(self, account: int, before: int) -> int:
-        """See `Journal`."""
         return await retention.purge(self._in_thread, self.run, account, before)
 
     async def rewrite(
@@ -221,52 +220,43 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
         change: Callable[[Entry], Entry],
         kinds: Collection[Kind] = RECORDS,
     ) -> int:
-        """See `Journal`."""
         return await retention.rewrite(self._in_thread, self.run, account, change, kinds)
 
-    async def forget(self, account: int, values: Collection[str]) -> int:
-        """See `Journal`."""
-        removed = await self.run(lambda connection: contents.forget(connection, account, values))
+    async def forget_values(self, account: int, values: Collection[str]) -> int:
+        removed = await self.run(
+            lambda connection: list_contents.forget(connection, account, values)
+        )
         await self._in_thread(retention.empty_log)
         return removed
 
     async def forget_keys(self, sequences: Sequence[int]) -> int:
-        """See `Journal`."""
         return await retention.forget_keys(self._in_thread, self.run, sequences)
 
     async def expire(self, now: int) -> None:
-        """See `Journal`."""
         await retention.expire(self.run, now)
 
     async def requests(self) -> list[Request]:
-        """See `Journal`."""
         return requests.open_requests(self._reading)
 
     async def take_request(self, request: int) -> None:
-        """See `Journal`."""
         await self.run(lambda connection: requests.take(connection, request))
 
     async def note_progress(self, request: int, share: float) -> None:
-        """See `Journal`."""
         await self.run(lambda connection: requests.progress(connection, request, share))
 
     async def note_answer(self, request: int, result: str) -> None:
-        """See `Journal`."""
         await self.run(lambda connection: requests.answer(connection, request, result))
 
-    async def known(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        """See `Journal`."""
+    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
         being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
         written = reads.first_and_last(self._reading, account, record_id)
         found = [*written, *being_written]
         return (found[0], found[-1]) if found else None
 
-    async def written(self) -> None:
-        """See `Journal`."""
+    async def flush(self) -> None:
         await self.run(lambda _connection: None)
 
     async def close(self) -> None:
-        """See `Journal`."""
         await self._writer.close()
         self._reading.close()
 
@@ -275,9 +265,12 @@ class SqliteJournal(SqlitePast, SqliteStaged, Journal):
             self._reading, account, beginning
         )
 
+    def _reader(self) -> closing[sqlite3.Connection]:
+        return closing(schema.connect_for_reading(self._folder))
+
     async def _in_thread(self, read: Callable[[sqlite3.Connection], T]) -> T:
         def work() -> T:
-            with closing(schema.connect_for_reading(self._folder)) as connection:
+            with self._reader() as connection:
                 return read(connection)
 
         return await asyncio.to_thread(work)

@@ -1,54 +1,28 @@
-"""Contents that are filled beside a list's own, to be swapped in; and what becomes of the others.
+"""List contents that imports fill, and the removal of those that no import needs any more.
 
-A staged content that no import needs any more first loses its list's name, in one step, so that
-nobody can swap in a half of it; its entries go a few at a time, between the commits of who writes
-meanwhile.
+A content that is given up first loses its list's name, in one step, so that nobody can put half of
+it in force. Its entries are removed a few at a time, between the commits of others.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-from tollkeeper.engine.journal import contents, past, schema
-from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal import list_contents, schema
 from tollkeeper.engine.journal.lock import no_import_runs
-from tollkeeper.engine.journal.parts import Staged
-from tollkeeper.engine.journal.turns import turn
+from tollkeeper.engine.journal.short_transaction import short_transaction
 
-_NOBODYS = ""
+_GIVEN_UP = ""
+"""Stands for the list's name in a content that was given up."""
 _COUNT = (
     "SELECT (SELECT count(*) FROM list_entries WHERE content = id) FROM list_contents"
     " WHERE id = ? AND account = ? AND list = ? AND from_place IS NULL"
 )
 
 
-class SqliteStaged(Staged):
-    """`Staged` in a data folder; each call works on a connection of its own."""
-
-    _folder: Path
-
-    def staged_count(self, account: int, list_name: str, content: int) -> int | None:
-        """See `Staged`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            found = connection.execute(_COUNT, (content, account, list_name)).fetchone()
-            return None if found is None else int(found[0])
-
-    def staged(self, content: int) -> Iterator[ListEntry]:
-        """See `Staged`."""
-        with closing(schema.connect_for_reading(self._folder)) as connection:
-            yield from past.entries(connection, content, 0)
-
-    def discard_abandoned(self) -> None:
-        """See `Staged`."""
-        with closing(schema.connect(self._folder)) as connection:
-            discard_abandoned(connection, self._folder)
-
-
 def connect(folder: Path) -> sqlite3.Connection:
-    """A connection that fills contents: what it commits is on disk with the change that swaps it in.
+    """A connection that fills contents: they are on disk with the change that puts them in force.
 
     So no transaction holds the write lock until a disk has answered.
     """
@@ -57,32 +31,40 @@ def connect(folder: Path) -> sqlite3.Connection:
     return connection
 
 
+def count_staged(
+    connection: sqlite3.Connection, account: int, list_name: str, content: int
+) -> int | None:
+    """How many entries are staged for the list under `content`; None when nothing is."""
+    found = connection.execute(_COUNT, (content, account, list_name)).fetchone()
+    return None if found is None else int(found[0])
+
+
 def discard(connection: sqlite3.Connection, content: int) -> None:
-    """Takes one staged content away; one that a list holds by now stays."""
+    """Removes one staged content; one that a list has by now stays."""
     connection.execute(
         "UPDATE list_contents SET list = ? WHERE id = ? AND from_place IS NULL",
-        (_NOBODYS, content),
+        (_GIVEN_UP, content),
     )
-    _remove_taken_away(connection)
+    _remove_given_up(connection)
 
 
 def discard_abandoned(connection: sqlite3.Connection, folder: Path) -> None:
-    """See `Staged.discard_abandoned`."""
+    """Removes what killed imports left; while an import runs, only what was given up before."""
     with no_import_runs(folder) as alone:
         if alone:
             connection.execute(
                 "UPDATE list_contents SET list = ? WHERE from_place IS NULL AND list != ?",
-                (_NOBODYS, _NOBODYS),
+                (_GIVEN_UP, _GIVEN_UP),
             )
-    _remove_taken_away(connection)
+    _remove_given_up(connection)
 
 
-def _remove_taken_away(connection: sqlite3.Connection) -> None:
+def _remove_given_up(connection: sqlite3.Connection) -> None:
     is_left = True
     while is_left:
-        with turn(connection):
+        with short_transaction(connection):
             found = connection.execute(
                 "SELECT id FROM list_contents WHERE from_place IS NULL AND list = ? LIMIT 1",
-                (_NOBODYS,),
+                (_GIVEN_UP,),
             ).fetchone()
-            is_left = contents.purge_content_step(connection, found)
+            is_left = list_contents.purge_content_step(connection, found)

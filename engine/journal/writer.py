@@ -1,7 +1,7 @@
-"""The one thread that writes: all that waits at a moment goes to disk in one commit.
+"""The one thread that writes: all appends that wait at a moment go to disk in one commit.
 
-A failed commit takes with it everything that was queued before its callers knew: each append
-carries the loop's generation, which begins anew only after they have undone what they stood for.
+When a commit fails, all appends that were queued before their callers knew of it fail too. Each
+append carries a generation; the next one begins once those callers have undone their work.
 """
 
 # ruff: noqa: S608 - only placeholders are put into the queries
@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from tollkeeper.engine.journal import contents
+from tollkeeper.engine.journal import list_contents
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, ListChange
 
@@ -31,10 +31,11 @@ BATCH = 512
 T = TypeVar("T")
 
 
-class Settling(asyncio.Future[None]):
-    """Done once an entry is on disk or lost; a task that is cancelled meanwhile ends only then.
+class UncancellableFuture(asyncio.Future[None]):
+    """Done once an entry is on disk or lost; a task that is cancelled while it waits ends only
+    then.
 
-    So whoever waits can undo what the entry stood for, however it is woken.
+    So the task can undo what the entry stood for.
     """
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's signature
@@ -48,7 +49,7 @@ class Append(NamedTuple):
     idempotency: Idempotency | None
     contents: tuple[ListChange, ...]
     generation: int
-    done: Settling
+    done: UncancellableFuture
 
 
 class Step(NamedTuple):
@@ -93,12 +94,12 @@ class Writer:
     def append(
         self, entry: Entry, idempotency: Idempotency | None, changes: tuple[ListChange, ...]
     ) -> Append:
-        """Queues an entry; see `Journal.append`."""
+        """Queues an entry. Raises `Unavailable` when closed, `Overloaded` when too many wait."""
         if self._closed:
             raise Unavailable("the journal is closed")
         if not self.has_room():
             raise Overloaded(f"{self.waiting} entries already wait to be written")
-        done = Settling(loop=asyncio.get_running_loop())
+        done = UncancellableFuture(loop=asyncio.get_running_loop())
         append = Append(entry, idempotency, changes, self._generation, done)
         self.waiting += 1
         if not self._gathered:
@@ -144,7 +145,7 @@ class Writer:
                 else:
                     for item in group:
                         if isinstance(item, Step):
-                            self._take(item)
+                            self._run_step(item)
         self._disconnect()
 
     def _next_items(self) -> list[list[Append] | Step | None]:
@@ -205,7 +206,7 @@ class Writer:
         connection.execute("COMMIT")
         return refused
 
-    def _take(self, step: Step) -> None:
+    def _run_step(self, step: Step) -> None:
         try:
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
@@ -283,7 +284,9 @@ def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
                 (entry.sequence, entry.account, key.key, key.digest, key.response, entry.arrived),
             )
         for change in append.contents:
-            contents.apply(connection, append.entry.account, append.entry.sequence, change)
+            list_contents.change_list(
+                connection, append.entry.account, append.entry.sequence, change
+            )
 
 
 def _refusal(entry: Entry, error: Exception) -> Exception:

@@ -18,7 +18,7 @@ from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.events.stored import decode_kept, event_reader
 from tollkeeper.engine.events.versions import contract_of
 from tollkeeper.engine.journal.contract import Journal
-from tollkeeper.engine.journal.entries import Entry, Kind, Remove
+from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.lists.contents import Contents, holds
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.privacy.forgetting import count_as, recount_event, rewriting, take_back
@@ -168,7 +168,7 @@ async def _recount(engine: Engine, account: int, found: Found) -> None:
     """The windows count what is left of payments and events, as they would after a restart."""
     for id_, first in found.first.items():
         await take_back(engine, account, id_, state_of(first, found.last[id_]))
-        known = await engine.journal.known(account, id_)
+        known = await engine.journal.first_and_last(account, id_)
         if known is not None:
             await count_as(engine, account, id_, state_of(*known))
     read = event_reader(engine.state.accounts[account])
@@ -186,9 +186,9 @@ async def _erase_from_lists(
             values = tuple(sorted(_held(held, person.names)))
             if values:
                 change = EntriesChanged(name, "remove", len(values), ())
-                await make_change(engine, account, by, change, Remove(name, values))
+                await make_change(engine, account, by, change, Removal(name, values))
                 removed[name] = len(values)
-    await engine.journal.forget(account, person.names)
+    await engine.journal.forget_values(account, person.names)
     return removed
 
 

@@ -14,7 +14,7 @@ def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]
 
     Should that be cut off, the next start fills the account's ages from the whole journal.
     """
-    return engine.moments.rewriting(account, engine.journal.written)
+    return engine.moments.rewriting(account, engine.journal.flush)
 
 
 async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:

@@ -61,7 +61,7 @@ async def _forget(engine: Engine, account: int, before: int) -> None:
             if entry.arrived >= before + TIME_TO_ARRIVAL:
                 return
             if entry.time < before:
-                known = await engine.journal.known(account, entry.id)
+                known = await engine.journal.first_and_last(account, entry.id)
                 if known is not None:
                     await take_back(engine, account, entry.id, state_of(*known))
         await asyncio.sleep(0)

@@ -74,10 +74,10 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     journal = engine.journal
     # Else it might be taken away meanwhile, should the command that staged it have ended.
     with importing(engine.folder):
-        count = await asyncio.to_thread(journal.staged_count, account, name, content)
+        count = await asyncio.to_thread(journal.count_staged, account, name, content)
         if count is None:
             raise NotFound("content", f"nothing is staged for `{name}` under {content}")
-        held = await asyncio.to_thread(hold, spec, _with_pauses(journal.staged(content)))
+        held = await asyncio.to_thread(hold, spec, _with_pauses(journal.staged_entries(content)))
         async with engine.changing:
             change, swap = replace_entries(engine.state.accounts[account], name, content, count)
             await make_change(engine, account, by, change, swap, held)
@@ -85,7 +85,9 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
 
 
 def _with_pauses(entries: Iterator[ListEntry]) -> Iterator[ListEntry]:
-    """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep it."""
+    """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep
+    it.
+    """
     for number, entry in enumerate(entries):
         if number % STEP == 0:
             time.sleep(PAUSE_S)
@@ -96,7 +98,7 @@ async def page(
     journal: Journal, account: int, name: str, cursor: str | None, limit: int
 ) -> EntriesPage:
     """The entries of a list beyond the value `cursor`, at most `PAGE` of them."""
-    batches = journal.listed(account, name, beyond=cursor)
+    batches = journal.list_entries(account, name, beyond=cursor)
     batch: list[ListEntry] = await asyncio.to_thread(next, batches, [])
     found = batch[: min(limit, PAGE)]
     more = len(batch) == PAGE or len(found) < len(batch)

@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from typing import BinaryIO, TextIO
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal import contents, staging
+from tollkeeper.engine.journal import list_contents, staging
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.journal.lock import importing
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
@@ -68,7 +68,7 @@ def import_file(
     with closing(staging.connect(folder)) as connection:
         staging.discard_abandoned(connection, folder)
         with importing(folder):
-            content = contents.stage(connection, target.account, name, now())
+            content = list_contents.stage(connection, target.account, name, now())
             entries = _entries(target, file, columns, author, progress)
             is_whole = False
             try:
@@ -87,7 +87,7 @@ def import_file(
 
 
 def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:
-    for _ in contents.fill(connection, content, batch):
+    for _ in list_contents.fill(connection, content, batch):
         pass
 
 
@@ -99,7 +99,7 @@ def export_file(
     async def export(picture: Picture) -> int:
         found = find_account(picture.state, account)
         spec = find_list(found, name).spec
-        batches = picture.journal.listed(found.number, name)
+        batches = picture.journal.list_entries(found.number, name)
         return write_csv(stream, spec, _counted(batches, progress))
 
     return read_folder(folder, export)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tollkeeper.engine.journal.entries import Entry, Kind, ListChange, Put, Remove, Swap
+from tollkeeper.engine.journal.entries import (
+    Addition,
+    Entry,
+    Kind,
+    ListChange,
+    Removal,
+    Replacement,
+)
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
 from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.programs.load import load_account
@@ -70,11 +77,11 @@ def _reloaded(
 
 def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> Contents:
     match content:
-        case Put(entries=entries):
+        case Addition(entries=entries):
             return put(held, entries)
-        case Remove(values=values):
+        case Removal(values=values):
             return remove(held, values)
-        case Swap():
+        case Replacement():
             assert replaced is not None
             return replaced
 
@@ -84,7 +91,11 @@ def contents_of(engine: Engine, account: Account) -> Mapping[str, Contents]:
     return {
         name: hold(
             entries.spec,
-            (entry for batch in engine.journal.listed(account.number, name) for entry in batch),
+            (
+                entry
+                for batch in engine.journal.list_entries(account.number, name)
+                for entry in batch
+            ),
         )
         for name, entries in account.lists.items()
     }

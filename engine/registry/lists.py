@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from tollkeeper.engine.intake.violations import Violation, ViolationType
-from tollkeeper.engine.journal.entries import ListEntry, Put, Remove, Swap
+from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal, Replacement
 from tollkeeper.engine.lists.contents import Contents, holds
 from tollkeeper.engine.lists.entries import canonical_value, read_entry
 from tollkeeper.engine.lists.spec import (
@@ -121,7 +121,7 @@ def read_spec(given: Mapping[str, object]) -> Spec:
 
 def put_entries(
     account: Account, name: str, given: Sequence[object], by: str
-) -> tuple[EntriesChanged, Put]:
+) -> tuple[EntriesChanged, Addition]:
     """Adds entries or renews those whose value is there: the change, and what the journal does.
 
     Of two with one value the later counts. Raises `NotFound`, and `Invalid` with all that is
@@ -141,12 +141,12 @@ def put_entries(
     if not entries:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
     change = EntriesChanged(name, "put", len(entries), tuple(entries)[:MAX_LISTED])
-    return change, Put(name, tuple(entries.values()))
+    return change, Addition(name, tuple(entries.values()))
 
 
 def remove_entries(
     account: Account, name: str, given: Sequence[object], contents: Contents
-) -> tuple[EntriesChanged, Remove]:
+) -> tuple[EntriesChanged, Removal]:
     """Removes the entries of these values. `contents` are those that the list has now.
 
     Raises `NotFound` for the list or for values that are not there, `Invalid` for what is none.
@@ -169,15 +169,15 @@ def remove_entries(
             message = f"there is no entry `{value}` in `{name}`"
             raise NotFound(f"entries[{place}].value", message)
     change = EntriesChanged(name, "remove", len(values), tuple(values)[:MAX_LISTED])
-    return change, Remove(name, tuple(values))
+    return change, Removal(name, tuple(values))
 
 
 def replace_entries(
     account: Account, name: str, content: int, count: int
-) -> tuple[ListReplaced, Swap]:
+) -> tuple[ListReplaced, Replacement]:
     """Makes a staged content of `count` entries the list's; raises `NotFound`."""
     find_list(account, name)
-    return ListReplaced(name, content, count), Swap(name, content)
+    return ListReplaced(name, content, count), Replacement(name, content)
 
 
 def _column_type(type_: types.Type) -> ColumnType:

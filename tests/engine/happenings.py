@@ -88,7 +88,7 @@ async def happen(shop: Shop, happened: list[tuple[int, tuple[str, Any]]]) -> Non
             case "purge":
                 await purge(shop.engine, shop.account)
             case "write":
-                await shop.engine.moments.write(shop.engine.journal.written)
+                await shop.engine.moments.write(shop.engine.journal.flush)
 
 
 async def pay(shop: Shop, id_: str, sent: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tollkeeper.engine.events.stored import event_reader
-from tollkeeper.engine.journal import past, reads, schema
+from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
 from tollkeeper.engine.lists.spec import ListSpec, Spec
@@ -54,7 +54,7 @@ def stored_history(
     now = fold_all(state, later).accounts.get(account)
     specs = _specs(program, now)
     contents = {
-        name: hold(spec, past.listed_at(connection, account, name, begin))
+        name: hold(spec, list_contents.entries_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
     return History(
@@ -64,7 +64,7 @@ def stored_history(
         ),
         read_event=event_reader(now or Account(0, "", 0)),
         total=reads.count(connection, account, start, begin),
-        begins=past.begins(connection, account),
+        begins=reads.first_arrival(connection, account),
     )
 
 
@@ -111,7 +111,7 @@ class _ListChanges:
         self._added: defaultdict[tuple[str, int], list[ListEntry]] = defaultdict(list)
         self._ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         for name in lists:
-            turnover = past.turnover(connection, account, name, after)
+            turnover = list_contents.turnover(connection, account, name, after)
             for sequence, entry in turnover.begun:
                 self._added[name, sequence].append(entry)
             for sequence, value in turnover.ended:
@@ -134,7 +134,9 @@ class _ListChanges:
                 left = remove(contents[name], self._ended[at])
                 return {**contents, name: put(left, self._added[at])}
             case ListReplaced(list=name) if name in self._lists:
-                entries = past.listed_at(self._connection, self._account, name, recorded.sequence)
+                entries = list_contents.entries_at(
+                    self._connection, self._account, name, recorded.sequence
+                )
                 return {**contents, name: hold(contents[name].spec, entries)}
             case _:
                 return contents

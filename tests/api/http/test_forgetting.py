@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.journal import contents, schema
+from tollkeeper.engine.journal import list_contents, schema
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.privacy.retention import keep_to_retention, purge
 from tollkeeper.engine.shadows.record import drain
@@ -94,14 +94,14 @@ async def test_windows_forget_what_was_purged_as_they_would_in_a_restart(
 async def test_a_start_takes_away_what_a_killed_import_left(service: Service) -> None:
     await publish(service)
     with closing(schema.connect(service.folder)) as killed:
-        content = contents.stage(killed, 1, "blocked", now=1)
-        list(contents.fill(killed, content, (ListEntry(f"u-{n}") for n in range(1200))))
+        content = list_contents.stage(killed, 1, "blocked", now=1)
+        list(list_contents.fill(killed, content, (ListEntry(f"u-{n}") for n in range(1200))))
     beginning = asyncio.create_task(keep_to_retention(service.engine))
     journal = service.engine.journal
     while journal.read(lambda c: c.execute("SELECT 1 FROM list_entries").fetchone()):
         await asyncio.sleep(0.01)
     beginning.cancel()
-    assert journal.staged_count(1, "blocked", content) is None
+    assert journal.count_staged(1, "blocked", content) is None
 
 
 async def test_shadows_are_purged_with_their_payments(service: Service) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
-from tollkeeper.engine.journal.entries import Idempotency, Kind, ListEntry, Put
+from tollkeeper.engine.journal.entries import Addition, Idempotency, Kind, ListEntry
 from tollkeeper.engine.journal.sqlite import open_journal
 
 pytestmark = pytest.mark.anyio
@@ -195,24 +195,24 @@ async def test_a_key_is_kept_with_its_response_for_a_day(journal, make):
     used = Idempotency("key", b"digest", b"response")
     await journal.append(make(1), used)
     arrived = make(1).arrived
-    assert await journal.idempotent(1, "key", arrived + DAY - 1) == used
-    assert await journal.idempotent(1, "key", arrived + DAY) is None
-    assert await journal.idempotent(2, "key", arrived) is None
-    assert await journal.idempotent(1, "other", arrived) is None
+    assert await journal.find_idempotency(1, "key", arrived + DAY - 1) == used
+    assert await journal.find_idempotency(1, "key", arrived + DAY) is None
+    assert await journal.find_idempotency(2, "key", arrived) is None
+    assert await journal.find_idempotency(1, "other", arrived) is None
 
 
 async def test_a_key_can_be_used_again_after_its_day(journal, make):
     await journal.append(make(1), Idempotency("key", b"1", b"first"))
     later = make(2, arrived=make(1).arrived + 2 * DAY)
     await journal.append(later, Idempotency("key", b"2", b"second"))
-    assert (await journal.idempotent(1, "key", later.arrived)).response == b"second"
+    assert (await journal.find_idempotency(1, "key", later.arrived)).response == b"second"
 
 
 async def test_the_second_use_of_a_key_waits_for_the_first(journal, make):
     used = Idempotency("key", b"digest", b"response")
     async with held_up(journal):
         append = journal.append(make(1), used)
-        second = asyncio.ensure_future(journal.idempotent(1, "key", make(1).arrived))
+        second = asyncio.ensure_future(journal.find_idempotency(1, "key", make(1).arrived))
         await asyncio.sleep(0)
         assert not second.done()
     assert await second == used
@@ -223,7 +223,7 @@ async def test_the_second_use_of_a_key_waits_though_who_sent_the_first_has_gone(
     used = Idempotency("key", b"digest", b"response")
     async with held_up(journal):
         journal.append(make(1), used).cancel()
-        second = asyncio.ensure_future(journal.idempotent(1, "key", make(1).arrived))
+        second = asyncio.ensure_future(journal.find_idempotency(1, "key", make(1).arrived))
         await asyncio.sleep(0)
         assert not second.done()
     assert await second == used
@@ -233,7 +233,7 @@ async def test_a_key_whose_entry_was_refused_was_not_used(journal, make):
     await journal.append(make(1, id="x"))
     async with held_up(journal):
         append = journal.append(make(2, id="x"), Idempotency("key", b"digest", b"response"))
-        second = asyncio.ensure_future(journal.idempotent(1, "key", make(1).arrived))
+        second = asyncio.ensure_future(journal.find_idempotency(1, "key", make(1).arrived))
     with pytest.raises(Taken):
         await append
     assert await second is None
@@ -243,12 +243,12 @@ async def test_a_change_and_what_it_does_to_a_list_are_written_together_or_not_a
     journal, make
 ):
     await journal.append(make(1, id="x"))
-    put = Put("blocked", (ListEntry("a"),))
+    put = Addition("blocked", (ListEntry("a"),))
     with pytest.raises(Taken):
         await journal.append(make(2, id="x"), contents=(put,))
-    assert list(journal.listed(1, "blocked")) == []
+    assert list(journal.list_entries(1, "blocked")) == []
     await journal.append(make(3, kind=Kind.CHANGE), contents=(put,))
-    assert list(journal.listed(1, "blocked")) == [[ListEntry("a")]]
+    assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a")]]
 
 
 async def test_what_a_step_raises_reaches_who_asked_and_changes_nothing(journal, make):

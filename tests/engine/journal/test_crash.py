@@ -20,7 +20,7 @@ KILLS = 6
 LOAD = """
 import asyncio, os, sys
 from pathlib import Path
-from tollkeeper.engine.journal.entries import (Entry, Idempotency, Kind, ListEntry, Put)
+from tollkeeper.engine.journal.entries import (Entry, Idempotency, Kind, ListEntry, Addition)
 from tollkeeper.engine.journal.sqlite import open_journal
 
 async def main(folder):
@@ -33,8 +33,8 @@ async def main(folder):
                 sequence += 1
                 mine = sequence
                 entry = Entry(mine, 1, Kind.CHANGE, f"p{mine}", mine, mine, os.urandom(1500))
-                put = Put("seen", (ListEntry(str(mine)),))
-                await journal.append(entry, Idempotency(f"k{mine}", b"", b""), (put,))
+                addition = Addition("seen", (ListEntry(str(mine)),))
+                await journal.append(entry, Idempotency(f"k{mine}", b"", b""), (addition,))
                 os.write(1, b"%d\\n" % mine)
 
         await asyncio.gather(*(client() for _ in range(32)))

@@ -110,7 +110,7 @@ async def test_a_key_whose_append_failed_was_not_used(journal, make):
         await journal.append(
             make(1, body=bytes(2 * PAGE_BYTES)), Idempotency("key", b"digest", b"response")
         )
-    assert await journal.idempotent(1, "key", make(1).arrived) is None
+    assert await journal.find_idempotency(1, "key", make(1).arrived) is None
 
 
 async def test_a_full_disk_refuses_until_there_is_space_and_keeps_what_was_acknowledged(

@@ -196,14 +196,14 @@ def test_a_replay_always_gives_what_filtering_all_entries_gives(
 
 
 async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(journal, make):
-    assert await journal.known(1, "p1") is None
+    assert await journal.first_and_last(1, "p1") is None
     created = make(1)
     writing = journal.append(created)
-    assert await journal.known(1, "p1") == (created, created)
+    assert await journal.first_and_last(1, "p1") == (created, created)
     await writing
     updates = [make(sequence, id="p1", kind=Kind.UPDATE, outcome=None) for sequence in (2, 3, 4)]
     await write(journal, updates)
-    assert await journal.known(1, "p1") == (created, updates[-1])
+    assert await journal.first_and_last(1, "p1") == (created, updates[-1])
 
 
 async def test_replaying_the_latest_gives_each_payment_once_as_known_by_then(journal, make):

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from tollkeeper.engine.journal import contents, schema, staging
-from tollkeeper.engine.journal.entries import Kind, ListEntry, Swap
+from tollkeeper.engine.journal import list_contents, schema, staging
+from tollkeeper.engine.journal.entries import Kind, ListEntry, Replacement
 from tollkeeper.engine.journal.lock import importing
 
 pytestmark = pytest.mark.anyio
@@ -20,8 +20,8 @@ def command(folder, journal):
 
 
 def stage(connection, count, list_name="blocked"):
-    content = contents.stage(connection, 1, list_name, now=1)
-    list(contents.fill(connection, content, (ListEntry(str(n)) for n in range(count))))
+    content = list_contents.stage(connection, 1, list_name, now=1)
+    list(list_contents.fill(connection, content, (ListEntry(str(n)) for n in range(count))))
     return content
 
 
@@ -34,19 +34,19 @@ def rows(connection):
 
 async def swap(journal, make, content):
     entry = make(journal.last_sequence() + 1, kind=Kind.CHANGE)
-    await journal.append(entry, contents=(Swap("blocked", content),))
+    await journal.append(entry, contents=(Replacement("blocked", content),))
 
 
 async def test_staged_entries_are_counted_and_read_until_they_are_swapped_in(
     journal, command, make
 ):
     content = stage(command, 1200)
-    assert journal.staged_count(1, "blocked", content) == 1200
-    assert len(list(journal.staged(content))) == 1200
-    assert journal.staged_count(1, "trusted", content) is None
-    assert journal.staged_count(2, "blocked", content) is None
+    assert journal.count_staged(1, "blocked", content) == 1200
+    assert len(list(journal.staged_entries(content))) == 1200
+    assert journal.count_staged(1, "trusted", content) is None
+    assert journal.count_staged(2, "blocked", content) is None
     await swap(journal, make, content)
-    assert journal.staged_count(1, "blocked", content) is None
+    assert journal.count_staged(1, "blocked", content) is None
 
 
 async def test_what_killed_imports_left_is_taken_away_and_what_lists_hold_stays(
@@ -63,7 +63,7 @@ async def test_nothing_is_taken_away_while_an_import_runs(journal, command, fold
     content = stage(command, 1200)
     with importing(folder):
         journal.discard_abandoned()
-    assert journal.staged_count(1, "blocked", content) == 1200
+    assert journal.count_staged(1, "blocked", content) == 1200
 
 
 async def test_what_is_being_taken_away_can_be_swapped_in_no_more(
@@ -74,13 +74,13 @@ async def test_what_is_being_taken_away_can_be_swapped_in_no_more(
     def cut_off(_connection, _content):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contents, "purge_content_step", cut_off)
+    monkeypatch.setattr(list_contents, "purge_content_step", cut_off)
     with pytest.raises(KeyboardInterrupt):
         journal.discard_abandoned()
     monkeypatch.undo()
-    assert journal.staged_count(1, "blocked", content) is None
+    assert journal.count_staged(1, "blocked", content) is None
     await swap(journal, make, content)
-    assert [*journal.listed(1, "blocked")] == []
+    assert [*journal.list_entries(1, "blocked")] == []
     with importing(folder):
         journal.discard_abandoned()
     assert rows(command) == [0, 0]

@@ -14,8 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.journal import contents, past, schema
-from tollkeeper.engine.journal.entries import Entry, Kind, ListChange, ListEntry, Put, Remove, Swap
+from tollkeeper.engine.journal import list_contents, schema
+from tollkeeper.engine.journal.entries import (
+    Addition,
+    Entry,
+    Kind,
+    ListChange,
+    ListEntry,
+    Removal,
+    Replacement,
+)
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 from tollkeeper.engine.lists.contents import Contents, HeldList, hold
 from tollkeeper.engine.lists.entries import canonical_value
@@ -79,8 +87,8 @@ async def compared(
             await apply(journal, folder, what, entries)
         with closing(schema.connect_for_reading(folder)) as connection:
             for sequence in range(journal.last_sequence() + 2):
-                held = hold(spec, past.listed_at(connection, 1, LIST, sequence))
-                found = look_up(spec, partial(journal.found_at, 1, LIST, sequence))
+                held = hold(spec, list_contents.entries_at(connection, 1, LIST, sequence))
+                found = look_up(spec, partial(journal.list_entries_at, 1, LIST, sequence))
                 for key in asked:
                     for at in MOMENTS:
                         assert answer(found, key, at) == answer(held, key, at), (sequence, key, at)
@@ -100,16 +108,16 @@ async def apply(
     change: ListChange
     match what:
         case "put":
-            change = Put(LIST, entries)
+            change = Addition(LIST, entries)
         case "remove":
-            change = Remove(LIST, tuple(entry.value for entry in entries))
+            change = Removal(LIST, tuple(entry.value for entry in entries))
         case _:
             with closing(schema.connect(folder)) as connection:
-                content = contents.stage(connection, 1, LIST, now=1)
-                list(contents.fill(connection, content, entries))
+                content = list_contents.stage(connection, 1, LIST, now=1)
+                list(list_contents.fill(connection, content, entries))
             if what == "stage":
                 return
-            change = Swap(LIST, content)
+            change = Replacement(LIST, content)
     sequence = journal.last_sequence() + 1
     entry = Entry(sequence, 1, Kind.CHANGE, "1", sequence, sequence, b"{}")
     await journal.append(entry, contents=(change,))

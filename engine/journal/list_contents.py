@@ -1,40 +1,74 @@
-"""What lists hold, kept with the span of the sequence in which it was so.
+"""The contents of lists, each entry with the span of the sequence in which the list had it.
 
-A list has one content at a time and an import makes the next: filled beside the current one, then
-swapped in by changing two rows. An entry holds within its content from `from_place` up to but not
+A list has one content at a time. An import fills the next one beside it, which two changed rows
+then put in its place. The list has an entry from the sequence number `from_place` on, up to but not
 including `to_place`.
 """
 
-# ruff: noqa: S608 - only this module's constants are put into its queries
+# ruff: noqa: S608 - only constants of this package are put into the queries
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
-from tollkeeper.engine.journal.entries import ListChange, ListEntry, Put, Remove, Swap
-from tollkeeper.engine.journal.turns import turn
+from tollkeeper.engine.journal.entries import Addition, ListChange, ListEntry, Removal, Replacement
+from tollkeeper.engine.journal.short_transaction import short_transaction
 
 BATCH = 500
 # How many entries one step removes: a few milliseconds.
 STEP = 500
-CURRENT = "SELECT id FROM list_contents WHERE account = ? AND list = ? AND to_place IS NULL AND from_place IS NOT NULL"
+CURRENT = (
+    "SELECT id FROM list_contents"
+    " WHERE account = ? AND list = ? AND to_place IS NULL AND from_place IS NOT NULL"
+)
+COLUMNS = "value, columns, expires_at, note, by"
+CONTENT_AT = (
+    "SELECT id FROM list_contents WHERE account = ? AND list = ? AND from_place <= ?"
+    " AND coalesce(to_place > ?, TRUE)"
+)
+ENTRIES_AT = (
+    f"SELECT {COLUMNS} FROM list_entries"
+    " WHERE content = ? AND value > ? AND from_place <= ? AND coalesce(to_place > ?, TRUE)"
+    " ORDER BY value LIMIT ?"
+)
+LIST_ENTRIES_AT = (
+    f"SELECT {COLUMNS} FROM list_entries"
+    " WHERE content = ? AND from_place <= ? AND coalesce(to_place > ?, TRUE) AND value IN ({})"
+)
+OF_LIST = "content IN (SELECT id FROM list_contents WHERE account = ? AND list = ?)"
+BEGUN = f"SELECT from_place, {COLUMNS} FROM list_entries WHERE {OF_LIST} AND from_place > ?"
+ENDED = f"SELECT to_place, value FROM list_entries WHERE {OF_LIST} AND to_place > ?"
 
 
-def apply(connection: sqlite3.Connection, account: int, sequence: int, change: ListChange) -> None:
+class Turnover(NamedTuple):
+    """Entries that were put into a list, and values that left it, each with the sequence number of
+    the change.
+
+    Renewing an entry ends the one before it. What came with a whole content is not among them.
+    """
+
+    begun: list[tuple[int, ListEntry]]
+    ended: list[tuple[int, str]]
+
+
+def change_list(
+    connection: sqlite3.Connection, account: int, sequence: int, change: ListChange
+) -> None:
     """Makes a change hold from a sequence number on, in the transaction that writes its entry."""
     match change:
-        case Put():
+        case Addition():
             content = _current(connection, account, change.list) or _open(
                 connection, account, change.list, sequence
             )
             _end(connection, content, sequence, [entry.value for entry in change.entries])
             _insert(connection, content, sequence, change.entries)
-        case Remove():
+        case Removal():
             if current := _current(connection, account, change.list):
                 _end(connection, current, sequence, change.values)
-        case Swap():
+        case Replacement():
             connection.execute(
                 "UPDATE list_contents SET to_place = ? WHERE account = ? AND list = ?"
                 " AND to_place IS NULL AND from_place IS NOT NULL",
@@ -48,7 +82,7 @@ def apply(connection: sqlite3.Connection, account: int, sequence: int, change: L
 
 
 def stage(connection: sqlite3.Connection, account: int, list_name: str, now: int) -> int:
-    """A new content, not yet the list's; `now` in microseconds. It becomes so with a `Swap`."""
+    """A new content, not yet the list's; `now` in microseconds. It becomes so with a `Replacement`."""
     cursor = connection.execute(
         "INSERT INTO list_contents (account, list, staged) VALUES (?, ?, ?)",
         (account, list_name, now),
@@ -65,7 +99,7 @@ def fill(
     """
     remaining, done = iter(entries), 0
     while batch := list(islice(remaining, BATCH)):
-        with turn(connection):
+        with short_transaction(connection):
             _insert(connection, content, 0, batch)
         done += len(batch)
         yield done
@@ -79,7 +113,7 @@ def read(
     first = "value > ?" if beyond is not None else "? IS NULL"
     while content is not None:
         rows = connection.execute(
-            "SELECT value, columns, expires_at, note, by FROM list_entries"
+            f"SELECT {COLUMNS} FROM list_entries"
             f" WHERE content = ? AND {first} AND to_place IS NULL ORDER BY value LIMIT {BATCH}",
             (content, beyond),
         ).fetchall()
@@ -88,6 +122,54 @@ def read(
         if len(rows) < BATCH:
             return
         first, beyond = "value > ?", rows[-1][0]
+
+
+def entries_at(
+    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
+) -> Iterator[ListEntry]:
+    """A list's entries as a payment at `sequence` met them, ordered by value."""
+    content = _content_at(connection, account, list_name, sequence)
+    if content is not None:
+        yield from content_entries(connection, content, sequence)
+
+
+def find_at(
+    connection: sqlite3.Connection,
+    account: int,
+    list_name: str,
+    sequence: int,
+    values: Sequence[str],
+) -> list[ListEntry]:
+    """The entries of these values, a few hundred at most, as a payment at `sequence` met them."""
+    content = _content_at(connection, account, list_name, sequence)
+    if content is None:
+        return []
+    query = LIST_ENTRIES_AT.format(", ".join("?" * len(values)))
+    rows = connection.execute(query, (content, sequence, sequence, *values))
+    return [ListEntry(*row) for row in rows]
+
+
+def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
+    """How a list's entries changed beyond a sequence number."""
+    of = (account, list_name, after)
+    begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(BEGUN, of)]
+    return Turnover(begun, connection.execute(ENDED, of).fetchall())
+
+
+def content_entries(
+    connection: sqlite3.Connection, content: int, sequence: int
+) -> Iterator[ListEntry]:
+    """The entries that a content held at a sequence number, ordered by value."""
+    beyond = ""
+    while True:
+        rows = connection.execute(
+            ENTRIES_AT, (content, beyond, sequence, sequence, BATCH)
+        ).fetchall()
+        for row in rows:
+            yield ListEntry(*row)
+        if len(rows) < BATCH:
+            return
+        beyond = rows[-1][0]
 
 
 def purge_step(connection: sqlite3.Connection, account: int, floor: int) -> bool:
@@ -135,6 +217,13 @@ def forget(connection: sqlite3.Connection, account: int, values: Iterable[str]) 
 
 def _current(connection: sqlite3.Connection, account: int, list_name: str) -> int | None:
     row = connection.execute(CURRENT, (account, list_name)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _content_at(
+    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
+) -> int | None:
+    row = connection.execute(CONTENT_AT, (account, list_name, sequence, sequence)).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.journal import contents, schema
-from tollkeeper.engine.journal.entries import Kind, ListEntry, Put, Remove, Swap
+from tollkeeper.engine.journal import list_contents, schema
+from tollkeeper.engine.journal.entries import Addition, Kind, ListEntry, Removal, Replacement
 from tollkeeper.engine.journal.sqlite import open_journal
 
 pytestmark = pytest.mark.anyio
@@ -25,14 +25,14 @@ async def change(journal, make, *changes, account=1):
 
 def stage(folder, values, list_name="blocked", account=1):
     with closing(schema.connect(folder)) as connection:
-        content = contents.stage(connection, account, list_name, now=1)
+        content = list_contents.stage(connection, account, list_name, now=1)
         entries = (ListEntry(value) for value in values)
-        steps = list(contents.fill(connection, content, entries))
+        steps = list(list_contents.fill(connection, content, entries))
     return content, steps
 
 
 def values(journal, list_name="blocked", account=1, **query):
-    return [e.value for batch in journal.listed(account, list_name, **query) for e in batch]
+    return [e.value for batch in journal.list_entries(account, list_name, **query) for e in batch]
 
 
 def rows(folder, table):
@@ -42,78 +42,78 @@ def rows(folder, table):
 
 async def test_an_entry_is_read_back_with_all_that_was_said_of_it(journal, make):
     entry = ListEntry("41111111", '{"country": "BR"}', 1_800_000_000_000_000, "seen twice", "ana")
-    await change(journal, make, Put("bins", (entry,)))
-    assert list(journal.listed(1, "bins")) == [[entry]]
+    await change(journal, make, Addition("bins", (entry,)))
+    assert list(journal.list_entries(1, "bins")) == [[entry]]
 
 
 async def test_an_entry_put_again_is_renewed(journal, make):
-    await change(journal, make, Put("blocked", (ListEntry("a", note="old"),)))
-    await change(journal, make, Put("blocked", (ListEntry("a", note="new"),)))
-    assert list(journal.listed(1, "blocked")) == [[ListEntry("a", note="new")]]
+    await change(journal, make, Addition("blocked", (ListEntry("a", note="old"),)))
+    await change(journal, make, Addition("blocked", (ListEntry("a", note="new"),)))
+    assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="new")]]
 
 
 async def test_an_entry_is_kept_with_the_span_in_which_it_held(journal, folder, make):
-    first = await change(journal, make, Put("blocked", (ListEntry("a"),)))
-    second = await change(journal, make, Put("blocked", (ListEntry("a", note="renewed"),)))
-    third = await change(journal, make, Remove("blocked", ("a", "never there")))
+    first = await change(journal, make, Addition("blocked", (ListEntry("a"),)))
+    second = await change(journal, make, Addition("blocked", (ListEntry("a", note="renewed"),)))
+    third = await change(journal, make, Removal("blocked", ("a", "never there")))
     with closing(schema.connect_for_reading(folder)) as connection:
         spans = connection.execute("SELECT note, from_place, to_place FROM list_entries").fetchall()
     assert spans == [(None, first, second), ("renewed", second, third)]
 
 
 async def test_lists_and_accounts_have_their_entries_apart(journal, make):
-    await change(journal, make, Put("blocked", (ListEntry("a"),)))
-    await change(journal, make, Put("trusted", (ListEntry("b"),)))
-    await change(journal, make, Put("blocked", (ListEntry("c"),)), account=2)
+    await change(journal, make, Addition("blocked", (ListEntry("a"),)))
+    await change(journal, make, Addition("trusted", (ListEntry("b"),)))
+    await change(journal, make, Addition("blocked", (ListEntry("c"),)), account=2)
     assert values(journal) == ["a"]
     assert values(journal, "trusted") == ["b"]
     assert values(journal, account=2) == ["c"]
-    await change(journal, make, Remove("blocked", ("a",)), account=2)
+    await change(journal, make, Removal("blocked", ("a",)), account=2)
     assert values(journal) == ["a"]
 
 
 async def test_an_import_shows_nothing_until_it_is_swapped_in_and_then_everything(
     journal, folder, make
 ):
-    await change(journal, make, Put("blocked", (ListEntry("old"),)))
+    await change(journal, make, Addition("blocked", (ListEntry("old"),)))
     content, steps = stage(folder, [str(number) for number in range(2500)])
     assert steps == [500, 1000, 1500, 2000, 2500]
     assert values(journal) == ["old"]
-    await change(journal, make, Swap("blocked", content))
+    await change(journal, make, Replacement("blocked", content))
     assert values(journal) == sorted(str(number) for number in range(2500))
-    await change(journal, make, Remove("blocked", ("7",)))
+    await change(journal, make, Removal("blocked", ("7",)))
     assert "7" not in values(journal)
 
 
 async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, folder, make):
     with closing(schema.connect(folder)) as connection:
-        content = contents.stage(connection, 1, "blocked", now=1)
+        content = list_contents.stage(connection, 1, "blocked", now=1)
         twice = [ListEntry("a", note="first"), ListEntry("a", note="last")]
-        assert list(contents.fill(connection, content, twice)) == [2]
-    await change(journal, make, Swap("blocked", content))
-    assert list(journal.listed(1, "blocked")) == [[ListEntry("a", note="last")]]
+        assert list(list_contents.fill(connection, content, twice)) == [2]
+    await change(journal, make, Replacement("blocked", content))
+    assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="last")]]
 
 
 async def test_another_accounts_staged_content_cannot_be_swapped_in(journal, folder, make):
-    await change(journal, make, Put("blocked", (ListEntry("mine"),)))
+    await change(journal, make, Addition("blocked", (ListEntry("mine"),)))
     content, _ = stage(folder, ["theirs"], account=2)
-    await change(journal, make, Swap("blocked", content))
+    await change(journal, make, Replacement("blocked", content))
     assert "theirs" not in values(journal)
 
 
 async def test_a_listing_goes_on_beyond_a_value(journal, make):
-    await change(journal, make, Put("blocked", tuple(map(ListEntry, "abcd"))))
+    await change(journal, make, Addition("blocked", tuple(map(ListEntry, "abcd"))))
     assert values(journal, beyond="b") == ["c", "d"]
     assert values(journal, beyond="d") == []
 
 
 async def test_purging_removes_what_no_longer_held_and_only_of_that_account(journal, folder, make):
-    await change(journal, make, Put("blocked", tuple(map(ListEntry, "abc"))))
-    await change(journal, make, Put("blocked", tuple(map(ListEntry, "xyz"))), account=2)
-    await change(journal, make, Remove("blocked", ("a",)))
-    await change(journal, make, Remove("blocked", ("x",)), account=2)
+    await change(journal, make, Addition("blocked", tuple(map(ListEntry, "abc"))))
+    await change(journal, make, Addition("blocked", tuple(map(ListEntry, "xyz"))), account=2)
+    await change(journal, make, Removal("blocked", ("a",)))
+    await change(journal, make, Removal("blocked", ("x",)), account=2)
     content, _ = stage(folder, ["d", "e"])
-    last = await change(journal, make, Swap("blocked", content))
+    last = await change(journal, make, Replacement("blocked", content))
     assert rows(folder, "list_entries") == 8
     await journal.purge(1, make(last).arrived)
     assert values(journal) == ["d", "e"]
@@ -123,10 +123,10 @@ async def test_purging_removes_what_no_longer_held_and_only_of_that_account(jour
 
 
 async def test_a_forgotten_value_is_gone_from_the_past_too(journal, folder, make):
-    await change(journal, make, Put("blocked", (ListEntry("ana@example.org"),)))
-    await change(journal, make, Remove("blocked", ("ana@example.org",)))
-    await change(journal, make, Put("blocked", (ListEntry("ana@example.org"),)), account=2)
-    assert await journal.forget(1, ["ana@example.org"]) == 1
+    await change(journal, make, Addition("blocked", (ListEntry("ana@example.org"),)))
+    await change(journal, make, Removal("blocked", ("ana@example.org",)))
+    await change(journal, make, Addition("blocked", (ListEntry("ana@example.org"),)), account=2)
+    assert await journal.forget_values(1, ["ana@example.org"]) == 1
     assert values(journal, account=2) == ["ana@example.org"]
     assert rows(folder, "list_entries") == 1
 
@@ -148,13 +148,13 @@ def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_sequence_nu
             for verb, names in changes:
                 if verb == "put":
                     held = held | set(names)
-                    what = Put("blocked", tuple(map(ListEntry, names)))
+                    what = Addition("blocked", tuple(map(ListEntry, names)))
                 elif verb == "remove":
                     held = held - set(names)
-                    what = Remove("blocked", tuple(names))
+                    what = Removal("blocked", tuple(names))
                 else:
                     held = set(names)
-                    what = Swap("blocked", stage(folder, names)[0])
+                    what = Replacement("blocked", stage(folder, names)[0])
                 past[await change(journal, make, what)] = held
                 assert values(journal) == sorted(held)
         return past

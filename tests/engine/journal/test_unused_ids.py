@@ -1,4 +1,4 @@
-"""An id is called new only when it surely is, and rarely by asking."""
+"""An id is called unused only when it surely is, and few queries tell."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.journal import novelty
+from tollkeeper.engine.journal import unused_ids
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.novelty import Novelty
+from tollkeeper.engine.journal.unused_ids import UnusedIds
 
 NOW = 1_789_000_000_000_000
 
 ids = st.tuples(st.sampled_from([1, 2]), st.text("ab", min_size=1, max_size=4))
 
 
-@given(before=st.sets(ids), asked=st.lists(st.tuples(ids, st.booleans())))
-def test_an_id_that_was_used_is_never_called_new(
-    before: set[tuple[int, str]], asked: list[tuple[tuple[int, str], bool]]
+@given(before=st.sets(ids), steps=st.lists(st.tuples(ids, st.booleans())))
+def test_an_id_that_was_used_is_never_called_unused(
+    before: set[tuple[int, str]], steps: list[tuple[tuple[int, str], bool]]
 ) -> None:
     used = set(before)
 
@@ -26,25 +26,25 @@ def test_an_id_that_was_used_is_never_called_new(
         return not any(of == account and each.startswith(beginning) for of, each in used)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(novelty, "BEGINNING", 2)
-        patched.setattr(novelty, "MOST", 5)
-        known = Novelty(is_unused)
-        for of, uses in asked:
-            assert not (known.is_new(*of) and of in used)
+        patched.setattr(unused_ids, "BEGINNING", 2)
+        patched.setattr(unused_ids, "MAX_HELD", 5)
+        unused = UnusedIds(is_unused)
+        for record, uses in steps:
+            assert not (unused.has(*record) and record in used)
             if uses:
-                known.note(*of)
-                used.add(of)
+                unused.remove(*record)
+                used.add(record)
 
 
-def test_ids_made_within_seconds_of_each_other_need_one_question() -> None:
-    asked = []
-    known = Novelty(lambda *beginning: not asked.append(beginning))
+def test_ids_made_within_seconds_of_each_other_need_one_query() -> None:
+    queries = []
+    unused = UnusedIds(lambda *beginning: not queries.append(beginning))
     for number in range(1_000):
         made = new_identifier(NOW + number)
-        assert known.is_new(1, made)
-        known.note(1, made)
-        assert not known.is_new(1, made)
-    assert len(asked) == 1
+        assert unused.has(1, made)
+        unused.remove(1, made)
+        assert not unused.has(1, made)
+    assert len(queries) == 1
 
 
 @pytest.mark.anyio

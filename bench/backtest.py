@@ -34,7 +34,8 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.publish.commands import CreateAccount, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.checker import Known
@@ -115,9 +116,9 @@ def entries(days: int) -> Iterator[Entry]:
 async def furnish(folder: Path) -> None:
     clock = to_microseconds(START) - 1
     async with open_engine(folder, "bench", clock=lambda: clock) as engine:
-        await do_errand(engine, CreateAccount("shop"), "bench", lambda _share: None)
+        await CreateAccount("shop").perform(engine, "bench", lambda _share: None)
         store = Store("shop", "rule", "checkout", RULE, activate=True)
-        await do_errand(engine, store, "bench", lambda _share: None)
+        await store.perform(engine, "bench", lambda _share: None)
 
 
 def filled(folder: Path, happened: Iterable[Entry]) -> Path:

@@ -38,8 +38,10 @@ from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.engine.publish.commands import CreateAccount, Done, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.import_lists import import_file
+from tollkeeper.engine.publish.verbs import Effect
 from tollkeeper.engine.runtime import Engine
 
 RULE = (SHIPPED / "web_checkout.rule").read_text()
@@ -158,7 +160,7 @@ def entries_in(folder: Path, number: int) -> None:
     file = folder / "entries.csv"
     file.write_text("value\n" + "".join(f"x{each}\n" for each in range(number)))
     answer = import_file(folder, ACCOUNT, "blocked", file, {}, "bench", lambda _share: None)
-    assert isinstance(answer, Done), answer
+    assert isinstance(answer, Effect), answer
 
 
 def payments_in(folder: Path, number: int) -> None:
@@ -172,9 +174,8 @@ def publish(folder: Path, rules: Mapping[str, str]) -> None:
     async def work() -> None:
         async with open_engine(folder, "bench") as engine:
             stores = [Store(ACCOUNT, "rule", *each, activate=True) for each in rules.items()]
-            for errand in (CreateAccount(ACCOUNT), *stores):
-                answer = await do_errand(engine, errand, "bench", lambda _share: None)
-                assert isinstance(answer, Done), answer
+            for verb in (CreateAccount(ACCOUNT), *stores):
+                await verb.perform(engine, "bench", lambda _share: None)
 
     uvloop.run(work())
 

@@ -38,7 +38,8 @@ from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.publish.commands import CreateAccount, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.stored_records import StoredRecords
 
 RULE = """rule velocity
@@ -175,11 +176,11 @@ def _run(work: Callable[[], Any]) -> Any:
 
 async def configure(folder: Path) -> None:
     async with open_engine(folder, "bench") as engine:
-        for errand in (
+        for verb in (
             CreateAccount("shop"),
             Store("shop", "rule", "velocity", RULE, activate=True),
         ):
-            await do_errand(engine, errand, "bench", lambda _share: None)
+            await verb.perform(engine, "bench", lambda _share: None)
 
 
 def measure(payments: int) -> None:

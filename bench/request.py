@@ -39,7 +39,9 @@ from tollkeeper.engine.journal.entries import Kind as EntryKind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.engine.publish.commands import CreateAccount, Errand, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Record, State
@@ -226,12 +228,12 @@ async def by_parts(
 async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
     with TemporaryDirectory(prefix="toll-request-") as name:
         async with open_engine(Path(name), "bench") as engine:
-            errands: list[Errand] = [CreateAccount("shop")]
+            verbs: list[Verb] = [CreateAccount("shop")]
             for stem, text in traffic.files.items():
                 kind: Kind = "scorecard" if stem == "bot_behaviour" else "rule"
-                errands.append(Store("shop", kind, stem, text, activate=True))
-            for errand in errands:
-                await do_errand(engine, errand, "bench", lambda _share: None)
+                verbs.append(Store("shop", kind, stem, text, activate=True))
+            for verb in verbs:
+                await verb.perform(engine, "bench", lambda _share: None)
             await rebuild(engine, lambda _share: None)
             force = engine.force[1]
             random = Random(4)

@@ -35,7 +35,7 @@ from tollkeeper.engine.offline.fit.replay import replay
 from tollkeeper.engine.offline.testing.streams import Created
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
-from tollkeeper.engine.publish.commands import CreateAccount, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
@@ -188,7 +188,7 @@ async def decided(paid: Sequence[Created]) -> float:
     """Microseconds of processor time per payment, from the read request to the decision on disk."""
     with TemporaryDirectory() as folder:
         async with open_engine(Path(folder), "bench") as engine:
-            await do_errand(engine, CreateAccount("bench"), "bench", lambda _share: None)
+            await CreateAccount("bench").perform(engine, "bench", lambda _share: None)
             (force,) = engine.force.values()
             await rebuild(engine, lambda _share: None)
             begun = process_time()

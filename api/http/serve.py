@@ -22,7 +22,7 @@ from tollkeeper.engine.events.delivery import deliver
 from tollkeeper.engine.journal.lock import SERVICE
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
-from tollkeeper.engine.publish.commands import answer_requests
+from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
 
 COLLECT_AT = (20_000, 50, 1_000)

@@ -23,7 +23,9 @@ from tollkeeper.bench.traffic import DAY, Item, traffic
 from tollkeeper.engine.journal.lock import SERVICE
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
+from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 
 ACCOUNT = "demo"
@@ -97,20 +99,18 @@ async def _demo(settings: Settings, tell: Callable[[Ready | Decided], None]) -> 
 
 async def _furnish(engine: Engine) -> str:
     """The account with the shipped rules in force; its key."""
-    await _do(engine, CreateAccount(ACCOUNT))
+    await _perform(engine, CreateAccount(ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):
         text = path.read_text()
         if path.stem != "bot_behaviour":
-            await _do(engine, Store(ACCOUNT, "rule", path.stem, text, activate=True))
-    key = (await _do(engine, CreateKey(ACCOUNT, ("payments", "rules", "admin")))).key
+            await _perform(engine, Store(ACCOUNT, "rule", path.stem, text, activate=True))
+    key = (await _perform(engine, CreateKey(ACCOUNT, ("payments", "rules", "admin")))).key
     assert key is not None
     return key
 
 
-async def _do(engine: Engine, errand: Any) -> Done:
-    done = await do_errand(engine, errand, "toll demo", lambda _share: None)
-    assert isinstance(done, Done), done
-    return done
+async def _perform(engine: Engine, verb: Verb) -> Effect:
+    return await verb.perform(engine, "toll demo", lambda _share: None)
 
 
 @asynccontextmanager

@@ -33,6 +33,7 @@ from tollkeeper.engine.privacy.person import (
 )
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.changes import EntriesChanged, PersonErased, decode
 from tollkeeper.engine.registry.changes import encode as encode_change
 from tollkeeper.engine.runtime import Engine
@@ -202,3 +203,13 @@ def _held(contents: Contents, names: Iterable[str]) -> set[str]:
         if holds(contents, value):
             found.add(value)
     return found
+
+
+class EraseUser(AccountVerb, frozen=True):
+    """Erase one person's data for good."""
+
+    user: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        erased = await erase_user(engine, self.number(engine), author, self.user)
+        return Effect(erased=erased)

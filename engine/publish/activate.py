@@ -18,6 +18,7 @@ from tollkeeper.engine.programs.load import (
 )
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.changes import Change, Kind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.known import known_of
@@ -37,8 +38,6 @@ from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.render import Source
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +225,54 @@ def violations(name: str, rejected: Rejected) -> list[Violation]:
             message = f"{found.message}; {found.help}" if found.help else found.message
             items.append(Violation(f"{source.name}:{line}:{column}", found.code, message))
     return items
+
+
+class Store(AccountVerb, frozen=True):
+    """Store `text` as a version; publish it too when `activate`.
+
+    `expected` is the newest version that the author knew of, None for any.
+    """
+
+    kind: Kind
+    name: str
+    text: str
+    activate: bool
+    expected: int | None = None
+    planned: Planned = AT_ONCE
+
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        account, kind, name = self.number(engine), self.kind, self.name
+        try:
+            stored = await store(
+                engine, account, author, kind, name, self.text.encode(), self.expected
+            )
+        except Rejected as rejected:
+            raise Invalid(violations(name, rejected)) from None
+        version = stored.version.number
+        if self.activate:
+            await publish(engine, account, author, kind, name, version, progress, self.planned)
+        return Effect(version=version)
+
+
+class Activate(AccountVerb, frozen=True):
+    """Make a stored version the active one."""
+
+    kind: Kind
+    name: str
+    version: int
+
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        account = self.number(engine)
+        await publish(engine, account, author, self.kind, self.name, self.version, progress)
+        return Effect(version=self.version)
+
+
+class Deactivate(AccountVerb, frozen=True):
+    """Take the active version out of force."""
+
+    kind: Kind
+    name: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await unpublish(engine, self.number(engine), author, self.kind, self.name)
+        return Effect()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import ListEntry
@@ -13,11 +14,13 @@ from tollkeeper.engine.journal.lock import importing
 from tollkeeper.engine.lists.contents import hold
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (
     find_list,
     make_list,
     put_entries,
+    read_spec,
     remove_entries,
     replace_entries,
 )
@@ -103,3 +106,47 @@ async def page(
     found = batch[: min(limit, PAGE)]
     more = len(batch) == PAGE or len(found) < len(batch)
     return EntriesPage(found, found[-1].value if more and found else None)
+
+
+class MakeList(AccountVerb, frozen=True):
+    """Make a list or table; `spec` in the form of `PUT /lists/{name}`."""
+
+    name: str
+    spec: dict[str, Any]
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        spec = read_spec(self.spec)
+        return Effect(count=int(await make(engine, self.number(engine), author, self.name, spec)))
+
+
+class PutEntries(AccountVerb, frozen=True):
+    """Add or renew entries, in the form of `PUT /lists/{name}/entries`."""
+
+    name: str
+    entries: list[Any]
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        account = self.number(engine)
+        return Effect(count=await put(engine, account, author, self.name, self.entries))
+
+
+class RemoveEntries(AccountVerb, frozen=True):
+    """Remove the entries of these values."""
+
+    name: str
+    values: list[Any]
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        account = self.number(engine)
+        return Effect(count=await remove(engine, account, author, self.name, self.values))
+
+
+class ReplaceEntries(AccountVerb, frozen=True):
+    """Swap a staged content in for all that the list holds."""
+
+    name: str
+    content: int
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        account = self.number(engine)
+        return Effect(count=await replace(engine, account, author, self.name, self.content))

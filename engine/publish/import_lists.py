@@ -20,10 +20,12 @@ from tollkeeper.engine.lists.imports import BadEntry, Imported, import_entries
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
 from tollkeeper.engine.lists.spec import Spec, TableSpec
 from tollkeeper.engine.open import now
-from tollkeeper.engine.publish.commands import Answer, NotDone, ReplaceEntries, run_errand
+from tollkeeper.engine.publish.change_lists import ReplaceEntries
+from tollkeeper.engine.publish.queue import perform_in
+from tollkeeper.engine.publish.verbs import Effect
 from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.engine.registry.accounts import find_account
-from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.errors import Invalid, Refused
 from tollkeeper.engine.registry.lists import find_list
 
 Progress = Callable[[float], None]
@@ -56,7 +58,7 @@ def import_file(
     columns: Mapping[str, str],
     author: str,
     progress: Progress,
-) -> Imported | Answer:
+) -> Imported | Effect:
     """Replace a list's content by that of a CSV file, or of a MaxMind DB when `columns` are given.
 
     `columns` say where in a record each column's value is. The file goes to a staging table in
@@ -79,11 +81,12 @@ def import_file(
                     staging.discard(connection, content)
             if imported.bad:
                 return imported
-            errand = ReplaceEntries(account, name, content)
-            answer = run_errand(folder, errand, author, lambda _share: None)
-            if isinstance(answer, NotDone):
+            try:
+                swap = ReplaceEntries(account, name, content)
+                return perform_in(folder, swap, author, lambda _share: None)
+            except Refused:
                 staging.discard(connection, content)
-            return answer
+                raise
 
 
 def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:

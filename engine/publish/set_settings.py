@@ -9,6 +9,7 @@ import msgspec
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import change_settings
 from tollkeeper.engine.runtime import Engine
@@ -24,6 +25,16 @@ async def set_settings(
             return ()
         await make_change(engine, account, by, change)
         return change.changed
+
+
+class ChangeSettings(AccountVerb, frozen=True):
+    """Change settings, given in the form of `PUT /account`."""
+
+    settings: dict[str, Any]
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        changed = await set_settings(engine, self.number(engine), author, self.settings)
+        return Effect(count=len(changed))
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tollkeeper.engine.publish.activate import Progress, bring_in, take_out
+from tollkeeper.engine.publish.activate import bring_in, take_out
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry import trials
 from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.state import Account
@@ -54,3 +55,62 @@ async def set_rollout(
 async def clear_rollout(engine: Engine, account: int, by: str, kind: Decider, name: str) -> None:
     """Raises `NotFound`, also for a name without a rollout."""
     await take_out(engine, account, by, lambda state: trials.clear_rollout(state, kind, name))
+
+
+class SetShadow(AccountVerb, frozen=True):
+    """Evaluate a version beside the active one."""
+
+    kind: Decider
+    name: str
+    version: int
+
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        account = self.number(engine)
+        await set_shadow(engine, account, author, self.kind, self.name, self.version, progress)
+        return Effect(version=self.version)
+
+
+class ClearShadow(AccountVerb, frozen=True):
+    """Evaluate the shadow no longer."""
+
+    kind: Decider
+    name: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await clear_shadow(engine, self.number(engine), author, self.kind, self.name)
+        return Effect()
+
+
+class SetRollout(AccountVerb, frozen=True):
+    """Give `percent` of the payments, chosen by the key `by`, a version."""
+
+    kind: Decider
+    name: str
+    version: int
+    percent: int
+    by: str
+
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        await set_rollout(
+            engine,
+            self.number(engine),
+            author,
+            self.kind,
+            self.name,
+            self.version,
+            self.percent,
+            self.by,
+            progress,
+        )
+        return Effect(version=self.version)
+
+
+class ClearRollout(AccountVerb, frozen=True):
+    """Give all payments the active version again."""
+
+    kind: Decider
+    name: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await clear_rollout(engine, self.number(engine), author, self.kind, self.name)
+        return Effect()

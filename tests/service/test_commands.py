@@ -120,5 +120,6 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
 def commands(of: Any) -> Iterator[click.Command]:
     yield of
     if isinstance(of, click.Group):
-        for each in of.commands.values():
-            yield from commands(each)
+        context = click.Context(of)
+        for name in of.list_commands(context):
+            yield from commands(of.get_command(context, name))

@@ -18,7 +18,7 @@ import pytest
 from tollkeeper.bench.crash import differing, payment, rule
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import open_engine
-from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.tests.api.http.service import errors
 from tollkeeper.tests.service.process import TOLL, serving
@@ -159,9 +159,8 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
 
 async def new_key(folder: Path) -> str:
     async with open_engine(folder, "test") as engine:
-        asked = (CreateAccount("shop"), CreateKey("shop", ("payments", "rules")))
-        _, made = [await do_errand(engine, each, "test", lambda _share: None) for each in asked]
-        assert isinstance(made, Done)
+        verbs = (CreateAccount("shop"), CreateKey("shop", ("payments", "rules")))
+        _, made = [await verb.perform(engine, "test", lambda _share: None) for verb in verbs]
         assert made.key is not None
         return made.key
 

@@ -26,7 +26,7 @@ from tollkeeper.api.http.app import create_app
 from tollkeeper.cli import main
 from tollkeeper.engine.journal.lock import COMMAND, SERVICE, lock
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.engine.publish import commands as errands
+from tollkeeper.engine.publish import queue
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, TOLL, Running, serving
 
@@ -313,7 +313,7 @@ def test_what_is_not_there_is_said_in_one_line(
 
 
 def test_a_folder_in_use_says_by_whom(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(queue, "PATIENCE_S", 0.0)
     with lock(shop.folder, COMMAND):
         refused = shop.run("deactivate", "gate")
         no_service = toll(shop.folder, "serve", "--port", "1")

@@ -13,7 +13,7 @@ import httpx
 from tollkeeper.api.http.app import DEFAULTS, create_app
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.engine.publish.commands import CreateAccount, CreateKey, Done, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
 
 NOW = 1_789_000_000_000_000
@@ -29,10 +29,9 @@ class Service:
     folder: Path
 
     async def key(self, account: str, *scopes: Any) -> str:
-        done = await do_errand(self.engine, CreateKey(account, scopes), "test", _ignore)
-        assert isinstance(done, Done)
-        assert done.key is not None
-        return done.key
+        made = await CreateKey(account, scopes).perform(self.engine, "test", _ignore)
+        assert made.key is not None
+        return made.key
 
     def client_with(self, key: str | None, settings: Settings = DEFAULTS) -> httpx.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
@@ -41,8 +40,7 @@ class Service:
         return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 
     async def account(self, name: str) -> None:
-        done = await do_errand(self.engine, CreateAccount(name), "test", _ignore)
-        assert isinstance(done, Done)
+        await CreateAccount(name).perform(self.engine, "test", _ignore)
 
 
 def _ignore(_share: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tollkeeper.engine.publish.commands import RevokeKey, do_errand
+from tollkeeper.engine.publish.accounts import RevokeKey
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ async def test_a_revoked_key_is_refused_at_once(service: Service) -> None:
     key = await service.key("shop", "payments")
     async with service.client_with(key) as client:
         assert (await client.get("/v1/payments/x")).status_code == 404
-        await do_errand(service.engine, RevokeKey("shop", key[:13]), "test", lambda _: None)
+        await RevokeKey("shop", key[:13]).perform(service.engine, "test", lambda _: None)
         assert (await client.get("/v1/payments/x")).status_code == 401
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.entries import Stretch
-from tollkeeper.engine.publish.commands import Done, Store, do_errand
+from tollkeeper.engine.publish.activate import Store
 from tollkeeper.tests.api.http.service import Service, payment
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +98,7 @@ async def publish(service: Service, by: str) -> None:
         assert answer.status_code == 201, answer.text
     else:
         store = Store("shop", "rule", "gate", RULE, activate=True)
-        assert isinstance(await do_errand(service.engine, store, "test", lambda _share: None), Done)
+        await store.perform(service.engine, "test", lambda _share: None)
 
 
 async def gate_if_there(service: Service) -> dict[str, Any]:

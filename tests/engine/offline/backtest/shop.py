@@ -19,7 +19,9 @@ from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.engine.publish.commands import CreateAccount, Done, Store, do_errand
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.update import update
 
@@ -46,10 +48,8 @@ class Shop:
         planned = Planned(breaking=True, applies_from=self.now + 1)
         await self.do(Store("shop", kind, name, text, True, None, planned))
 
-    async def do(self, errand: Any) -> Done:
-        done = await do_errand(self.engine, errand, "test", lambda _share: None)
-        assert isinstance(done, Done), done
-        return done
+    async def do(self, verb: Verb) -> Effect:
+        return await verb.perform(self.engine, "test", lambda _share: None)
 
     async def receive(self, item: Item, rule: str | None = NAME) -> None:
         """One request, as HTTP would bring it."""

@@ -19,7 +19,8 @@ from tollkeeper.engine.offline.backtest.candidate import DecidedInFull
 from tollkeeper.engine.offline.backtest.replay import Replayed, replay
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.load import shipped_scorecard
-from tollkeeper.engine.publish.commands import ChangeSettings, PutEntries, RemoveEntries
+from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
+from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import version_in_force

@@ -1,0 +1,49 @@
+"""`toll audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import read_data
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
+from tollkeeper.api.terminal.output import json_line, print_json, say_cursor, show_rows
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.read_folder import Picture
+
+
+@click.command(panel="What happened")
+@account_option
+@click.option("--since", help="A time of RFC 3339; none made before it.")
+@click.option("--limit", default=20, show_default=True)
+@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@json_option
+@data_option
+def audit(
+    account: str, since: str | None, limit: int, cursor: int | None, as_json_: bool, data: Path
+) -> None:
+    """List who changed what, newest first."""
+    from tollkeeper.api.http.views import audit_view
+    from tollkeeper.engine.explain.records import audit_page
+    from tollkeeper.engine.registry.accounts import find_account
+
+    start = read_time(since)
+
+    async def ask(picture: Picture) -> Any:
+        number = find_account(picture.state, account).number
+        return await audit_page(picture.journal, number, since=start, cursor=cursor, limit=limit)
+
+    page = read_data(data, ask)
+    items = [audit_view(item) for item in page.items]
+    if as_json_:
+        print_json({"audit": items, "cursor": page.cursor})
+        return
+    rows = [
+        (item["at"], item["by"], item["action"], item["subject"], json_line(item["detail"]))
+        for item in items
+    ]
+    show_rows(("at", "by", "action", "subject", "detail"), rows, as_json_=False)
+    say_cursor(page.cursor)

@@ -1,0 +1,88 @@
+"""`toll backtest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+from rich.markup import escape
+
+from tollkeeper.api.terminal.folder import refusals
+from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.output import out, print_json, progress_bar, refuse
+
+
+@click.command(panel="Rule files")
+@click.argument("candidate")
+@click.option(
+    "--since", help="`30d`, `12h`, or a day; by default `30d`, of a file all that it holds."
+)
+@click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account.")
+@click.option(
+    "--history",
+    "histories",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSONL, CSV or Parquet in place of an account's history.",
+)
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What is known of payments by now.",
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
+@click.option("--summary", "markdown", is_flag=True, help="Print Markdown, for a pull request.")
+@json_option
+@data_option
+def backtest(
+    candidate: str,
+    since: str | None,
+    account: str | None,
+    histories: tuple[Path, ...],
+    labels: Path | None,
+    html: Path | None,
+    markdown: bool,
+    as_json_: bool,
+    data: Path,
+) -> None:
+    """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
+    import msgspec
+
+    from tollkeeper.api.terminal.drawing import draw_backtest
+    from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
+    from tollkeeper.engine.offline.backtest.files import HistoryError
+    from tollkeeper.engine.offline.backtest.given import (
+        GivenError,
+        read_candidate,
+        read_labels,
+        read_since,
+    )
+    from tollkeeper.engine.offline.backtest.page import page as backtest_page
+    from tollkeeper.engine.offline.backtest.words import summary as backtest_summary
+    from tollkeeper.engine.offline.testing.files import BrokenFileError
+    from tollkeeper.engine.open import now
+
+    if bool(account) == bool(histories):
+        raise click.UsageError("give either --account or --history")
+    try:
+        with refusals():
+            program, event_types = read_candidate(candidate, account, data)
+            moment = now()
+            begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
+            known = {} if labels is None else read_labels(labels)
+            with progress_bar("replaying") as progress:
+                report = (
+                    backtest_account(data, account, program, (begin, moment), known, progress)
+                    if account
+                    else backtest_files(histories, program, event_types, begin, known, progress)
+                )
+    except (BrokenFileError, GivenError, HistoryError) as error:
+        refuse(escape(str(error)))
+    if html is not None:
+        html.write_text(backtest_page(report), encoding="utf-8")
+    if as_json_:
+        print_json(msgspec.to_builtins(report))
+    elif markdown:
+        print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
+    else:
+        out.print(draw_backtest(report), soft_wrap=True)

@@ -1,0 +1,84 @@
+"""`toll check`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import rich_click as click
+from rich.markup import escape
+
+from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
+
+if TYPE_CHECKING:
+    from tollkeeper.grammar.diagnostics import Diagnostic
+    from tollkeeper.grammar.render import Source
+
+
+WATCH_EVERY_S = 0.3
+
+
+@click.command(panel="Rule files")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@json_option
+@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for a code host.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
+@click.option("--fix", is_flag=True, help="Write the fixes that can't change a decision.")
+def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: bool) -> None:
+    """Check rule files; exit 1 when one has an error."""
+    from tollkeeper.engine.offline.rule_files import check_files, fix_files
+    from tollkeeper.grammar.render import as_json, as_sarif
+
+    if watch and (as_json_ or sarif):
+        raise click.UsageError("--watch shows a page for people: leave --json and --sarif out")
+    if fix:
+        for path in fix_files(paths):
+            say(escape(f"fixed {path}"))
+    if watch:
+        watch_files(paths)
+    found = check_files(paths)
+    if as_json_:
+        print_json([item for source, several in found for item in as_json(source, several)])
+    elif sarif:
+        print_json(as_sarif(found))
+    else:
+        show_found(found)
+    broken = any(each.severity == "error" for _, several in found for each in several)
+    sys.exit(NO if broken else OK)
+
+
+def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
+    """What was found in each file, and how much in all."""
+    from tollkeeper.grammar.render import as_rich
+
+    for source, several in found:
+        if several:
+            out.print(as_rich(source, several), soft_wrap=True)
+    errors = sum(each.severity == "error" for _, several in found for each in several)
+    warnings = sum(len(several) for _, several in found) - errors
+    summary = (
+        f"{plural(len(found), 'file')}, {plural(errors, 'error')}, {plural(warnings, 'warning')}"
+    )
+    say(summary, style="bold red" if errors else "bold green")
+
+
+def watch_files(paths: Sequence[Path]) -> NoReturn:
+    """Shows what is found, and again after each change, until the person ends it."""
+    from tollkeeper.engine.offline.rule_files import check_files, last_written
+
+    try:
+        while True:
+            seen = last_written(paths)
+            with suppress(FileNotFoundError):  # an editor may be putting a file in place
+                found = check_files(paths)
+                out.clear()
+                show_found(found)
+            while last_written(paths) == seen:
+                time.sleep(WATCH_EVERY_S)
+    except KeyboardInterrupt:
+        sys.exit(OK)

@@ -1,0 +1,25 @@
+"""`toll deactivate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.options import account_option, data_option, kind_option
+from tollkeeper.api.terminal.output import say
+
+
+@click.command(panel="What decides")
+@click.argument("name")
+@kind_option
+@account_option
+@data_option
+def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
+    """Take NAME out of force."""
+    from tollkeeper.engine.publish.activate import Deactivate
+
+    perform(data, Deactivate(account, kind, name))
+    say(f"[bold]{name}[/] is not published any more")

@@ -1,0 +1,66 @@
+"""`toll decisions`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import read_data
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
+from tollkeeper.api.terminal.output import out, print_json, say_cursor
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.read_folder import Picture
+
+
+@click.command(panel="What happened")
+@account_option
+@click.option("--since", help="A time of RFC 3339; none that arrived before it.")
+@click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
+@click.option("--rule", help="Only those that this rule was applied to.")
+@click.option("--limit", default=20, show_default=True)
+@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@json_option
+@data_option
+def decisions(
+    account: str,
+    since: str | None,
+    action: Any,
+    rule: str | None,
+    limit: int,
+    cursor: int | None,
+    as_json_: bool,
+    data: Path,
+) -> None:
+    """List decisions, newest first."""
+    import msgspec
+
+    from tollkeeper.api.http.views import decided_view
+    from tollkeeper.api.terminal.demo_lines import decision_line
+    from tollkeeper.engine.explain.records import decided_page
+    from tollkeeper.engine.registry.accounts import find_account
+
+    start = read_time(since)
+
+    async def ask(picture: Picture) -> Any:
+        number = find_account(picture.state, account).number
+        return await decided_page(
+            picture.journal,
+            number,
+            since=start,
+            action=action,
+            rule=rule,
+            cursor=cursor,
+            limit=limit,
+        )
+
+    page = read_data(data, ask)
+    items = [msgspec.to_builtins(decided_view(item)) for item in page.items]
+    if as_json_:
+        print_json({"decisions": items, "cursor": page.cursor})
+        return
+    for item in items:
+        out.print(decision_line(item), highlight=False, soft_wrap=True)
+    say_cursor(page.cursor)

@@ -1,0 +1,27 @@
+"""`toll erase`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.options import account_option, data_option
+from tollkeeper.api.terminal.output import plural, say
+
+
+@click.command(panel="What happened")
+@click.option("--user", required=True, help="The user's identifier, as payments name it.")
+@account_option
+@data_option
+def erase(user: str, account: str, data: Path) -> None:
+    """Erase one person's data for good: from payments, events, alerts, lists and windows."""
+    from tollkeeper.engine.privacy.erasure import EraseUser
+
+    erased = perform(data, EraseUser(account, user)).erased
+    assert erased is not None
+    told = (plural(erased.payments, "payment"), plural(erased.events, "event"))
+    say(f"erased from {', '.join(told)} and {plural(erased.alerts, 'alert')}")
+    for name, count in erased.list_entries.items():
+        say(f"{plural(count, 'entry')} removed from the list [bold]{name}[/]")

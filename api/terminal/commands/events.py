@@ -1,0 +1,105 @@
+"""`toll events`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import rich_click as click
+from rich.markup import escape
+
+from tollkeeper.api.terminal.folder import perform, read_account
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
+from tollkeeper.api.terminal.output import NO, OK, plural, progress_bar, refuse, say, show_rows
+from tollkeeper.api.terminal.rule_file import read_rule_file
+
+
+@click.group(panel="What decides")
+def events() -> None:
+    """Event types, and events for a running service."""
+
+
+@events.command("publish")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--breaking", is_flag=True, help="The contract changes; give --from too.")
+@click.option("--from", "applies_from", metavar="TIME", help="From when it applies (RFC 3339).")
+@account_option
+@data_option
+def publish_event_type(
+    file: Path, breaking: bool, applies_from: str | None, account: str, data: Path
+) -> None:
+    """Store the event type in FILE as a new version and make it active."""
+    from tollkeeper.engine.events.versions import Planned
+    from tollkeeper.engine.publish.activate import Store
+    from tollkeeper.grammar.program import EventType
+
+    reading = read_rule_file(file)
+    if not isinstance(reading.program, EventType):
+        refuse(escape(f"{file} is not an event type"))
+    name = reading.program.name
+    since = read_time(applies_from) if applies_from else None
+    errand = Store(account, "event", name, reading.text, True, None, Planned(breaking, since))
+    with progress_bar("filling windows") as progress:
+        answer = perform(data, errand, progress)
+    say(f"[bold]{name}[/] version {answer.version} is active")
+
+
+@events.command("list")
+@account_option
+@json_option
+@data_option
+def list_event_types(account: str, as_json_: bool, data: Path) -> None:
+    """List the event types, with the version that is active."""
+    files = read_account(data, account).files
+    rows = [
+        (name, len(lineage.versions), lineage.active)
+        for (kind, name), lineage in sorted(files.items())
+        if kind == "event"
+    ]
+    show_rows(("name", "newest", "active"), rows, as_json_)
+
+
+@events.command("deactivate")
+@click.argument("name")
+@account_option
+@data_option
+def deactivate_event_type(name: str, account: str, data: Path) -> None:
+    """Take an event type out of force: its events are refused from now on."""
+    from tollkeeper.engine.publish.activate import Deactivate
+
+    perform(data, Deactivate(account, "event", name))
+    say(f"[bold]{name}[/] is not published any more")
+
+
+@events.command("send")
+@click.argument("file", type=click.File("rb", lazy=False), default="-")
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8000/v1",
+    envvar="TOLL_URL",
+    show_default=True,
+    show_envvar=True,
+    help="Base address of the service.",
+)
+@click.option("--key", required=True, envvar="TOLL_KEY", show_envvar=True, help="API key.")
+def send(file: BinaryIO, url: str, key: str) -> None:
+    """Send events, one JSON object a line, to a running service; exit 1 when one was refused."""
+    import httpx
+
+    from tollkeeper.api.terminal.sending import send_events
+
+    lines = file.readlines()
+    kept = refused = 0
+    with progress_bar("sending") as progress:
+        try:
+            for sent in send_events(url, key, lines):
+                kept += not sent.errors
+                refused += bool(sent.errors)
+                for error in sent.errors:
+                    say(escape(f"line {sent.line}: {error['field']}: {error['message']}"), "red")
+                progress(sent.line / len(lines))
+        except httpx.HTTPError as error:
+            refuse(escape(f"no answer from `{url}`: {error}"))
+    say(f"{plural(kept, 'event')} kept, {refused} refused", "bold red" if refused else "bold green")
+    sys.exit(NO if refused else OK)

@@ -1,0 +1,42 @@
+"""`toll explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import read_data
+from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.output import out, print_json, refuse
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.read_folder import Picture
+
+
+@click.command(panel="What happened")
+@click.argument("payment_id")
+@account_option
+@json_option
+@data_option
+def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
+    """Explain a stored decision: its signals, its conditions, the value of every part."""
+    import msgspec
+
+    from tollkeeper.api.http.views import explanation_view
+    from tollkeeper.api.terminal.drawing import draw_explanation
+    from tollkeeper.engine.explain.explain import explain as explain_payment
+    from tollkeeper.engine.registry.accounts import find_account
+
+    async def ask(picture: Picture) -> Any:
+        number = find_account(picture.state, account).number
+        return await explain_payment(picture.journal, number, payment_id)
+
+    found = read_data(data, ask)
+    if found is None:
+        refuse("no payment has this id")
+    if as_json_:
+        print_json(msgspec.to_builtins(explanation_view(found)["explanation"]))
+    else:
+        out.print(draw_explanation(found), soft_wrap=True, highlight=False)

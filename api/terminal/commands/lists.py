@@ -1,0 +1,200 @@
+"""`toll lists`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from rich.markup import escape
+
+from tollkeeper.api.terminal.folder import perform, read_account, read_data, refusals
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_pairs
+from tollkeeper.api.terminal.output import (
+    counter,
+    json_line,
+    plural,
+    print_json,
+    progress_bar,
+    refuse,
+    say,
+    show_rows,
+)
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.read_folder import Picture
+
+
+@click.group(panel="What decides")
+def lists() -> None:
+    """Lists and tables that rules look things up in."""
+
+
+@lists.command("make")
+@click.argument("name")
+@click.option("--type", "type_", type=click.Choice(("string", "number", "ip")), help="Of a list.")
+@click.option(
+    "--by", type=click.Choice(("value", "prefix", "network")), help="How a table is looked up."
+)
+@click.option(
+    "--column", "columns", multiple=True, help="Of a table: `NAME=TYPE`, or `NAME=one|another`."
+)
+@account_option
+@data_option
+def make_list(
+    name: str,
+    type_: str | None,
+    by: str | None,
+    columns: Sequence[str],
+    account: str,
+    data: Path,
+) -> None:
+    """Make a list or table; one that is there already and serves is left alone."""
+    from tollkeeper.engine.publish.change_lists import MakeList
+
+    types = {key: text.split("|") if "|" in text else text for key, text in read_pairs(columns)}
+    asked = {"type": type_, "by": by, "columns": types or None}
+    made = perform(data, MakeList(account, name, asked)).count
+    say(f"[bold]{name}[/] {'is made' if made else 'is there already'}")
+
+
+@lists.command("list")
+@account_option
+@json_option
+@data_option
+def list_lists(account: str, as_json_: bool, data: Path) -> None:
+    """List the account's lists and tables."""
+    from tollkeeper.api.http.lists import shown as list_view
+
+    known = read_account(data, account).lists
+    views = [list_view(name, known[name].spec) for name in sorted(known)]
+    if as_json_:
+        print_json(views)
+        return
+    rows = [
+        (view["name"], view.get("type") or f"table by {view['by']}", json_line(view.get("columns")))
+        for view in views
+    ]
+    show_rows(("name", "type", "columns"), rows, as_json_=False)
+
+
+@lists.command("show")
+@click.argument("name")
+@click.option("--limit", default=100, show_default=True, help="At most 500 at once.")
+@click.option("--after", help="Begin beyond this value.")
+@account_option
+@json_option
+@data_option
+def show_list(
+    name: str, limit: int, after: str | None, account: str, as_json_: bool, data: Path
+) -> None:
+    """Show the entries of a list, ordered by value."""
+    from tollkeeper.engine.lists.entries import show_entry
+    from tollkeeper.engine.publish.change_lists import page as entries_page
+    from tollkeeper.engine.registry.accounts import find_account
+    from tollkeeper.engine.registry.lists import find_list
+
+    async def ask(picture: Picture) -> tuple[list[dict[str, Any]], str | None]:
+        known = find_account(picture.state, account)
+        spec = find_list(known, name).spec
+        page = await entries_page(picture.journal, known.number, name, after, limit)
+        return [show_entry(spec, entry) for entry in page.entries], page.cursor
+
+    entries, cursor = read_data(data, ask)
+    if as_json_:
+        print_json({"entries": entries, "cursor": cursor})
+        return
+    titles = ("value", "columns", "expires_at", "note", "by")
+    rows = [
+        tuple(
+            json_line(entry.get(key)) if key == "columns" else entry.get(key, "") for key in titles
+        )
+        for entry in entries
+    ]
+    show_rows(titles, rows, as_json_=False)
+    if cursor is not None:
+        say(escape(f"there are more: --after {cursor}"))
+
+
+@lists.command("add")
+@click.argument("name")
+@click.argument("values", nargs=-1, required=True)
+@click.option("--column", "columns", multiple=True, help="Of a table's row: `NAME=VALUE`.")
+@click.option("--expires-at", help="A time of RFC 3339, such as 2030-01-31T12:00:00Z.")
+@click.option("--note", help="Why it is there.")
+@account_option
+@data_option
+def add_entries(
+    name: str,
+    values: Sequence[str],
+    columns: Sequence[str],
+    expires_at: str | None,
+    note: str | None,
+    account: str,
+    data: Path,
+) -> None:
+    """Add entries to a list, or renew those that are there."""
+    from tollkeeper.engine.publish.change_lists import PutEntries
+
+    shared: dict[str, Any] = {"expires_at": expires_at, "note": note}
+    if columns:
+        shared["columns"] = dict(read_pairs(columns))
+    entries = [{"value": value, **shared} for value in values]
+    perform(data, PutEntries(account, name, entries))
+    say(f"{plural(len(entries), 'entry')} in [bold]{name}[/]")
+
+
+@lists.command("remove")
+@click.argument("name")
+@click.argument("values", nargs=-1, required=True)
+@account_option
+@data_option
+def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -> None:
+    """Remove entries from a list."""
+    from tollkeeper.engine.publish.change_lists import RemoveEntries
+
+    count = perform(data, RemoveEntries(account, name, list(values))).count
+    say(f"{plural(count or 0, 'entry')} removed from [bold]{name}[/]")
+
+
+@lists.command("import")
+@click.argument("name")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="FILE is a MaxMind DB, and this column is there: `country=country.iso_code`.",
+)
+@account_option
+@data_option
+def import_list(name: str, file: Path, columns: Sequence[str], account: str, data: Path) -> None:
+    """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
+    from tollkeeper.engine.lists.imports import Imported
+    from tollkeeper.engine.publish.import_lists import import_file
+
+    with refusals(), progress_bar(f"reading {file.name}") as progress:
+        found = import_file(data, account, name, file, dict(read_pairs(columns)), "toll", progress)
+    if not isinstance(found, Imported):
+        say(f"{plural(found.count or 0, 'entry')} in [bold]{name}[/] now")
+        return
+    for bad in found.bad:
+        say(escape(f"{file.name}: {bad.place}: {bad.message}"), style="red")
+    if found.bad_count > len(found.bad):
+        say(f"and {found.bad_count - len(found.bad)} more", style="red")
+    refuse(f"{plural(found.bad_count, 'bad entry')}: [bold]{name}[/] is as it was")
+
+
+@lists.command("export")
+@click.argument("name")
+@click.argument("file", type=click.File("w", encoding="utf-8", lazy=False), default="-")
+@account_option
+@data_option
+def export_list(name: str, file: Any, account: str, data: Path) -> None:
+    """Write the entries of a list as CSV to FILE, or to standard output."""
+    from tollkeeper.engine.publish.import_lists import export_file
+
+    with refusals(), counter("entries") as count:
+        exported = export_file(data, account, name, file, count)
+    say(f"{plural(exported, 'entry')} of [bold]{name}[/]")

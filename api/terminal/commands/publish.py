@@ -1,0 +1,40 @@
+"""`toll publish`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.options import account_option, data_option
+from tollkeeper.api.terminal.output import progress_bar, say
+from tollkeeper.api.terminal.rule_file import read_rule_file
+
+
+@click.command(panel="What decides")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@account_option
+@click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
+@click.option("--expected", type=int, help="The newest version you know of; refused past it.")
+@data_option
+def publish(file: Path, account: str, draft: bool, expected: int | None, data: Path) -> None:
+    """Store FILE as a new version and make it active, with the definitions that it uses."""
+    from tollkeeper.engine.offline.rule_files import rule_files, used_definitions
+    from tollkeeper.engine.publish.activate import Store
+    from tollkeeper.engine.registry.versions import kind_of
+
+    reading = read_rule_file(file)
+    program = reading.program
+    assert program is not None
+    for name, text in used_definitions(rule_files([file.parent]), reading.uses).items():
+        perform(data, Store(account, "definitions", name, text, True))
+        say(f"definitions [bold]{name}[/] are active")
+    with progress_bar("filling windows") as progress:
+        answer = perform(
+            data,
+            Store(account, kind_of(program), program.name, reading.text, not draft, expected),
+            progress,
+        )
+    state = "stored" if draft else "active"
+    say(f"[bold]{program.name}[/] version {answer.version} is {state}")

@@ -1,0 +1,51 @@
+"""`toll rollout`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.options import account_option, data_option, decider_option
+from tollkeeper.api.terminal.output import progress_bar, say
+
+
+@click.group(panel="What decides")
+def rollout() -> None:
+    """A version for a part of the payments, chosen by a key, the same ones each time."""
+
+
+@rollout.command("set")
+@click.argument("name")
+@click.argument("version", type=int)
+@click.option("--percent", type=int, required=True, help="0 to 100; growing it moves none back.")
+@click.option(
+    "--by", type=click.Choice(("user", "device", "order")), default="user", show_default=True
+)
+@decider_option
+@account_option
+@data_option
+def set_rollout(
+    name: str, version: int, percent: int, by: str, kind: Any, account: str, data: Path
+) -> None:
+    """Give a part of the payments VERSION of NAME."""
+    from tollkeeper.engine.publish.trials import SetRollout
+
+    with progress_bar("filling windows") as progress:
+        perform(data, SetRollout(account, kind, name, version, percent, by), progress)
+    say(f"[bold]{name}[/] version {version} gets {percent}% of the payments, by {by}")
+
+
+@rollout.command("clear")
+@click.argument("name")
+@decider_option
+@account_option
+@data_option
+def clear_rollout(name: str, kind: Any, account: str, data: Path) -> None:
+    """Give all payments the active version of NAME again."""
+    from tollkeeper.engine.publish.trials import ClearRollout
+
+    perform(data, ClearRollout(account, kind, name))
+    say(f"[bold]{name}[/] has no rollout any more")

@@ -1,0 +1,60 @@
+"""`toll test`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import indent
+
+import rich_click as click
+
+from tollkeeper.api.terminal.output import NO, OK, out, plural, say
+
+
+@click.command(panel="Rule files")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--accept", is_flag=True, help="Accept what the cases decide now.")
+@click.option("--coverage", is_flag=True, help="Tell what no test or case looked at.")
+@click.option(
+    "--coverage-json", type=click.Path(dir_okay=False, path_type=Path), help="Write it as JSON."
+)
+@click.option(
+    "--coverage-html", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a page."
+)
+@click.option(
+    "--fail-under", type=click.FloatRange(0, 100), help="Exit 1 when less than PERCENT was seen."
+)
+def test(
+    paths: Sequence[Path],
+    accept: bool,
+    coverage: bool,
+    coverage_json: Path | None,
+    coverage_html: Path | None,
+    fail_under: float | None,
+) -> None:
+    """Run the tests and cases under PATHS; exit 1 when one fails."""
+    from tollkeeper.engine.offline.testing.coverage import percent
+    from tollkeeper.engine.offline.testing.coverage_report import as_html
+    from tollkeeper.engine.offline.testing.coverage_report import as_json as coverage_as_json
+    from tollkeeper.engine.offline.testing.coverage_report import as_text as coverage_as_text
+    from tollkeeper.engine.offline.testing.run import run_tests
+
+    run = run_tests(paths, accept=accept)
+    for fault in run.faults:
+        out.print(f"{fault.place}: {fault.title}", style="bold red", markup=False, highlight=False)
+        out.print(indent(fault.text, "  "), markup=False, highlight=False, soft_wrap=True)
+        out.print()
+    if coverage_json is not None:
+        coverage_json.write_text(coverage_as_json(run.coverage), encoding="utf-8")
+    if coverage_html is not None:
+        coverage_html.write_text(as_html(run.coverage), encoding="utf-8")
+    if coverage or fail_under is not None:
+        out.print(coverage_as_text(run.coverage), markup=False, highlight=False, soft_wrap=True)
+    is_low = fail_under is not None and percent(run.coverage) < fail_under
+    if is_low:
+        say(f"less than {fail_under:g} % were seen", "bold red")
+    failed = f"{len(run.faults)} failed" if run.faults else "all passed"
+    summary = f"{plural(run.tests, 'test')}, {plural(run.cases, 'case')}, {failed}"
+    say(summary, "bold red" if run.faults else "bold green")
+    sys.exit(NO if run.faults or is_low else OK)

@@ -1,0 +1,64 @@
+"""How a command meets a data folder: it reads it, or has a verb performed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.markup import escape
+
+from tollkeeper.api.terminal.output import refuse, refuse_all
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.publish.verbs import Effect, Verb
+    from tollkeeper.engine.read_folder import Picture
+    from tollkeeper.engine.registry.state import Account
+
+AUTHOR = "toll"
+"""The author of a command's changes, as the audit shows it."""
+
+T = TypeVar("T")
+
+
+def perform(
+    data: Path, verb: Verb, progress: Callable[[float], None] = lambda _share: None
+) -> Effect:
+    """The verb's effect on the data folder; says why and exits 1 when it is refused."""
+    from tollkeeper.engine.publish.queue import perform_in
+
+    with refusals():
+        return perform_in(data, verb, AUTHOR, progress)
+
+
+def read_data(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
+    """What a command reads of the data folder; says why and exits 1 when it can't."""
+    from tollkeeper.engine.read_folder import read_folder
+
+    with refusals():
+        return read_folder(data, ask)
+
+
+def read_account(data: Path, name: str) -> Account:
+    from tollkeeper.engine.registry.accounts import find_account
+
+    async def ask(picture: Picture) -> Account:
+        return find_account(picture.state, name)
+
+    return read_data(data, ask)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What the data folder refuses, as one line for a person."""
+    from tollkeeper.engine.journal.contract import JournalError
+    from tollkeeper.engine.lists.maxmind_file import BadDatabase
+    from tollkeeper.engine.registry.errors import Refused
+
+    try:
+        yield
+    except Refused as refused:
+        refuse_all(refused.violations)
+    except (JournalError, BadDatabase) as error:
+        refuse(escape(str(error)))

@@ -1,0 +1,61 @@
+"""The options that several commands take, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+data_option = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("data"),
+    envvar="TOLL_DATA",
+    show_default=True,
+    show_envvar=True,
+    help="Folder of the service's data.",
+)
+account_option = click.option(
+    "--account", required=True, envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account."
+)
+json_option = click.option("--json", "as_json_", is_flag=True, help="Print JSON, for a program.")
+
+
+def kind_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--kind",
+        type=click.Choice(("rule", "scorecard", "event", "definitions")),
+        default="rule",
+        show_default=True,
+    )(command)
+
+
+def decider_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--kind", type=click.Choice(("rule", "scorecard")), default="rule", show_default=True
+    )(command)
+
+
+def read_time(text: str | None) -> int:
+    """The time in µs, 0 when none was given."""
+    from tollkeeper.engine.lists.values import read_instant
+
+    if text is None:
+        return 0
+    try:
+        return read_instant(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--since") from None
+
+
+def read_pairs(options: Sequence[str]) -> list[tuple[str, str]]:
+    """Options of the form `NAME=VALUE`."""
+    split = [option.partition("=") for option in options]
+    for name, equals, _ in split:
+        if not (name and equals):
+            raise click.BadParameter(
+                f"`{name}` is not of the form NAME=VALUE", param_hint="--column"
+            )
+    return [(name, value) for name, _, value in split]

@@ -1,0 +1,106 @@
+"""What a command says: tables, JSON, lines for a person, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.intake.violations import Violation
+
+OK, NO, USAGE = 0, 1, 2
+PIPE_WIDTH = 10_000
+
+out = Console()
+err = Console(stderr=True)
+
+
+def say(message: str, style: str = "") -> None:
+    """A line for a person, on standard error; never broken to a width in a pipe."""
+    err.print(message, style=style, highlight=False, soft_wrap=True)
+
+
+def refuse(message: str) -> NoReturn:
+    say(message, style="red")
+    sys.exit(NO)
+
+
+def refuse_all(violations: Sequence[Violation]) -> NoReturn:
+    for violation in violations:
+        say(escape(f"{violation.field}: {violation.message}"), style="red")
+    sys.exit(NO)
+
+
+def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_: bool) -> None:
+    """A table for people, or for a program an object for each row."""
+
+    from rich.table import Table
+
+    if as_json_:
+        print_json([dict(zip(titles, row, strict=True)) for row in rows])
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in titles:
+        table.add_column(title.replace("_", " "), no_wrap=not out.is_terminal)
+    for row in rows:
+        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+    # In a pipe nothing is cut to a width.
+    (out if out.is_terminal else Console(width=PIPE_WIDTH)).print(table, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 - for a program
+
+
+def json_line(value: Any) -> str:
+    import msgspec
+
+    return "" if not value else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+
+
+def say_cursor(cursor: int | None) -> None:
+    if cursor is not None:
+        say(f"there are more: --cursor {cursor}")
+
+
+def plural(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
+    """A bar on a terminal, nothing in a pipe; it shows once there is progress to tell."""
+
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    if not err.is_terminal:
+        yield lambda _share: None
+        return
+    columns = (TextColumn(label), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(label, total=1.0, visible=False)
+        yield lambda share: bar.update(task, completed=share, visible=share < 1.0)
+
+
+@contextmanager
+def counter(label: str) -> Iterator[Callable[[int], None]]:
+    """A running count on a terminal, nothing in a pipe."""
+    if not err.is_terminal:
+        yield lambda _count: None
+        return
+    with err.status(label) as status:
+        yield lambda count: status.update(f"{count} {label}")

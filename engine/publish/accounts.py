@@ -1,0 +1,53 @@
+"""Accounts and their keys, made and revoked."""
+
+from __future__ import annotations
+
+from tollkeeper.engine.filling import fill
+from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.publish.shipped import take_up_shipped
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress, Verb
+from tollkeeper.engine.registry.accounts import create_account
+from tollkeeper.engine.registry.changes import Scope
+from tollkeeper.engine.registry.keys import create_key, revoke_key
+from tollkeeper.engine.runtime import Engine
+
+
+class CreateAccount(Verb, frozen=True):
+    """Make an account, in which the shipped scorecard decides."""
+
+    name: str
+
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        async with engine.changing:
+            number, created = create_account(engine.state, self.name)
+            await make_change(engine, number, author, created)
+            await take_up_shipped(engine, number)
+            if engine.ready.is_set():
+                await fill(engine, number, engine.force[number].plans(), progress)
+        return Effect()
+
+
+class CreateKey(AccountVerb, frozen=True):
+    """Make a key, which the effect holds this once."""
+
+    scopes: tuple[Scope, ...]
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number = self.number(engine)
+        async with engine.changing:
+            key, created = create_key(engine.state.accounts[number], self.scopes)
+            await make_change(engine, number, author, created)
+        return Effect(key=key)
+
+
+class RevokeKey(AccountVerb, frozen=True):
+    """Revoke the key whose shown part is `id`."""
+
+    id: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number = self.number(engine)
+        async with engine.changing:
+            revoked = revoke_key(engine.state.accounts[number], self.id)
+            await make_change(engine, number, author, revoked)
+        return Effect()

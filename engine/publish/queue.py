@@ -1,0 +1,128 @@
+"""A verb on a data folder: done by the service that holds it, or here when none does.
+
+A command leaves the verb's name and arguments in the folder's database; the service looks there,
+performs it, and leaves the answer in the same row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+from msgspec import Raw, Struct
+from structlog import get_logger
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal import requests, schema
+from tollkeeper.engine.journal.contract import JournalError, Locked, Request
+from tollkeeper.engine.journal.lock import COMMAND, SERVICE, holder
+from tollkeeper.engine.open import now, open_engine
+from tollkeeper.engine.publish.verbs import Effect, Progress, Verb, find_verb, verb_name
+from tollkeeper.engine.registry.errors import Refused
+from tollkeeper.engine.runtime import Engine
+
+PATIENCE_S = 30.0
+
+
+class Envelope(Struct, frozen=True):
+    """A verb on its way to the service: its name, and its arguments as JSON."""
+
+    verb: str
+    arguments: Raw
+
+
+class Reply(Struct, frozen=True, omit_defaults=True):
+    """What came of it: an effect, or else the errors that prevented it."""
+
+    effect: Effect | None = None
+    errors: tuple[Violation, ...] = ()
+
+
+_encode = msgspec.json.Encoder().encode
+_read_envelope = msgspec.json.Decoder(Envelope).decode
+_read_reply = msgspec.json.Decoder(Reply).decode
+
+
+def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
+    """Perform a verb on the data folder, by whoever holds it. Raises `Refused`, `JournalError`."""
+    deadline = monotonic() + PATIENCE_S
+    while True:
+        try:
+            return asyncio.run(_perform_here(folder, verb, author, progress))
+        except Locked:
+            if holder(folder) == SERVICE:
+                break
+            # Another command has the folder, for a moment.
+            if monotonic() > deadline:
+                raise
+    schema.require_current(folder)
+    with closing(schema.connect(folder)) as connection:
+        text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
+        request = requests.leave_request(connection, text, author, now())
+        reply = _read_reply(requests.await_answer(connection, folder, request, progress))
+    if reply.effect is None:
+        raise Refused(reply.errors)
+    return reply.effect
+
+
+async def _perform_here(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
+    async with open_engine(folder, COMMAND) as engine:
+        return await verb.perform(engine, author, progress)
+
+
+async def answer_requests(engine: Engine) -> None:
+    """Perform what commands leave for the running service, until cancelled.
+
+    One that takes long keeps no other waiting.
+    """
+    doing: dict[int, asyncio.Task[None]] = {}
+    try:
+        while True:
+            for request in await engine.journal.requests():
+                if request.id not in doing:
+                    doing[request.id] = asyncio.create_task(_answer_request(engine, request))
+            await asyncio.sleep(requests.LOOK_S)
+            doing = {number: task for number, task in doing.items() if not task.done()}
+    finally:
+        for task in doing.values():
+            task.cancel()
+
+
+async def _answer_request(engine: Engine, request: Request) -> None:
+    await engine.journal.take_request(request.id)
+    shares: list[float] = []
+    doing = asyncio.create_task(_reply(engine, request, shares.append))
+    while not (await asyncio.wait([doing], timeout=requests.LOOK_S))[0]:
+        if shares:
+            await engine.journal.note_progress(request.id, shares[-1])
+    text = _encode(doing.result()).decode()
+    await engine.journal.note_answer(request.id, text)
+
+
+async def _reply(engine: Engine, request: Request, progress: Progress) -> Reply:
+    """Whatever happens, the command that waits hears of it."""
+    try:
+        verb = _read_verb(request.action)
+        return Reply(effect=await verb.perform(engine, request.author, progress))
+    except Refused as refused:
+        return Reply(errors=tuple(refused.violations))
+    except JournalError as error:
+        return _failure("data", "unavailable", str(error))
+    except LookupError as error:
+        return _failure("command", "not_found", f"the running service has no command {error}")
+    except Exception as fault:
+        get_logger().exception("request_failed", request=request.id)
+        message = f"the service failed to do this: {type(fault).__name__}"
+        return _failure("command", "internal_error", message)
+
+
+def _read_verb(text: str) -> Verb:
+    envelope = _read_envelope(text)
+    return msgspec.json.decode(envelope.arguments, type=find_verb(envelope.verb))
+
+
+def _failure(field: str, type_: str, message: str) -> Reply:
+    return Reply(errors=(Violation(field, type_, message),))

@@ -29,7 +29,7 @@ from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.open import open_engine
@@ -126,7 +126,9 @@ def filled(folder: Path, happened: Iterable[Entry]) -> Path:
     asyncio.run(furnish(folder))
     with closing(schema.connect(folder)) as connection:
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?)", happened)
+        connection.executemany(
+            f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", happened
+        )
         connection.execute("COMMIT")
     return folder
 

@@ -20,7 +20,7 @@ from tollkeeper.engine.facts.facts import derive, record
 from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now
 
@@ -28,7 +28,7 @@ USERS = 200_000
 BINS = 900
 A_SECOND = 6
 BATCH = 20_000
-INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 INSTANT = datetime(2025, 1, 1, 12, 30, 45, 123456, tzinfo=UTC)
 ID, USER, DEVICE, ADDRESS = "stored-payment", "stored-user", "stored-device", "203.0.113.199"

@@ -38,7 +38,7 @@ LOG_PAGES = (16, schema.LOG_PAGES, 1_000)
 APPENDS = 4_000
 ROUNDS = 5
 PROBES = 2_000
-INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def entry(sequence: int) -> Entry:

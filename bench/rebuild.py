@@ -35,7 +35,7 @@ from tollkeeper.engine.facts.facts import Facts, amend, derive, record
 from tollkeeper.engine.intake.merge import merge
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -124,7 +124,8 @@ def store(folder: Path, payments: int) -> None:
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
         connection.execute("BEGIN")
         connection.executemany(
-            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries(payments, last)
+            f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            entries(payments, last),
         )
         connection.execute("COMMIT")
 

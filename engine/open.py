@@ -12,7 +12,7 @@ from pathlib import Path
 from tollkeeper.engine.events.noting import recover
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
 from tollkeeper.engine.monitors.outbox_file import open_outbox
@@ -25,6 +25,8 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.velocity.first_seen_store import open_moments, write_behind
 from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
+
+SEAL_EVERY_S = 5.0
 
 Progress = Callable[[float], None]
 
@@ -69,6 +71,7 @@ async def open_engine(
         beside = [
             asyncio.create_task(record_shadows(engine)),
             asyncio.create_task(write_behind(moments, journal.flush)),
+            asyncio.create_task(_seal_behind(journal)),
         ]
         try:
             yield engine
@@ -76,10 +79,19 @@ async def open_engine(
             with suppress(JournalError):
                 # Else the next start reads a little more.
                 await moments.write(journal.flush)
+            with suppress(JournalError):
+                await journal.seal(at_least=1)
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
+
+
+async def _seal_behind(journal: Journal) -> None:
+    while True:
+        with suppress(JournalError):
+            await journal.seal()
+        await asyncio.sleep(SEAL_EVERY_S)
 
 
 def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:

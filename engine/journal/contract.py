@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from tollkeeper.engine.journal.checksums import BLOCK
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -247,6 +248,12 @@ class Journal(Protocol):
 
     async def flush(self) -> None:
         """Done once all that was queued before the call is on disk or refused."""
+
+    def identity(self) -> str:
+        """Tells this journal from every other; a restored one is another than the one backed up."""
+
+    async def seal(self, at_least: int = BLOCK) -> None:
+        """Seals (`checksums.py`) what is not yet, block by block, while `at_least` entries are left."""
 
     async def close(self) -> None:
         """Writes all that was accepted, then closes."""

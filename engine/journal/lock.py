@@ -28,26 +28,33 @@ def lock(folder: Path, purpose: str, patience_s: float = PATIENCE_S) -> Iterator
     seconds have passed.
     """
     make_folder(folder)
-    descriptor = _open(folder, FILE)
+    # The folder itself is held: the file, which names the holder, may be deleted meanwhile.
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _take(descriptor, folder, patience_s)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{purpose} {os.getpid()}\n".encode(), 0)
-        yield
+        _take(held, folder, patience_s)
+        named = _open(folder, FILE)
+        try:
+            # Earlier versions hold the file alone.
+            _take(named, folder, patience_s)
+            os.ftruncate(named, 0)
+            os.pwrite(named, f"{purpose} {os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(named)
     finally:
-        os.close(descriptor)
+        os.close(held)
 
 
 def holder(folder: Path) -> str | None:
     """The purpose for which a living process holds the folder, None when none does."""
     try:
-        descriptor = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _read(descriptor)[0]
+        return _named(folder)[0]
     finally:
         os.close(descriptor)
     return None
@@ -100,7 +107,7 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                purpose, process = _read(descriptor)
+                purpose, process = _named(folder)
                 who = "`toll serve`" if purpose == SERVICE else "another command"
                 raise Locked(
                     f"the data folder `{folder}` is in use by {who}, process {process}"
@@ -110,6 +117,12 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
             return
 
 
-def _read(descriptor: int) -> tuple[str, str]:
-    purpose, _, process = os.pread(descriptor, 256, 0).decode().strip().rpartition(" ")
+def _named(folder: Path) -> tuple[str, str]:
+    """The purpose and process of the folder's holder; only a service's file is there long enough
+    to be deleted."""
+    try:
+        told = (folder / FILE).read_text()
+    except FileNotFoundError:
+        return SERVICE, "unknown"
+    purpose, _, process = told.strip().rpartition(" ")
     return purpose, process

@@ -161,6 +161,12 @@ def last_sequence(connection: sqlite3.Connection) -> int:
     return sequence or 0
 
 
+def identity(connection: sqlite3.Connection) -> str:
+    """What tells the journal from every other."""
+    (found,) = connection.execute("SELECT id FROM identity").fetchone()
+    return str(found)
+
+
 def replay(
     connection: sqlite3.Connection,
     account: int | None,

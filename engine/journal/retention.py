@@ -18,6 +18,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from tollkeeper.engine.journal import list_contents, reads, requests, schema
+from tollkeeper.engine.journal.checksums import Alteration, alter, checksum
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 
@@ -28,6 +29,12 @@ CHUNK = 20
 EMPTY_MS = 20
 EMPTY_PAUSE_S = 0.05
 KEYS = 500
+_UPDATES_OF = "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?"
+_LATER_OF = (
+    "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
+    f" AND kind IN ({Kind.UPDATE:d}, {Kind.LABEL:d})"
+)
+_CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -127,19 +134,17 @@ def _old(
 def _delete(
     connection: sqlite3.Connection, old: Sequence[tuple[int, int, str]], account: int
 ) -> int:
-    updates = connection.executemany(
-        "DELETE FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?",
-        [
-            (account, record_id, later)
-            for _, kind, record_id in old
-            if kind == Kind.PAYMENT
-            for later in (Kind.UPDATE, Kind.LABEL)
-        ],
+    later = [
+        sequence
+        for _, kind, record_id in old
+        if kind == Kind.PAYMENT
+        for (sequence,) in connection.execute(_LATER_OF, (account, record_id))
+    ]
+    sequences = [*later, *(sequence for sequence, _, _ in old)]
+    alter(connection, [each._replace(after=None) for each in _checksums(connection, sequences)])
+    return connection.executemany(
+        "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence in sequences]
     ).rowcount
-    entries = connection.executemany(
-        "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence, _, _ in old]
-    ).rowcount
-    return max(updates, 0) + entries
 
 
 def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
@@ -187,10 +192,18 @@ def _changed(
 
 
 def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
+    after = {entry.sequence: checksum(entry) for entry in entries}
+    before = _checksums(connection, after)
+    alter(connection, [each._replace(after=after[each.sequence]) for each in before])
     return connection.executemany(
-        "UPDATE journal SET body = ?, outcome = ? WHERE place = ?",
-        [(entry.body, entry.outcome, entry.sequence) for entry in entries],
+        "UPDATE journal SET body = ?, outcome = ?, checksum = ? WHERE place = ?",
+        [(entry.body, entry.outcome, after[entry.sequence], entry.sequence) for entry in entries],
     ).rowcount
+
+
+def _checksums(connection: sqlite3.Connection, sequences: Collection[int]) -> list[Alteration]:
+    rows = connection.execute(_CHECKSUMS.format(", ".join("?" * len(sequences))), [*sequences])
+    return [Alteration(sequence, stored, stored) for sequence, stored in rows]
 
 
 def empty_log(connection: sqlite3.Connection) -> None:

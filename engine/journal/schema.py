@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 from sqlite_utils import Database, Migrations
 
@@ -25,7 +26,7 @@ PAGE_BYTES = 8192
 LOG_PAGES = 64
 
 migrations = Migrations("tollkeeper")
-NEWEST = 5
+NEWEST = 6
 
 
 @migrations(name="1")
@@ -123,13 +124,37 @@ def _amendments(db: Database) -> None:
         )
 
 
+@migrations(name="6")
+def _identity_and_checksums(db: Database) -> None:
+    # Entries of before have no checksum: none is made for what may be damaged already.
+    db.execute("ALTER TABLE journal ADD COLUMN checksum INTEGER")
+    db.table("seals").create(
+        {
+            "sequence": int,
+            "entries": int,
+            "total": int,
+            "chain": bytes,
+            "removed": int,
+            "changed": int,
+        },
+        pk="sequence",
+        not_null={"entries", "total", "chain", "removed", "changed"},
+        defaults={"removed": 0, "changed": 0},
+    )
+    # `clock` is the last moment (µs) at which the clock was found plausible.
+    db.table("identity").create({"id": str, "clock": int}, pk="id", not_null={"clock"})
+    last = db.execute("SELECT arrived FROM journal ORDER BY place DESC LIMIT 1").fetchone()
+    db.execute("INSERT INTO identity VALUES (?, ?)", (uuid4().hex, last[0] if last else 0))
+
+
 def prepare(folder: Path) -> None:
     """Creates the file, readable by its owner alone, and brings its tables up to date.
 
     To be called under the folder's lock. Raises JournalError for a file that isn't ours, is
-    corrupt, or was written by a newer version.
+    corrupt, or was written by a newer version, and for one that is gone from a folder in use.
     """
     make_folder(folder)
+    _refuse_lost(folder)
     try:
         os.close(os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with closing(connect(folder)) as connection:
@@ -179,6 +204,19 @@ def connect_for_reading(folder: Path) -> sqlite3.Connection:
     connection = connect(folder)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def _refuse_lost(folder: Path) -> None:
+    path = folder / FILE
+    if path.exists() and path.stat().st_size > 0:
+        return
+    left = sorted(each.name for each in folder.glob("*.db") if each != path)
+    if left:
+        state = "is empty" if path.exists() else "is missing"
+        raise JournalError(
+            f"`{path}` {state}, but `{left[0]}` beside it is in use: put the journal back, or"
+            " restore a backup into another folder"
+        )
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:

@@ -15,7 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tollkeeper.engine.journal import list_contents, reads, requests, retention, schema, staging
+from tollkeeper.engine.journal import (
+    checksums,
+    list_contents,
+    reads,
+    requests,
+    retention,
+    schema,
+    staging,
+)
 from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, Journal, Request
 from tollkeeper.engine.journal.entries import (
     Entry,
@@ -255,6 +263,13 @@ class SqliteJournal(Journal):
 
     async def flush(self) -> None:
         await self.run(lambda _connection: None)
+
+    def identity(self) -> str:
+        return reads.identity(self._reading)
+
+    async def seal(self, at_least: int = checksums.BLOCK) -> None:
+        while await self.run(partial(checksums.seal_step, at_least=at_least)):
+            pass
 
     async def close(self) -> None:
         await self._writer.close()

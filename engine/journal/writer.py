@@ -18,10 +18,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from tollkeeper.engine.journal import list_contents
+from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, ListChange
 
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+COLUMNS = "place, account, kind, id, arrived, time, body, outcome, checksum"
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # One statement for many rows: the thread gives up the interpreter once for all, not once for each.
 ROWS = 64
 INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
@@ -265,11 +267,11 @@ def _is_more_than_a_row(append: Append) -> bool:
 
 @cache
 def _insert_of(rows: int) -> str:
-    return f"INSERT INTO journal VALUES {', '.join([ROW] * rows)}"
+    return f"INSERT INTO journal ({COLUMNS}) VALUES {', '.join([ROW] * rows)}"
 
 
 def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
-    rows = [append.entry for append in batch]
+    rows = [(*append.entry, checksum(append.entry)) for append in batch]
     connection.execute(_insert_of(len(rows)), [*chain.from_iterable(rows)])
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Addition, Idempotency, Kind, ListEntry
 from tollkeeper.engine.journal.sqlite import open_journal
@@ -42,7 +43,8 @@ async def held_up(journal):
 async def test_an_acknowledged_entry_is_read_by_another_connection(journal, folder, make):
     await journal.append(make(1))
     with closing(sqlite3.connect(folder / "tollkeeper.db")) as other:
-        assert other.execute("SELECT * FROM journal").fetchall() == [tuple(make(1))]
+        rows = other.execute("SELECT * FROM journal").fetchall()
+        assert rows == [(*make(1), checksum(make(1)))]
 
 
 async def test_all_that_waits_is_written_in_one_commit(journal, make):

@@ -51,6 +51,31 @@ async def test_a_second_service_is_refused_and_told_who_holds_the_folder(folder,
     assert holder(folder) == "serve"
 
 
+async def test_a_second_service_is_refused_though_the_lock_file_was_deleted(folder, other_process):
+    (folder / "tollkeeper.lock").unlink()
+    with pytest.raises(Locked, match="is in use by `toll serve`"):
+        async with open_journal(folder, "serve"):
+            pass
+    assert holder(folder) == "serve"
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+async def test_a_journal_that_is_gone_from_a_folder_in_use_is_not_begun_anew(
+    folder, make, is_empty
+):
+    async with open_journal(folder, "serve") as journal:
+        await journal.append(make(1))
+    (folder / "alerts.db").write_bytes(b"something")
+    (folder / "tollkeeper.db").unlink()
+    if is_empty:
+        (folder / "tollkeeper.db").touch()
+    with pytest.raises(JournalError) as refused:
+        async with open_journal(folder, "serve"):
+            pass
+    state = "is empty" if is_empty else "is missing"
+    assert str(refused.value).startswith(f"`{folder / 'tollkeeper.db'}` {state}, but `alerts.db`")
+
+
 async def test_a_killed_process_leaves_nothing_held(folder, other_process):
     other_process.send_signal(signal.SIGKILL)
     other_process.wait()

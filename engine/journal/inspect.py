@@ -1,0 +1,186 @@
+"""Look through a whole journal for damage: unreadable pages, changed, missing and added entries."""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from tollkeeper.engine.journal import checksums
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.reads import COLUMNS, last_sequence
+from tollkeeper.engine.journal.writer import COLUMNS as ALL_COLUMNS
+
+_BLOCK = (
+    "SELECT seal.sequence, seal.entries - seal.removed, seal.total + seal.changed,"
+    " count(journal.place), coalesce(sum(journal.checksum), 0)"
+    " FROM (SELECT * FROM seals WHERE sequence > :begin ORDER BY sequence LIMIT 1) AS seal"
+    " LEFT JOIN journal NOT INDEXED ON journal.place > :begin AND journal.place <= seal.sequence"
+)
+_NEXT_SEAL = "SELECT min(sequence) FROM seals WHERE sequence > ?"
+BATCH = 1000
+MOST = 100
+"""So many faults are told one by one; the others are counted."""
+
+
+class Fault(Struct, frozen=True):
+    """What is wrong, in words; `sequence` is the entry's, None when it is no entry."""
+
+    sequence: int | None
+    text: str
+
+
+@dataclass(slots=True)
+class Inspection:
+    """`entries` were read, `sealed` of them are in sealed blocks, `without_checksum` have none.
+
+    `kinds` counts them by kind. `more` faults were found beside those of `faults`.
+    """
+
+    entries: int = 0
+    sealed: int = 0
+    without_checksum: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    faults: list[Fault] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, sequence: int | None, text: str) -> None:
+        """One more fault."""
+        if len(self.faults) < MOST:
+            self.faults.append(Fault(sequence, text))
+        else:
+            self.more += 1
+
+
+Check = Callable[[Entry], str | None]
+"""What is wrong with an entry's contents, None when nothing is."""
+
+
+def inspect_journal(
+    connection: sqlite3.Connection,
+    check: Check = lambda _entry: None,
+    progress: Callable[[float], None] = lambda _share: None,
+) -> Inspection:
+    """All that is found; every batch is read in a snapshot of its own, so a service may go on.
+
+    `check` looks at each entry whose checksum is right, `progress` is told the share done.
+    """
+    found = Inspection()
+    last = last_sequence(connection)
+    _inspect_chain(connection, found)
+    for row in _rows(connection, found, last):
+        _inspect_entry(found, Entry._make(row[:-1]), row[-1], check)
+        if found.entries % BATCH == 0:
+            progress(row[0] / last)
+    _inspect_blocks(connection, found)
+    return found
+
+
+def name_entry(entry: Entry) -> str:
+    """An entry as a person finds it; the payment's id is left out, it may name somebody."""
+    kind = Kind(entry.kind).name.lower() if entry.kind in [*Kind] else f"kind {entry.kind}"
+    return f"entry {entry.sequence} ({kind}, account {entry.account})"
+
+
+def _inspect_entry(found: Inspection, entry: Entry, stored: int | None, check: Check) -> None:
+    found.entries += 1
+    found.kinds[Kind(entry.kind).name.lower() if entry.kind in [*Kind] else "unknown"] += 1
+    found.without_checksum += stored is None
+    if stored is not None and not _is_as_written(entry, stored):
+        found.add(
+            entry.sequence, f"{name_entry(entry)} is not as it was written: its checksum differs"
+        )
+    elif (wrong := check(entry)) is not None:
+        found.add(entry.sequence, f"{name_entry(entry)} can't be read: {wrong}")
+
+
+def _is_as_written(entry: Entry, stored: int) -> bool:
+    # A column may hold anything in a damaged file, also another type.
+    with suppress(ValueError, TypeError):
+        return checksums.checksum(entry) == stored
+    return False
+
+
+def _rows(connection: sqlite3.Connection, found: Inspection, last: int) -> Iterator[Any]:
+    """Every row that can be read, by sequence number; where a page can't be, what lies behind it is."""
+    query = f"SELECT {ALL_COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
+    after = 0
+    while after < last:
+        try:
+            rows = connection.execute(
+                f"{query} ORDER BY place LIMIT {BATCH}", (after, last)
+            ).fetchall()
+        except sqlite3.DatabaseError as error:
+            after = yield from _around(connection, found, after, str(error))
+            continue
+        yield from rows
+        if len(rows) < BATCH:
+            return
+        after = rows[-1][0]
+
+
+def _around(
+    connection: sqlite3.Connection, found: Inspection, after: int, reason: str
+) -> Generator[Any, None, int]:
+    """The readable ones of the next sequence numbers, and the one to go on from."""
+    lost = []
+    for sequence in range(after + 1, after + BATCH + 1):
+        try:
+            row = connection.execute(
+                f"SELECT {COLUMNS}, checksum FROM journal NOT INDEXED WHERE place = ?", (sequence,)
+            ).fetchone()
+        except sqlite3.DatabaseError:
+            lost.append(sequence)
+        else:
+            if row is not None:
+                yield row
+    if lost:
+        found.add(
+            lost[0],
+            f"the pages of the entries {lost[0]} to {lost[-1]} can't be read: {reason}",
+        )
+    return after + BATCH
+
+
+def _inspect_chain(connection: sqlite3.Connection, found: Inspection) -> None:
+    before = b""
+    for seal in checksums.seals(connection):
+        if seal.chain != checksums.chain(before, seal.sequence, seal.entries, seal.total):
+            found.add(
+                None,
+                f"the chain is broken at entry {seal.sequence}: a seal before it was changed or is"
+                " missing",
+            )
+        before = seal.chain
+
+
+def _inspect_blocks(connection: sqlite3.Connection, found: Inspection) -> None:
+    begin = 0
+    while True:
+        try:
+            # One statement, so one snapshot: what retention removes meanwhile is no fault.
+            block = connection.execute(_BLOCK, {"begin": begin}).fetchone()
+        except sqlite3.DatabaseError:
+            # Which entries can't be read is told already.
+            block = (*connection.execute(_NEXT_SEAL, (begin,)).fetchone(), 0, 0, 0, 0)
+        sequence, wanted, total_wanted, entries, total = block
+        if sequence is None:
+            return
+        found.sealed += entries
+        told = f"of the entries {begin + 1} to {sequence}, sealed together,"
+        if entries < wanted:
+            missing = f"{wanted - entries} {'is' if wanted - entries == 1 else 'are'} missing"
+            found.add(None, f"{told} {entries} are there where {wanted} should be: {missing}")
+        elif entries > wanted:
+            many = f"{entries - wanted} too many"
+            found.add(None, f"{told} {entries} are there where {wanted} should be: {many}")
+        elif total != total_wanted:
+            found.add(None, f"{told} some are not those that were sealed")
+        begin = sequence

@@ -79,7 +79,16 @@ def window(by: str, function: Function, over: int) -> tuple[SeriesPlan, Window, 
     values, type_ = VALUES[function]
     digest = f"{SERIES_OF[function]} by {by}"
     plan = SeriesPlan(
-        digest, None, by, over, False, False, type_ is not None, False, Compiled(KEYS[by], values)
+        digest,
+        None,
+        by,
+        over,
+        ages=False,
+        decided=False,
+        valued=type_ is not None,
+        missing=False,
+        compiled=Compiled(KEYS[by], values),
+        distinct=(over,) if function == "distinct" else (),
     )
     return plan, Window(digest, function, over, type_), by
 
@@ -283,6 +292,48 @@ def plain_attack(events: int) -> float:
     return (process_time() - begun) / len(after)
 
 
+async def hot_key(events: int) -> None:
+    """Payments that come late to a group of many, which the key of an attack or a shop's own is."""
+    rows: list[list[Cell]] = []
+    gap = 24 * HOUR // events
+    late: dict[str, Callable[[random.Random], int]] = {
+        "in order": lambda _chance: 0,
+        "up to 100 ms late": lambda chance: chance.randrange(SECOND // 10),
+        "anywhere within 24 h": lambda chance: chance.randrange(24 * HOUR),
+    }
+    functions: tuple[Function, ...] = ("count", "distinct", "sum", "max")
+    for function in functions:
+        for order, lateness in late.items():
+            chance = random.Random(3)
+            windows = [window("ip", function, 24 * HOUR)]
+            made = MemoryWindows(cap=10**9)
+            fill = await made.add(1, [plan for plan, _, _ in windows])
+            await made.fill(
+                fill,
+                (
+                    payment(n, START + n * gap, Paid("ip", "d", f"card-{n % 100_000}", n % 7919))
+                    for n in range(events)
+                ),
+            )
+            await made.seal(fill)
+            await made.read(1, START + events * gap, [(windows[0][1], ("ip",))])
+            costs = []
+            for n in range(2_000):
+                now = START + (events + n) * gap
+                paid = Paid("ip", "d", f"card-{chance.randrange(100_000)}", n)
+                record = payment(n, now - lateness(chance), paid, now)
+                costs.append(await timed(made, [record], windows) * 1e6)
+            costs.sort()
+            rows.append(
+                [f"{function}, {order}", sum(costs) / len(costs), costs[len(costs) * 99 // 100]]
+            )
+    show(
+        f"A hot key: {events:,} events in a window of 24 h",
+        ["aggregate, arrivals", "µs per payment", "p99"],
+        rows,
+    )
+
+
 async def memory() -> None:
     rows, count = [], 200_000
     for function in ("count", "sum", "distinct"):
@@ -383,6 +434,7 @@ async def measure(most: int) -> None:
     await by_windows()
     await by_keys(most)
     await by_events()
+    await hot_key(most)
     await memory()
     await ages(most)
     await rebuild(most)

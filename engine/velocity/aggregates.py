@@ -1,18 +1,17 @@
-"""What an aggregate makes of the values in its window, at once or kept up value by value.
+"""What an aggregate makes of the values in its window, at once or put together from parts.
 
-A tally is kept for a window of many values; both ways give the same answers (docs/language.md,
-"Aggregates"), and the order of the values never matters.
+Parts are kept of many values; both ways give the same answers (docs/language.md, "Aggregates"), and
+the order of the values never matters.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import fsum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from tollkeeper.engine.velocity.contract import Function
+from tollkeeper.engine.velocity.tree import Fold
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import MAX_DIGITS, Duration, Number, Type
 
@@ -98,102 +97,24 @@ def _decimal_sum(values: Values) -> int | None:
     return total if -DECIMAL_LIMIT < total < DECIMAL_LIMIT else None
 
 
-class Tally(Protocol):
-    """An aggregate kept up while values enter and leave, at a cost that hardly grows."""
-
-    def add(self, value: Any) -> None: ...
-
-    def remove(self, value: Any) -> None:
-        """Takes out one value that was added."""
-        ...
-
-    def answer(self, function: Function) -> Value | None: ...
+def fold(function: Function, type_: Type | None) -> Fold:
+    """How `function` is put together of parts; `answer` gives the value of a sum or average."""
+    if function in ("sum", "avg"):
+        return UNITS if _is_double(type_) else TOTAL
+    return FOLDS[function]
 
 
-class Bag:
-    """How often each value is there: `distinct`, `any`, `all`."""
-
-    __slots__ = ("counts",)
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self.counts: dict[Any, int] = dict(Counter(values))
-
-    def add(self, value: Any) -> None:
-        self.counts[value] = self.counts.get(value, 0) + 1
-
-    def remove(self, value: Any) -> None:
-        count = self.counts[value]
-        if count == 1:
-            del self.counts[value]
-        else:
-            self.counts[value] = count - 1
-
-    def answer(self, function: Function) -> Value | None:
-        if function == "distinct":
-            return len(self.counts)
-        return _any(self.counts) if function == "any" else _all(self.counts)
-
-
-class Ordered:
-    """The values in order: `min`, `max`."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self.values = sorted(values)
-
-    def add(self, value: Any) -> None:
-        insort(self.values, value)
-
-    def remove(self, value: Any) -> None:
-        del self.values[bisect_left(self.values, value)]
-
-    def answer(self, function: Function) -> Value | None:
-        if not self.values:
-            return None
-        found: Value = self.values[0 if function == "min" else -1]
-        return found
-
-
-class Total:
-    """The exact sum and the count: `sum`, `avg`; doubles are summed in units."""
-
-    __slots__ = ("count", "total", "type")
-
-    def __init__(self, values: Values, type_: Type | None) -> None:
-        self.type = type_
-        self.count = len(values)
-        self.total: int = sum(map(_units, values)) if _is_double(type_) else sum(values)
-
-    def add(self, value: Any) -> None:
-        self.count += 1
-        self.total += _units(value) if type(value) is float else value
-
-    def remove(self, value: Any) -> None:
-        self.count -= 1
-        self.total -= _units(value) if type(value) is float else value
-
-    def answer(self, function: Function) -> Value | None:
-        total = _rounded(self.total) if _is_double(self.type) else self.total
-        if function == "sum":
-            return _sum(total, self.type)
-        return _avg(total, self.count, self.type)
-
-
-KINDS: Mapping[Function, str] = {
-    "any": "bag",
-    "all": "bag",
-    "distinct": "bag",
-    "min": "ordered",
-    "max": "ordered",
-    "sum": "total",
-    "avg": "total",
+TOTAL = Fold("total", sum, sum)
+UNITS = Fold("total", lambda values: sum(map(_units, values)), sum)
+FOLDS: Mapping[Function, Fold] = {
+    "any": Fold("any", _any, _any),
+    "all": Fold("all", _all, _all),
+    "min": Fold("min", min, min),
+    "max": Fold("max", max, max),
 }
-"""Functions of one kind are answered by one tally; `count` needs none."""
 
 
-def tally(kind: str, values: Values, type_: Type | None) -> Tally:
-    """A tally of the kind that `KINDS` names, holding `values`."""
-    if kind == "bag":
-        return Bag(values)
-    return Ordered(values) if kind == "ordered" else Total(values, type_)
+def answer(function: Function, total: int, count: int, type_: Type | None) -> Value | None:
+    """`sum` or `avg` from the exact total, doubles in units, of so many values."""
+    whole = _rounded(total) if _is_double(type_) else total
+    return _sum(whole, type_) if function == "sum" else _avg(whole, count, type_)

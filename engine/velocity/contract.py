@@ -135,7 +135,8 @@ class SeriesPlan:
     `interval` are read. `ages` says whether these are. `decided` says whether its expressions read
     the decision, `valued` whether its elements have values. `missing` says whether elements whose
     value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
-    series of the same program at once, by their digests.
+    series of the same program at once, by their digests. `distinct` are the lengths (µs) of the
+    windows that count its different values.
     """
 
     digest: str
@@ -148,6 +149,7 @@ class SeriesPlan:
     missing: bool
     compiled: CompiledSeries
     counting: Callable[[tuple[str, ...]], Counted] | None = None
+    distinct: tuple[int, ...] = ()
 
 
 Read: TypeAlias = tuple[Window, Key | None]

@@ -63,6 +63,7 @@ def plan(
                 missing=three_valued,
                 compiled=compiled[name],
                 counting=counting if name in of_payments else None,
+                distinct=_distinct(history),
             )
         )
         type_ = None if series.value is None else series.value.type
@@ -79,9 +80,16 @@ def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
         other = found.get(each.digest, each)
         lengths = [over for over in (each.over, other.over) if over is not None]
         found[each.digest] = replace(
-            other, over=max(lengths, default=None), ages=each.ages or other.ages
+            other,
+            over=max(lengths, default=None),
+            ages=each.ages or other.ages,
+            distinct=tuple(sorted({*each.distinct, *other.distinct})),
         )
     return tuple(found.values())
+
+
+def _distinct(history: History) -> tuple[int, ...]:
+    return (history.over,) if history.function == "distinct" and history.over is not None else ()
 
 
 def _as_held(history: History) -> tuple[Series, bool]:

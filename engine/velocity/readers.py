@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.velocity import run
 from tollkeeper.engine.velocity.aggregates import recounting
 from tollkeeper.engine.velocity.contract import Window
 from tollkeeper.engine.velocity.elements import Group
@@ -38,7 +37,7 @@ def _count_reader(series: Series, over: int) -> Reader:
         if isinstance(held, Run):
             times = held.times
             if not times:
-                return 0
+                return 0 if held.long is None else held.long.count(over, at)
             start = at - over
             low = 0 if times[0] > start else bisect_right(times, start)
             return (len(times) if times[-1] <= at else bisect_right(times, at, low)) - low
@@ -51,15 +50,15 @@ def _count_reader(series: Series, over: int) -> Reader:
 
 def _value_reader(series: Series, window: Window, over: int) -> Reader:
     find, recount = series.groups.get, recounting(window.function, window.type)
-    of_none, few = recount(()), run.FEW
+    of_none = recount(())
 
     def read(group: Group, at: int) -> Value | None:
         held = find(group)
         if isinstance(held, Run):
             times, values = held.times, held.values
-            if values and len(times) <= few and times[0] > at - over and times[-1] <= at:
+            if values and times[0] > at - over and times[-1] <= at:
                 return recount(values)
-            return held.read(window, at) if times else of_none
+            return held.read(window, at) if times or held.long is not None else of_none
         if isinstance(held, tuple):
             return recount(held[1:]) if at - over < held[0] <= at else of_none
         return of_none

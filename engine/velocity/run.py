@@ -1,10 +1,7 @@
-"""One group's records in order of event time, and tallies that move over them.
+"""One group's elements in order of event time.
 
-A read of few values recounts them. Over many, a window keeps cursors: each a range of the run and
-the tally of it, which moves to where the next read looks. Going forward every value enters and
-leaves once, and slightly late records move a cursor back and forth a little. There are two, since
-a merchant may send yesterday's payments beside today's; for a read far behind both, the values are
-recounted from a slice, and the cursors stay where they are.
+A read of few values recounts them. Of many there is a tree, whose cost grows with the logarithm of
+how many there are, in whatever order they arrive and wherever a window ends.
 """
 
 from __future__ import annotations
@@ -12,93 +9,64 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
-from tollkeeper.engine.velocity.aggregates import KINDS, RECOUNTS, Tally, Values, tally
+from tollkeeper.engine.velocity.aggregates import RECOUNTS, answer, fold
 from tollkeeper.engine.velocity.contract import Window
+from tollkeeper.engine.velocity.distinct import Distinct
+from tollkeeper.engine.velocity.tree import Node, grown, inserted
 from tollkeeper.grammar.program import Value
 
-FEW = 32
-"""Up to so many values are recounted rather than tallied."""
-NEAR = 64
-"""Up to so many steps a cursor goes in any direction."""
-CURSORS = 2
-"""How many cursors a window keeps."""
-STEP = 8
-"""About how many values are recounted in the time of one step."""
-
-
-class Cursor:
-    """`tally` holds the values of `run[low:high]`."""
-
-    __slots__ = ("high", "low", "tally")
-
-    def __init__(self, low: int, high: int, tally: Tally) -> None:
-        self.low = low
-        self.high = high
-        self.tally = tally
-
-    def steps(self, low: int, high: int) -> int:
-        """How many values enter and leave on the way to `run[low:high]`."""
-        return abs(low - self.low) + abs(high - self.high)
-
-    def move(self, low: int, high: int, values: Values) -> None:
-        add, remove = self.tally.add, self.tally.remove
-        if high != self.high:
-            for value in values[self.high : high]:
-                add(value)
-        if low < self.low:
-            for value in values[low : self.low]:
-                add(value)
-        elif low > self.low:
-            for value in values[self.low : low]:
-                remove(value)
-        if high < self.high:
-            for value in values[high : self.high]:
-                remove(value)
-        self.low, self.high = low, high
+FEW = 256
+"""Up to so many elements stand in one array, and are recounted."""
 
 
 class Run:
     """Event times (µs) in order, the last arrived last among equals, and a value for each.
 
     `values` is None where elements have none, and are only counted. Equal values at one time are
-    interchangeable, so nothing else of a record is kept.
+    interchangeable, so nothing else of a record is kept. Of more than `FEW` elements both are
+    empty, and `long` has them.
     """
 
-    __slots__ = ("cursors", "times", "values")
+    __slots__ = ("long", "times", "values")
 
     def __init__(self, valued: bool) -> None:
         self.times = array("q")
         self.values: list[Any] | None = [] if valued else None
-        # By the window's length and the kind of its tally.
-        self.cursors: dict[tuple[int, str], list[Cursor]] | None = None
+        self.long: LongRun | None = None
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self.times) if self.long is None else self.long.size
+
+    @property
+    def latest(self) -> int:
+        """The latest time (µs); of a run that is not empty."""
+        return self.times[-1] if self.long is None else self.long.latest
 
     def insert(self, time: int, value: Any) -> None:
-        times = self.times
-        if not times or time >= times[-1]:
-            times.append(time)
-            if self.values is not None:
-                self.values.append(value)
+        if self.long is not None:
+            self.long.insert(time, value)
             return
-        at = bisect_right(times, time)
+        times = self.times
+        at = len(times) if not times or time >= times[-1] else bisect_right(times, time)
         times.insert(at, time)
         if self.values is not None:
             self.values.insert(at, value)
-        for cursor in self._all_cursors():
-            if at <= cursor.low:
-                cursor.low += 1
-                cursor.high += 1
-            elif at < cursor.high:
-                cursor.high += 1
-                cursor.tally.add(value)
+        if len(times) > FEW:
+            self.lengthen()
+
+    def lengthen(self) -> LongRun:
+        """Moves its elements to a tree."""
+        self.long = LongRun(self.times, self.values)
+        self.times = array("q")
+        self.values = None if self.values is None else []
+        return self.long
 
     def remove(self, time: int, value: Any) -> bool:
         """Takes out one element of that time and value; false when there is none."""
+        if self.long is not None:
+            return self.long.remove(time, value)
         times, values = self.times, self.values
         start = bisect_left(times, time)
         end = bisect_right(times, time, start)
@@ -111,22 +79,13 @@ class Run:
         del times[at]
         if values is not None:
             del values[at]
-        for cursor in self._all_cursors():
-            if at < cursor.low:
-                cursor.low -= 1
-                cursor.high -= 1
-            elif at < cursor.high:
-                cursor.high -= 1
-                cursor.tally.remove(value)
         return True
 
-    def _all_cursors(self) -> Iterable[Cursor]:
-        return () if self.cursors is None else chain.from_iterable(self.cursors.values())
-
     def trim(self, horizon: int) -> int:
-        """Drops the elements not later than `horizon` (µs), and the cursors; how many went."""
+        """Drops the elements not later than `horizon` (µs); how many went."""
+        if self.long is not None:
+            return self.long.trim(horizon, len(self))
         gone = bisect_right(self.times, horizon)
-        self.cursors = None
         del self.times[:gone]
         if self.values is not None:
             del self.values[:gone]
@@ -134,6 +93,8 @@ class Run:
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
+        if self.long is not None:
+            return self.long.read(window, at)
         over = window.over
         assert over is not None
         times, values, function = self.times, self.values, window.function
@@ -141,36 +102,80 @@ class Run:
         high = len(times) if times and times[-1] <= at else bisect_right(times, at, low)
         if function == "count" or values is None:
             return high - low
-        if high - low <= FEW:
-            return RECOUNTS[function](values[low:high], window.type)
-        if self.cursors is None:
-            self.cursors = {}
-        of = (over, KINDS[function])
-        cursors = self.cursors.get(of)
-        if cursors is None:
-            cursors = self.cursors[of] = []
-        for cursor in cursors:
-            if abs(low - cursor.low) + abs(high - cursor.high) <= NEAR:
-                cursor.move(low, high, values)
-                return cursor.tally.answer(function)
-        return _from_afar(cursors, window, low, high, values)
+        return RECOUNTS[function](values[low:high], window.type)
 
 
-def _from_afar(
-    cursors: list[Cursor], window: Window, low: int, high: int, values: Values
-) -> Value | None:
-    """The aggregate of `run[low:high]`, to which no cursor is near."""
-    behind = [each for each in cursors if each.low <= low and each.high <= high]
-    if not behind and len(cursors) == CURSORS:
-        return RECOUNTS[window.function](values[low:high], window.type)
-    last = max(behind, key=lambda cursor: cursor.high, default=None)
-    kind = KINDS[window.function]
-    if last is None:
-        last = Cursor(low, high, tally(kind, values[low:high], window.type))
-        cursors.append(last)
-    elif last.steps(low, high) * STEP <= high - low:
-        last.move(low, high, values)
-    else:
-        last.low, last.high = low, high
-        last.tally = tally(kind, values[low:high], window.type)
-    return last.tally.answer(window.function)
+class LongRun:
+    """A run of many elements.
+
+    `distinct` is there once it was asked for.
+    """
+
+    __slots__ = ("distinct", "latest", "size", "tree")
+
+    def __init__(self, times: array[int], values: list[Any] | None) -> None:
+        self.size = len(times)
+        self.latest = times[-1]
+        self.tree: Node = grown(times, values)
+        self.distinct: Distinct | None = None
+
+    def insert(self, time: int, value: Any) -> None:
+        self.tree = inserted(self.tree, time, value)
+        self.size += 1
+        self.latest = max(self.latest, time)
+        if self.distinct is not None:
+            self.distinct.insert(time, value)
+
+    def remove(self, time: int, value: Any) -> bool:
+        """Takes out one element of that time and value; false when there is none."""
+        removed = self.tree.remove(time, value)
+        self.size -= removed
+        if removed and self.distinct is not None:
+            self.distinct.remove(time, value)
+        return removed
+
+    def trim(self, horizon: int, most: int) -> int:
+        """Drops at most so many of the elements not later than `horizon` (µs); how many went."""
+        before = self.size
+        if self.distinct is None and most >= before:
+            self.size -= self.tree.drop(horizon)
+            return before - self.size
+        while most > 0 and len(gone := self.tree.take_first(horizon, most)):
+            self.size -= len(gone)
+            most -= len(gone)
+            if self.distinct is not None:
+                self.distinct.trim(gone)
+        return before - self.size
+
+    def index(self, lengths: Iterable[int]) -> None:
+        """Prepares for reads of `distinct` over windows of these lengths (µs)."""
+        if self.distinct is None:
+            self.distinct = Distinct(self.tree.elements())
+        for over in lengths:
+            self.distinct.covered(over)
+
+    def count(self, over: int, at: int) -> int:
+        """How many elements are within (at - over, at]."""
+        return self.tree.rank(at) - self.tree.rank(at - over)
+
+    def read(self, window: Window, at: int) -> Value | None:
+        """The window's aggregate as of event time `at` (µs)."""
+        over, function = window.over, window.function
+        assert over is not None
+        if function == "distinct":
+            self.index((over,))
+            assert self.distinct is not None
+            return self.distinct.count(over, at)
+        if function == "count":
+            return self.count(over, at)
+        parts: list[Any] = []
+        folded = fold(function, window.type)
+        self.tree.collect(at - over, at, folded, parts)
+        if not parts:
+            return RECOUNTS[function]((), window.type)
+        whole = folded.of_parts(parts)
+        if function not in ("sum", "avg"):
+            found: Value | None = whole
+            return found
+        count = self.count(over, at) if function == "avg" else 0
+        return answer(function, whole, count, window.type)

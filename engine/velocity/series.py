@@ -7,12 +7,16 @@ from typing import Any, TypeAlias
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, SeriesPlan
 from tollkeeper.engine.velocity.elements import Group
-from tollkeeper.engine.velocity.run import Run
+from tollkeeper.engine.velocity.run import FEW, LongRun, Run
 
 BUCKETS = 128
 """A series' span is divided into so many buckets, by which groups come up for expiry."""
 SWEEP = 8
-"""How many groups a record makes it look at whose time has come: more than one can add."""
+"""How many groups that came up for expiry are looked at for each record: a record adds fewer."""
+TRIMMED = 4
+"""How many elements beyond the horizon each element more takes out of a long run, at most."""
+SHRUNK = 500
+"""How many of them are taken out of a long run when it comes up for expiry, at most."""
 
 Held: TypeAlias = int | tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time, with its value if it has one."""
@@ -86,6 +90,8 @@ class Series:
             run.insert(time, value)
         elif held is EMPTY:
             self.groups[group] = (time, value) if self._valued else time
+        elif held.long is not None:
+            self._put_long(held.long, time, value)
         else:
             times = held.times
             if times and time < times[-1]:
@@ -95,7 +101,9 @@ class Series:
                 times.append(time)
                 if held.values is not None:
                     held.values.append(value)
-            if times[len(times) >> 1] <= self.clock.newest - self._reach:
+                if len(times) > FEW:
+                    held.lengthen()
+            if times and times[len(times) >> 1] <= self.clock.newest - self._reach:
                 self.entries -= held.trim(self.horizon)
 
     def take(self, time: int, group: Group, value: Any) -> None:
@@ -135,16 +143,28 @@ class Series:
         self._from = number * self._width
         self._to = self._from + self._width
 
+    def _put_long(self, run: LongRun, time: int, value: Any) -> None:
+        if run.distinct is None and self.plan.distinct:
+            run.index(self.plan.distinct)
+        run.insert(time, value)
+        self.entries -= run.trim(self.horizon, TRIMMED)
+
     def _shrink(self, group: Group, held: Held) -> int | None:
         """The time of the group's last element that is not over, if there is one."""
         horizon = self.horizon
         if isinstance(held, Run):
+            if held and held.latest <= horizon:
+                self.entries -= len(held)
+                return None
+            if held.long is not None:
+                self.entries -= held.long.trim(horizon, SHRUNK)
+                return held.latest
             self.entries -= held.trim(horizon)
             if len(held) == 1:
                 self.groups[group] = (
                     (held.times[0], held.values[0]) if held.values else held.times[0]
                 )
-            return held.times[-1] if held else None
+            return held.latest if held else None
         time = held[0] if isinstance(held, tuple) else held
         if time > horizon:
             return time

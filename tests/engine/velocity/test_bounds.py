@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from structlog.testing import capture_logs
 
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.engine.velocity.memory import MemoryWindows
-from tollkeeper.engine.velocity.run import CURSORS, Run
-from tollkeeper.grammar.types import Number
 from tollkeeper.tests.engine.velocity.worlds import (
     DAY,
     HOUR,
@@ -20,7 +16,6 @@ from tollkeeper.tests.engine.velocity.worlds import (
     filled,
     payment,
     plan,
-    recounted,
     window,
 )
 
@@ -141,37 +136,3 @@ async def test_one_account_over_its_cap_takes_nothing_from_another() -> None:
         await windows.observe(payment(START, Paid("a"), account=1), [])
     assert (await windows.status(1)).over_cap
     assert not (await windows.status(2)).over_cap
-
-
-@pytest.mark.parametrize("function", ["sum", "avg", "min", "max", "distinct"])
-def test_a_run_that_is_read_anywhere_agrees_with_a_recount(function: str) -> None:
-    chance = random.Random(5)
-    run, plain = Run(valued=True), []
-    type_ = Number(2)
-    reads = [window("amounts", function, over) for over in (MINUTE, HOUR, DAY)]
-    for _ in range(1500):
-        at = START + chance.choice([0, chance.randrange(DAY), DAY - chance.randrange(MINUTE)])
-        if plain and chance.random() < 0.2:
-            gone = chance.choice(plain)
-            plain.remove(gone)
-            assert run.remove(*gone)
-        value = chance.randrange(50)
-        run.insert(at, value)
-        plain.append((at, value))
-        read = chance.choice(reads)
-        inside = [value for time, value in plain if at - (read.over or 0) < time <= at]
-        assert run.read(read, at) == recounted(function, type_, inside)
-    assert run.cursors is not None
-    assert all(len(cursors) <= CURSORS for cursors in run.cursors.values())
-
-
-def test_a_trimmed_run_keeps_what_is_later() -> None:
-    run = Run(valued=True)
-    for number in range(100):
-        run.insert(START + number, number)
-    read = window("amounts", "sum", DAY)
-    assert run.read(read, START + 99) == sum(range(100))
-    assert run.trim(START + 39) == 40
-    assert len(run) == 60
-    assert run.read(read, START + 99) == sum(range(40, 100))
-    assert not run.remove(START, 0)

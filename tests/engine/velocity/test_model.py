@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity import account, run, series
+from tollkeeper.engine.velocity import account, run, series, tree
 from tollkeeper.engine.velocity.contract import Fill, Observation, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.engine.velocity.worlds import (
@@ -276,9 +276,12 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
     tight: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if tight:
-        monkeypatch.setattr(run, "FEW", 1)
-        monkeypatch.setattr(run, "NEAR", 2)
-        monkeypatch.setattr(run, "STEP", 1)
+        monkeypatch.setattr(run, "FEW", 2)
+        monkeypatch.setattr(series, "FEW", 2)
+        monkeypatch.setattr(tree, "LEAF", 2)
+        monkeypatch.setattr(tree, "FAN", 3)
+        monkeypatch.setattr(series, "TRIMMED", 2)
+        monkeypatch.setattr(series, "SHRUNK", 1)
         monkeypatch.setattr(series, "SWEEP", 2)
         monkeypatch.setattr(account, "SEALED_AT_ONCE", 1)
     run_state_machine_as_test(

@@ -115,6 +115,7 @@ def plan(name: str, over: int | None = DAY, *, ages: bool = False) -> SeriesPlan
         valued=kind.type is not None,
         missing=kind.missing,
         compiled=Compiled(kind.key, kind.values),
+        distinct=(HOUR,) if "distinct" in kind.functions else (),
     )
 
 

@@ -1,0 +1,314 @@
+"""The elements of one busy group in order of event time, in a tree.
+
+An element is added, removed and found, and a range of times is counted or folded, in a number of
+steps that grows with the logarithm of how many there are, wherever in time it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, NamedTuple, TypeAlias
+
+LEAF = 64
+"""How many elements a leaf holds at most."""
+FAN = 64
+"""How many children a branch has at most."""
+
+
+class Fold(NamedTuple):
+    """An aggregate in parts: that of a leaf's values, and that of what its parts gave.
+
+    Both are only given what is not empty.
+    """
+
+    name: str
+    of_values: Callable[[Sequence[Any]], Any]
+    of_parts: Callable[[Sequence[Any]], Any]
+
+
+class Leaf:
+    """Up to `LEAF` elements: their times (µs) in order, and their values where they have some."""
+
+    __slots__ = ("times", "values")
+
+    def __init__(self, times: array[int], values: list[Any] | None) -> None:
+        self.times = times
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def first(self) -> int:
+        """The earliest time (µs); of a leaf that is not empty."""
+        return self.times[0]
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """The times and values, in order."""
+        return zip(self.times, self.values or repeat(None), strict=False)
+
+    def rank(self, at: int) -> int:
+        """How many elements are not later than `at` (µs)."""
+        return bisect_right(self.times, at)
+
+    def latest(self, at: int) -> int | None:
+        """The latest time not after `at` (µs)."""
+        before = bisect_right(self.times, at)
+        return self.times[before - 1] if before else None
+
+    def earliest(self, at: int) -> int | None:
+        """The earliest time not before `at` (µs)."""
+        before = bisect_left(self.times, at)
+        return self.times[before] if before < len(self.times) else None
+
+    def insert(self, time: int, value: Any) -> Leaf | None:
+        """Takes in an element; gives the later part when it had to be divided."""
+        times, values = self.times, self.values
+        at = bisect_right(times, time)
+        times.insert(at, time)
+        if values is not None:
+            values.insert(at, value)
+        if len(times) <= LEAF:
+            return None
+        # What only grows at its end keeps full leaves.
+        cut = LEAF if at == LEAF else LEAF // 2
+        later = Leaf(times[cut:], None if values is None else values[cut:])
+        del times[cut:]
+        if values is not None:
+            del values[cut:]
+        return later
+
+    def remove(self, time: int, value: Any) -> bool:
+        """Takes out one element of that time and value; false when there is none."""
+        times, values = self.times, self.values
+        end = bisect_right(times, time)
+        for at in range(end - 1, -1, -1):
+            if times[at] != time:
+                break
+            if values is None or values[at] == value:
+                del times[at]
+                if values is not None:
+                    del values[at]
+                return True
+        return False
+
+    def take_first(self, horizon: int, most: int) -> Leaf:
+        """Takes out some of the earliest elements, those not later than `horizon` (µs)."""
+        gone = min(most, bisect_right(self.times, horizon))
+        taken = Leaf(self.times[:gone], None if self.values is None else self.values[:gone])
+        del self.times[:gone]
+        if self.values is not None:
+            del self.values[:gone]
+        return taken
+
+    def drop(self, horizon: int) -> int:
+        """Drops the elements not later than `horizon` (µs); how many went."""
+        gone = bisect_right(self.times, horizon)
+        del self.times[:gone]
+        if self.values is not None:
+            del self.values[:gone]
+        return gone
+
+    def collect(self, since: int, at: int, fold: Fold, parts: list[Any]) -> None:
+        """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
+        low = bisect_right(self.times, since)
+        high = bisect_right(self.times, at, low)
+        if high > low and self.values is not None:
+            parts.append(fold.of_values(self.values[low:high]))
+
+    def whole(self, fold: Fold) -> Any:
+        """The part of all elements."""
+        return fold.of_values(self.values or ())
+
+
+class Parts:
+    """What each child of a branch gives; those that changed since are `stale`."""
+
+    __slots__ = ("stale", "values")
+
+    def __init__(self, count: int) -> None:
+        self.values: list[Any] = [None] * count
+        self.stale = set(range(count))
+
+    def insert(self, index: int) -> None:
+        self.values.insert(index, None)
+        self.stale = {each + (each >= index) for each in self.stale} | {index}
+
+    def remove(self, start: int, end: int) -> None:
+        del self.values[start:end]
+        self.stale = {
+            each if each < start else each - end + start
+            for each in self.stale
+            if not start <= each < end
+        }
+
+
+class Branch:
+    """Up to `FAN` children in order of time; `firsts` bounds each child's times from below."""
+
+    __slots__ = ("children", "firsts", "parts", "sizes")
+
+    def __init__(self, children: list[Node]) -> None:
+        self.children = children
+        self.firsts = array("q", [child.first for child in children])
+        self.sizes = [len(child) for child in children]
+        # By the fold's name, of those that were asked for.
+        self.parts: dict[str, Parts] = {}
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def first(self) -> int:
+        """A time (µs) that none is earlier than."""
+        return self.firsts[0]
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """The times and values, in order."""
+        return chain.from_iterable(child.elements() for child in self.children)
+
+    def rank(self, at: int) -> int:
+        """How many elements are not later than `at` (µs)."""
+        index = bisect_right(self.firsts, at) - 1
+        return 0 if index < 0 else sum(self.sizes[:index]) + self.children[index].rank(at)
+
+    def latest(self, at: int) -> int | None:
+        """The latest time not after `at` (µs)."""
+        for index in range(bisect_right(self.firsts, at) - 1, -1, -1):
+            found = self.children[index].latest(at)
+            if found is not None:
+                return found
+        return None
+
+    def earliest(self, at: int) -> int | None:
+        """The earliest time not before `at` (µs)."""
+        for child in self.children[max(bisect_left(self.firsts, at) - 1, 0) :]:
+            found = child.earliest(at)
+            if found is not None:
+                return found
+        return None
+
+    def insert(self, time: int, value: Any) -> Branch | None:
+        """Takes in an element; gives the later part when it had to be divided."""
+        index = bisect_right(self.firsts, time) - 1
+        if index < 0:
+            index = 0
+            self.firsts[0] = time
+        child = self.children[index]
+        later = child.insert(time, value)
+        self._resize(index, 1)
+        if later is None:
+            return None
+        self._resize(index, -len(later))
+        self._add(index + 1, later)
+        if len(self.children) <= FAN:
+            return None
+        cut = FAN if index == FAN - 1 else FAN // 2
+        return self._divide(cut)
+
+    def remove(self, time: int, value: Any) -> bool:
+        """Takes out one element of that time and value; false when there is none."""
+        start = max(bisect_left(self.firsts, time) - 1, 0)
+        for index in range(bisect_right(self.firsts, time) - 1, start - 1, -1):
+            if self.children[index].remove(time, value):
+                self._resize(index, -1)
+                self._drop_empty(index)
+                return True
+        return False
+
+    def take_first(self, horizon: int, most: int) -> Leaf:
+        """Takes out some of the earliest elements, those not later than `horizon` (µs)."""
+        taken = self.children[0].take_first(horizon, most)
+        self._resize(0, -len(taken))
+        self._drop_empty(0)
+        return taken
+
+    def drop(self, horizon: int) -> int:
+        """Drops the elements not later than `horizon` (µs); how many went."""
+        whole = max(bisect_right(self.firsts, horizon) - 1, 0)
+        gone = sum(self.sizes[:whole])
+        self._cut(0, whole)
+        part = self.children[0].drop(horizon)
+        self._resize(0, -part)
+        self._drop_empty(0)
+        return gone + part
+
+    def collect(self, since: int, at: int, fold: Fold, parts: list[Any]) -> None:
+        """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
+        low = max(bisect_right(self.firsts, since) - 1, 0)
+        high = bisect_right(self.firsts, at) - 1
+        if high < 0:
+            return
+        self.children[low].collect(since, at, fold, parts)
+        if high > low:
+            parts += self._parts(fold, low + 1, high)
+            self.children[high].collect(since, at, fold, parts)
+
+    def whole(self, fold: Fold) -> Any:
+        """The part of all elements."""
+        return fold.of_parts(self._parts(fold, 0, len(self.children)))
+
+    def _parts(self, fold: Fold, low: int, high: int) -> list[Any]:
+        parts = self.parts.get(fold.name)
+        if parts is None:
+            parts = self.parts[fold.name] = Parts(len(self.children))
+        if parts.stale:
+            for index in [each for each in parts.stale if low <= each < high]:
+                parts.values[index] = self.children[index].whole(fold)
+                parts.stale.discard(index)
+        return parts.values[low:high]
+
+    def _resize(self, index: int, by: int) -> None:
+        self.sizes[index] += by
+        for parts in self.parts.values():
+            parts.stale.add(index)
+
+    def _add(self, index: int, child: Node) -> None:
+        self.children.insert(index, child)
+        self.firsts.insert(index, child.first)
+        self.sizes.insert(index, len(child))
+        for parts in self.parts.values():
+            parts.insert(index)
+
+    def _drop_empty(self, index: int) -> None:
+        if not self.sizes[index] and len(self.children) > 1:
+            self._cut(index, index + 1)
+
+    def _cut(self, start: int, end: int) -> None:
+        del self.children[start:end], self.firsts[start:end], self.sizes[start:end]
+        for parts in self.parts.values():
+            parts.remove(start, end)
+
+    def _divide(self, cut: int) -> Branch:
+        later = Branch(self.children[cut:])
+        for name, parts in self.parts.items():
+            moved = later.parts[name] = Parts(0)
+            moved.values = parts.values[cut:]
+            moved.stale = {each - cut for each in parts.stale if each >= cut}
+            parts.stale = {each for each in parts.stale if each < cut}
+            del parts.values[cut:]
+        del self.children[cut:], self.firsts[cut:], self.sizes[cut:]
+        return later
+
+
+Node: TypeAlias = Leaf | Branch
+
+
+def grown(times: array[int], values: list[Any] | None) -> Node:
+    """A tree of elements that are in order."""
+    nodes: list[Node] = [
+        Leaf(times[at : at + LEAF], None if values is None else values[at : at + LEAF])
+        for at in range(0, len(times), LEAF)
+    ]
+    while len(nodes) > 1:
+        nodes = [Branch(nodes[at : at + FAN]) for at in range(0, len(nodes), FAN)]
+    return nodes[0] if nodes else Leaf(array("q"), None if values is None else [])
+
+
+def inserted(root: Node, time: int, value: Any) -> Node:
+    """The tree with an element more."""
+    later = root.insert(time, value)
+    return root if later is None else Branch([root, later])

@@ -25,7 +25,7 @@ from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts, Recorded, derive, record
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update

@@ -17,7 +17,7 @@ from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive, record
-from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal import reads, schema

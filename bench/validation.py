@@ -18,8 +18,8 @@ from msgspec import Struct, defstruct, json, structs
 
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive, record
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.field_rules import rules_at
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.payment import CreationBody
 from tollkeeper.engine.intake.read import creation_of, read_creation

@@ -23,7 +23,8 @@ from time import process_time
 from typing import Any, NamedTuple
 
 from tollkeeper.bench.tables import Cell, show
-from tollkeeper.engine.velocity.contract import HOUR, Function, Record, SeriesPlan, State, Window
+from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.velocity.contract import Function, Record, SeriesPlan, State, Window
 from tollkeeper.engine.velocity.first_seen_store import open_moments
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.grammar.types import Number, String, Type

@@ -20,10 +20,10 @@ from tollkeeper.api.http.idempotency import digest, idempotency_key, repeated
 from tollkeeper.engine.events.accept import Accepted, Answer, accept
 from tollkeeper.engine.events.metrics import KeyMismatch, course
 from tollkeeper.engine.events.submission import MAX_EVENTS, Event, read_event, split, within
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency
-from tollkeeper.engine.lists.values import show_instant
 from tollkeeper.engine.programs.active import InForce, choose_event_type
 from tollkeeper.engine.runtime import Engine
 

@@ -17,8 +17,9 @@ from tollkeeper.api.http.bodies import AnyRequest, read_json, read_text
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.queries import read_count, read_flag, read_version_number
 from tollkeeper.engine.events.versions import Planned
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.lists.values import read_instant, show_instant
+from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.publish.activate import Rejected, publish, store, unpublish, violations
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.state import Account, Lineage, Version

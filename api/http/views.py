@@ -10,9 +10,9 @@ from tollkeeper.api.http.answers import Analyses, analyses
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.explain.records import Decided
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.lists.values import show_instant
 from tollkeeper.engine.registry.audit import AuditItem
 from tollkeeper.engine.update import decode_decision, decode_recorded
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tollkeeper.api.http.authentication import require
 from tollkeeper.api.http.bodies import AnyRequest, read_json
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
-from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Delivery
 from tollkeeper.engine.monitors.webhook_reach import check_reach

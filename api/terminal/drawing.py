@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tollkeeper.engine.explain.explain import Explanation, by_what
-from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.offline.backtest.report import Change, Decided, Report
 from tollkeeper.engine.offline.backtest.words import amounts_text, headline, result_text
 from tollkeeper.engine.programs.compile.explain import (

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.lists.values import read_value
 from tollkeeper.engine.monitors.alerts import Shown, show
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMetric
-from tollkeeper.engine.velocity.contract import HOUR, Key, Windows
+from tollkeeper.engine.velocity.contract import Key, Windows
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, json, structs
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.exact_numbers import double_of
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import walk
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Instant, RequiredText
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.active import InForce, choose_event_type

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tollkeeper.engine.instants import HOUR, show_instant
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.lists.values import show_instant
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.programs import decode_program
@@ -20,7 +20,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
-LATE = 25 * 3_600_000_000
+LATE = 25 * HOUR
 """How far (µs) an event's own time may lie behind the clock: 24 hours, and 1 for skew."""
 
 

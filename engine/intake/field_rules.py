@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from tollkeeper.engine.instants import HOUR, from_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import is_address, is_public_address
-from tollkeeper.engine.intake.instants import from_microseconds
-from tollkeeper.engine.intake.limits import HOUR, Limits
+from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
 from tollkeeper.engine.intake.violations import Violation
 

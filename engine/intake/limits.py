@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
-
-HOUR = 3_600_000_000
-"""In microseconds."""
 
 
 class Limits(Struct, frozen=True):
     """`clock_skew` and `backfill` are in microseconds, `metadata_size` in bytes as sent."""
 
     clock_skew: int = 0
-    backfill: int = 24 * HOUR
+    backfill: int = DAY
     metadata_size: int = 16 * 1024
     metadata_depth: int = 32
     currencies: frozenset[str] = CURRENCIES

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.intake import violations
-from tollkeeper.engine.intake.instants import from_microseconds
 from tollkeeper.engine.intake.payment import (
     MAX_TRANSACTIONS,
     Card,

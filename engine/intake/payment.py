@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.addresses import LONGEST
-from tollkeeper.engine.intake.instants import to_microseconds
 
 T = TypeVar("T")
 

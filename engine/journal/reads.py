@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page, Stretch
 
 COLUMNS = "place, account, kind, id, arrived, time, body, outcome"
@@ -57,7 +58,6 @@ STRETCH = 20_000
 STRETCH_BYTES = 32 * 1024 * 1024
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
-DAY = 24 * 3600 * 1_000_000
 # An event time is at most this much older than its arrival (docs/api.md, "Validation"), and at most
 # this much newer by the clocks' skew (registry/settings.py).
 TIME_TO_ARRIVAL = DAY

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema
 from tollkeeper.engine.journal.checksums import Alteration, alter, checksum
 from tollkeeper.engine.journal.contract import JournalError
@@ -63,7 +64,7 @@ async def purge(read: Run, write: Run, account: int, before: int) -> int:
 
 async def expire(write: Run, now: int) -> None:
     """Removes idempotency keys and commands' requests older than 24 hours."""
-    before = now - reads.DAY
+    before = now - DAY
     for step in (_delete_keys, _delete_amendments, requests.purge_step):
         while await write(partial(step, before=before)):
             pass

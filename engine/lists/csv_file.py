@@ -11,11 +11,11 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, TextIO
 
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import read_entry, stored_columns
 from tollkeeper.engine.lists.imports import BadEntry, bad_entry
 from tollkeeper.engine.lists.spec import Spec, TableSpec
-from tollkeeper.engine.lists.values import show_instant
 
 MAX_LINE = 65_536
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.card_numbers import masked
 from tollkeeper.engine.intake.field_rules import shown_name
 from tollkeeper.engine.intake.violations import Violation, unknown_member
@@ -25,7 +26,6 @@ from tollkeeper.engine.lists.values import (
     read_number,
     read_string,
     read_value,
-    show_instant,
     show_network,
     show_value,
 )

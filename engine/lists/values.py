@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tollkeeper.engine.instants import show_instant, to_microseconds
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.lists.spec import ColumnType
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE
@@ -114,11 +114,6 @@ def read_instant(given: object) -> int:
     except (msgspec.ValidationError, OverflowError):
         message = f'`{_short(given)}` is not a time such as "2030-01-31T12:00:00Z"'
         raise ValueError(message) from None
-
-
-def show_instant(microseconds: int) -> str:
-    """RFC 3339 text in UTC."""
-    return from_microseconds(microseconds).isoformat().replace("+00:00", "Z")
 
 
 def read_network(given: object) -> tuple[int, int]:

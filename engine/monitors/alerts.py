@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.lists.values import IP_BITS, show_instant, show_network
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
-from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors.alerts import Shown, Turn
 from tollkeeper.engine.monitors.watch import NEVER, Of, Standing
 

@@ -7,6 +7,7 @@ import asyncio
 from structlog import get_logger
 
 from tollkeeper.engine.events.noting import purge_alerts
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.privacy.forgetting import rewriting, take_back
@@ -14,7 +15,6 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.update import state_of
 
 EVERY_S = 3600.0
-DAY = 24 * 3600 * 1_000_000
 
 log = get_logger()
 

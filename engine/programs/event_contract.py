@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
 from tollkeeper.engine.intake.card_numbers import masked
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.engine.programs.compile.series import CompiledSeries

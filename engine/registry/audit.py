@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.lists.values import show_instant
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
     Activated,

@@ -30,10 +30,10 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 
-HOUR = 3_600_000_000
 LATE = 25 * HOUR
 """How far behind the latest arrival a record's event time may be: 24 hours, and 1 for skew."""
 BEFORE_ALL = -(10**18)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import HOUR, from_microseconds
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.privacy.retention import purge
-from tollkeeper.engine.velocity.contract import HOUR
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop
 
 DAY = 24 * HOUR

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine import filling
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import erasure
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.velocity import first_seen_store as moments_store
-from tollkeeper.engine.velocity.contract import HOUR
 from tollkeeper.tests.engine.happenings import CARDS, DAY, RULE, USERS, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 

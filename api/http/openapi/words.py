@@ -8,7 +8,8 @@ from tollkeeper.api.http.idempotency import MAX_KEY
 from tollkeeper.api.http.openapi import account, events, files, lists, payments, service
 from tollkeeper.api.http.openapi.errors import TYPES
 from tollkeeper.api.http.settings import BODY_BYTES, BODY_SECONDS, HEAD_BYTES
-from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, HOUR
+from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_HEADERS, MAX_TEXT, MAX_TRANSACTIONS
 from tollkeeper.engine.intake.violations import MAX_LISTED
 from tollkeeper.grammar.parser import MAX_FILE_BYTES

@@ -40,7 +40,7 @@ def create_account(name: str, data: Path) -> None:
 @data_option
 def list_accounts(as_json_: bool, data: Path) -> None:
     """List the accounts."""
-    from tollkeeper.engine.lists.values import show_instant
+    from tollkeeper.engine.instants import show_instant
 
     async def ask(picture: Picture) -> list[Account]:
         return list(picture.state.accounts.values())

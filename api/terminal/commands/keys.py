@@ -45,7 +45,7 @@ def create_key(account: str, scopes: tuple[Scope, ...], data: Path) -> None:
 @data_option
 def list_keys(account: str, as_json_: bool, data: Path) -> None:
     """List the account's keys by the part of them that may be shown."""
-    from tollkeeper.engine.lists.values import show_instant
+    from tollkeeper.engine.instants import show_instant
 
     rows = [
         (

@@ -21,7 +21,7 @@ from tollkeeper.api.terminal.output import show_rows
 @data_option
 def versions(name: str, kind: Any, account: str, as_json_: bool, data: Path) -> None:
     """List the versions of NAME, newest first."""
-    from tollkeeper.engine.lists.values import show_instant
+    from tollkeeper.engine.instants import show_instant
     from tollkeeper.engine.registry.versions import find_lineage
 
     with refusals():

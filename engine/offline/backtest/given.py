@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.backtest.compare import Labels
 from tollkeeper.engine.offline.backtest.stored import account_now
 from tollkeeper.engine.offline.testing.files import library_of, load_file

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.offline.backtest.compare import Cell, Comparison, Example, Tally, grouped
 from tollkeeper.engine.offline.backtest.compare import Change as Changed
 from tollkeeper.engine.programs.compile.shown import shown

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Instant
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.intake.payment import Method, Payment
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.engine.offline.testing.streams import START

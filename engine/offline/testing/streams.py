@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
-from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Instant, Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation

@@ -8,7 +8,7 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.grammar import types as t
 
 _MAPPED = 0xFFFF
@@ -34,7 +34,7 @@ def shown(value: Any, kind: t.Type) -> str:
         case t.Ip():
             return _address(value)
         case t.Instant():
-            return from_microseconds(value).isoformat().replace("+00:00", "Z")
+            return show_instant(value)
         case t.Duration():
             return shown_duration(value)
         case t.Collection():

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.privacy.retention import purge
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import json
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.codes import CURRENCIES
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update

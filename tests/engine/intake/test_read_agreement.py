@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import MsgspecError, json
 from msgspec.structs import asdict
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.field_rules import FieldRules, rules_at
 from tollkeeper.engine.intake.find_violations import walk
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import creation_of, read_creation, read_update, update_of

@@ -15,7 +15,7 @@ from tollkeeper.engine.decide import create
 from tollkeeper.engine.events.accept import accept
 from tollkeeper.engine.events.submission import Event, read_event
 from tollkeeper.engine.events.versions import Planned
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.open import open_engine, rebuild

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
 from tollkeeper.engine.offline.backtest.files import HistoryError
 from tollkeeper.engine.offline.backtest.page import page

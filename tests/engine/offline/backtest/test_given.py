@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.engine.intake.instants import to_microseconds
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.backtest.given import GivenError, read_labels, read_since
 
 NOW = to_microseconds(datetime(2026, 3, 31, tzinfo=UTC))

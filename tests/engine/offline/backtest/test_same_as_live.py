@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tollkeeper.engine.intake.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.candidate import DecidedInFull

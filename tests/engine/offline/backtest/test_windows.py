@@ -12,7 +12,7 @@ from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.facts import derive, record
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.intake.instants import from_microseconds
+from tollkeeper.engine.instants import HOUR, from_microseconds
 from tollkeeper.engine.intake.payment import (
     Card,
     Connector,
@@ -29,7 +29,7 @@ from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.update import updated
-from tollkeeper.engine.velocity.contract import HOUR, Record, State
+from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule, Value

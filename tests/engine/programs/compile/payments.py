@@ -12,8 +12,8 @@ from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Client
 from tollkeeper.engine.facts.facts import Facts, Recorded, recall
 from tollkeeper.engine.facts.vocabulary import vocabulary
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.intake.instants import to_microseconds
 from tollkeeper.engine.intake.payment import (
     Backend,
     Card,

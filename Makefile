@@ -2,30 +2,41 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: install demo serve test check bench docs lock
+.PHONY: install demo serve test check types bench docs lock
+
+# What the service and its commands need, and the tools to build: enough for the demo.
+$(VENV)/service: pyproject.toml setup.py requirements-service.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo 'Installing the service into $(VENV): once'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements-service.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@rm -rf build *.egg-info
+	@touch $@
+
+# Everything: each extra, and what tests, types and lint need.
+$(VENV)/installed: $(VENV)/service requirements.lock
+	@echo 'Installing the tools and every extra into $(VENV): a minute or two, once'
+	@$(PIP) install --require-hashes -r requirements.lock
+	@touch $@
 
 install: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	@echo 'Installing into $(VENV): a minute or two, once'
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@rm -rf build *.egg-info
-	@mkdir -p $(VENV)/typing && ln -sfn ../.. $(VENV)/typing/tollkeeper
-	@touch $@
-
-demo: install
+demo: $(VENV)/service
 	$(BIN)/toll demo
 
-serve: install
+serve: $(VENV)/service
 	$(BIN)/toll serve
 
-check: install
+check: install types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+# mypy finds a package by its folder's name, and the repository's may be any: the link gives it ours.
+types: install
+	@mkdir -p $(VENV)/typing && ln -sfn ../.. $(VENV)/typing/tollkeeper
 	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p tollkeeper.grammar -p tollkeeper.engine -p tollkeeper.api -m tollkeeper.cli
 
 test: check
@@ -37,6 +48,8 @@ bench: install
 docs: install
 	$(BIN)/python docs/generate.py
 
-# For maintainers: needs uv. Pins every dependency with its hashes.
+# For maintainers: needs uv. Pins every dependency with its hashes; the small lock agrees with the whole one.
+PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml
 lock:
-	uv pip compile --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	$(PIN) --extra dev -o requirements.lock
+	$(PIN) --extra build -c requirements.lock -o requirements-service.lock

@@ -20,7 +20,6 @@ from time import process_time
 import msgspec
 
 from tollkeeper.bench.tables import show
-from tollkeeper.bench.traffic import traffic
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
@@ -32,6 +31,7 @@ from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
+from tollkeeper.engine.offline.traffic import traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount

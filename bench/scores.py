@@ -24,7 +24,6 @@ import msgspec
 import numpy as np
 
 from tollkeeper.bench.tables import show
-from tollkeeper.bench.traffic import DAY, Plan, labelled, traffic
 from tollkeeper.engine.decide import create
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive
@@ -33,6 +32,7 @@ from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.replay import replay
 from tollkeeper.engine.offline.testing.streams import Created
+from tollkeeper.engine.offline.traffic import DAY, Plan, labelled, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.accounts import CreateAccount

@@ -19,8 +19,8 @@ import uvloop
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.serve import Server, beside, configuration
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.bench.traffic import DAY, Item, traffic
 from tollkeeper.engine.journal.lock import SERVICE
+from tollkeeper.engine.offline.traffic import DAY, Item, traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey

@@ -8,6 +8,7 @@ from pathlib import Path
 import rich_click as click
 from rich.markup import escape
 
+from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
@@ -32,11 +33,9 @@ def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     from tollkeeper.engine.programs.load import SHIPPED
     from tollkeeper.grammar.program import Scorecard
 
-    try:
+    with extra("fit"):
         from tollkeeper.engine.offline.fit.fitting import FitError
         from tollkeeper.engine.offline.fit.fitting import fit as fit_weights
-    except ModuleNotFoundError:
-        refuse("fitting needs the extra: pip install 'tollkeeper\\[fit]'")
     path = scorecard or SHIPPED / f"{SCORECARD}.rule"
     reading = read_rule_file(path)
     if not isinstance(reading.program, Scorecard):

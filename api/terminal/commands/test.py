@@ -9,6 +9,7 @@ from textwrap import indent
 
 import rich_click as click
 
+from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.output import NO, OK, out, plural, say
 
 
@@ -38,7 +39,9 @@ def test(
     from tollkeeper.engine.offline.testing.coverage_report import as_html
     from tollkeeper.engine.offline.testing.coverage_report import as_json as coverage_as_json
     from tollkeeper.engine.offline.testing.coverage_report import as_text as coverage_as_text
-    from tollkeeper.engine.offline.testing.run import run_tests
+
+    with extra("test"):
+        from tollkeeper.engine.offline.testing.run import run_tests
 
     run = run_tests(paths, accept=accept)
     for fault in run.faults:

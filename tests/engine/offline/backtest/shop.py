@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tollkeeper.bench.traffic import DAY, Item, traffic
 from tollkeeper.engine.decide import create
 from tollkeeper.engine.events.accept import accept
 from tollkeeper.engine.events.submission import Event, read_event
@@ -18,6 +17,7 @@ from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.offline.traffic import DAY, Item, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store

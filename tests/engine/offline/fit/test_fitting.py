@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tollkeeper.bench.traffic import DAY, labelled, traffic
 from tollkeeper.engine.offline.fit.fitting import FitError, fit
 from tollkeeper.engine.offline.testing.streams import StreamError
+from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import Known
 

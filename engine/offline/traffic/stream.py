@@ -9,9 +9,9 @@ from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
-from tollkeeper.bench.traffic.attempts import Attempt, Span, creation, moment, update
-from tollkeeper.bench.traffic.bots import FAMILIES
-from tollkeeper.bench.traffic.people import KINDS
+from tollkeeper.engine.offline.traffic.attempts import Attempt, Span, creation, moment, update
+from tollkeeper.engine.offline.traffic.bots import FAMILIES
+from tollkeeper.engine.offline.traffic.people import KINDS
 
 
 class Item(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
-from tollkeeper.bench.traffic import headers as sent
-from tollkeeper.bench.traffic.attempts import Attempt, Span, attempt
-from tollkeeper.bench.traffic.world import (
+from tollkeeper.engine.offline.traffic import headers as sent
+from tollkeeper.engine.offline.traffic.attempts import Attempt, Span, attempt
+from tollkeeper.engine.offline.traffic.world import (
     DOMAINS,
     FIRST,
     LAST,

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from tollkeeper.bench.traffic.headers import PARTNER, forwarded
-from tollkeeper.bench.traffic.world import (
+from tollkeeper.engine.offline.traffic.headers import PARTNER, forwarded
+from tollkeeper.engine.offline.traffic.world import (
     Card,
     Device,
     Merchant,

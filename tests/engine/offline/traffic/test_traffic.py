@@ -10,12 +10,12 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from tollkeeper.bench.traffic import DAY, labelled, traffic
-from tollkeeper.bench.traffic.bots import FAMILIES
-from tollkeeper.bench.traffic.people import KINDS
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import Created, Updated
+from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic.bots import FAMILIES
+from tollkeeper.engine.offline.traffic.people import KINDS
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
 SMALL = DAY.scaled(0.02)

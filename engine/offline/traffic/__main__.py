@@ -1,4 +1,4 @@
-"""A labelled history on standard output: `python -m tollkeeper.bench.traffic --seed 1 --hours 24`."""
+"""A labelled history on standard output: `python -m tollkeeper.engine.offline.traffic --seed 1 --hours 24`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tollkeeper.bench.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tollkeeper.bench.traffic", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tollkeeper.engine.offline.traffic", description=__doc__
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--scale", type=float, default=1, help="so many times the actors of a day")

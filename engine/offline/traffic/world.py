@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from tollkeeper.bench.traffic.headers import Headers
+from tollkeeper.engine.offline.traffic.headers import Headers
 
 Country = Literal["BR", "MX", "PT", "US"]
 COUNTRIES: tuple[Country, ...] = ("BR", "MX", "PT", "US")

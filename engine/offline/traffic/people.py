@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
-from tollkeeper.bench.traffic import headers as sent
-from tollkeeper.bench.traffic.attempts import (
+from tollkeeper.engine.offline.traffic import headers as sent
+from tollkeeper.engine.offline.traffic.attempts import (
     Attempt,
     Span,
     attempt,
@@ -15,7 +15,7 @@ from tollkeeper.bench.traffic.attempts import (
     visits,
     waking_moment,
 )
-from tollkeeper.bench.traffic.world import (
+from tollkeeper.engine.offline.traffic.world import (
     COUNTRIES,
     MERCHANTS,
     STREAMING,

@@ -23,7 +23,7 @@ from tollkeeper.bench.tables import show
 from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
-from tollkeeper.engine.facts.facts import Facts, Recorded, derive, record
+from tollkeeper.engine.facts.facts import Facts, StoredFacts, derive, record
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment, Update
@@ -146,7 +146,7 @@ def main() -> None:
     created = [each for each in happened if each.kind == Kind.PAYMENT]
     payments, updates = len(created), len(happened) - len(created)
     bodies = [each.body for each in created]
-    decode = msgspec.json.Decoder(Recorded).decode
+    decode = msgspec.json.Decoder(StoredFacts).decode
 
     def plain() -> None:
         for body in bodies:

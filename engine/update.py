@@ -7,7 +7,7 @@ import msgspec
 from tollkeeper.engine.decide import encode, keep
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.events.payment_monitors import payment_turns
-from tollkeeper.engine.facts.facts import Facts, Recorded, amend, recall, record
+from tollkeeper.engine.facts.facts import Facts, StoredFacts, amend, recall, record
 from tollkeeper.engine.intake.merge import merge
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.violations import Violation
@@ -16,7 +16,7 @@ from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Record, State
 
-decode_recorded = msgspec.json.Decoder(Recorded).decode
+decode_recorded = msgspec.json.Decoder(StoredFacts).decode
 decode_decision = msgspec.json.Decoder(Decision).decode
 
 

@@ -19,7 +19,7 @@ from tollkeeper.api.http.errors import (
 )
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.field_rules import rules_at
-from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
 
@@ -48,10 +48,10 @@ async def read_json(request: AnyRequest, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        walked = walk(body, type_, _RULES)
-    if isinstance(walked, tuple):
-        raise invalid(walked)
-    return walked
+        found = find_violations(body, type_, _RULES)
+    if isinstance(found, tuple):
+        raise invalid(found)
+    return found
 
 
 async def read_json_bytes(scope: Scope, receive: Receive) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.facts.facts import Facts, Recorded, recall
+from tollkeeper.engine.facts.facts import Facts, StoredFacts, recall
 from tollkeeper.engine.intake.payment import (
     Card,
     Connector,
@@ -77,7 +77,7 @@ def situation(body: bytes) -> Situation:
     document = _decode(body)
     score = None if document.score is None else round(document.score * 100)
     values = (document.declines, document.cards)
-    return recall(Recorded(document.payment), 0), score, values, ENVIRONMENT
+    return recall(StoredFacts(document.payment), 0), score, values, ENVIRONMENT
 
 
 def inputs(document: dict[str, Any]) -> Inputs:

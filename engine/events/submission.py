@@ -12,9 +12,9 @@ from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.exact_numbers import double_of
 from tollkeeper.engine.intake.field_rules import rules_at
-from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.intake.payment import Instant, RequiredText
+from tollkeeper.engine.intake.payment import RequiredText, Timestamp
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.active import InForce, choose_event_type
 from tollkeeper.engine.programs.event_contract import Data, own_data, read_data
@@ -34,7 +34,7 @@ class Sent(Struct, frozen=True, gc=False):
         Meta(description="Event identifier, unique in the account; generated when not sent."),
     ] = None
     timestamp: Annotated[
-        Instant | None, Meta(description="When it happened; the current time when not sent.")
+        Timestamp | None, Meta(description="When it happened; the current time when not sent.")
     ] = None
 
 
@@ -127,9 +127,9 @@ def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         sent = ()
     if not isinstance(sent, Sent):
-        walked = walk(body, EventBody, rules)
+        walked = find_violations(body, EventBody, rules)
         if isinstance(walked, tuple):
-            return violations.listed([*walked, *_more(body, now, force)])
+            return violations.cap_violations([*walked, *_more(body, now, force)])
         sent = walked.event
     at = now if sent.timestamp is None else to_microseconds(sent.timestamp)
     loaded = _in_force(force, sent.type, at)
@@ -137,7 +137,7 @@ def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation
         return (loaded,)
     reading = read_data(loaded.contract, sent.data, "event.data")
     if reading.violations:
-        return violations.listed(reading.violations)
+        return violations.cap_violations(reading.violations)
     event_id = sent.id or new_identifier(now)
     data = own_data(loaded.contract, reading.values, event_id, at)
     return Event(event_id, at, loaded, reading.kept, data)
@@ -162,7 +162,7 @@ def _more(body: bytes, now: int, force: InForce) -> list[Violation]:
 
 def _moment(timestamp: Any, now: int) -> int:
     try:
-        return to_microseconds(msgspec.convert(timestamp, Instant))
+        return to_microseconds(msgspec.convert(timestamp, Timestamp))
     except (msgspec.ValidationError, OverflowError):
         return now
 

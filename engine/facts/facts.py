@@ -33,7 +33,7 @@ class Facts(Struct, frozen=True, gc=False):
     backend_client: Client | None = None
 
 
-class Recorded(Struct, frozen=True, gc=False, omit_defaults=True):
+class StoredFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the journal keeps of facts: the payment, and what newer code might derive anew."""
 
     payment: Payment
@@ -45,7 +45,7 @@ class Recorded(Struct, frozen=True, gc=False, omit_defaults=True):
 def derive(payment: Payment, arrived: int, client: ReadClient) -> Facts:
     """The facts of a payment that arrives at `arrived` (µs); `client` reads a set of headers."""
     device, backend = payment.device, payment.backend
-    recorded = Recorded(
+    recorded = StoredFacts(
         payment=payment,
         card_fingerprint=_card_fingerprint(payment),
         device_client=client(device.headers) if device and device.headers else None,
@@ -54,7 +54,7 @@ def derive(payment: Payment, arrived: int, client: ReadClient) -> Facts:
     return recall(recorded, arrived)
 
 
-def recall(recorded: Recorded, arrived: int) -> Facts:
+def recall(recorded: StoredFacts, arrived: int) -> Facts:
     """The facts that were recorded at `arrived` (µs)."""
     payment = recorded.payment
     device, backend = payment.device, payment.backend
@@ -75,7 +75,7 @@ def recall(recorded: Recorded, arrived: int) -> Facts:
 
 def amend(facts: Facts, payment: Payment) -> Facts:
     """The facts of a payment after an update, which never changes device or backend."""
-    recorded = Recorded(
+    recorded = StoredFacts(
         payment=payment,
         card_fingerprint=_card_fingerprint(payment),
         device_client=facts.device_client,
@@ -84,8 +84,8 @@ def amend(facts: Facts, payment: Payment) -> Facts:
     return recall(recorded, facts.arrived)
 
 
-def record(facts: Facts) -> Recorded:
-    return Recorded(
+def record(facts: Facts) -> StoredFacts:
+    return StoredFacts(
         payment=facts.payment,
         card_fingerprint=facts.card_fingerprint,
         device_client=facts.device_client,

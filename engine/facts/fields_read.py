@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct, defstruct, inspect
 
-from tollkeeper.engine.facts.facts import Recorded
+from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.intake.addresses import address_number, is_private
 from tollkeeper.engine.intake.payment import Transaction
 from tollkeeper.engine.journal.entries import Entry
@@ -87,7 +87,7 @@ def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
     """
     paths = {_SPELLED.get(access, access) for access in wanted if access not in _OF_THE_ENTRY}
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(
-        _partial(Recorded, paths, _AFTERWARDS)
+        _partial(StoredFacts, paths, _AFTERWARDS)
     ).decode
     priced = ("payment", "amount") in paths
     by_device, by_backend = DEVICE_ADDRESS in paths, BACKEND_ADDRESS in paths

@@ -1,4 +1,4 @@
-"""What the annotations of `payment.py` say, read once for the careful walk."""
+"""The annotations of `payment.py` as data, for the full search for violations."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ RULES_OF_STRUCTS: Mapping[Any, str] = {
     Update: "transactions_by_status",
     Transaction: "response_code_by_status",
 }
-"""What fields ask of each other: for a Struct the name of a method of `FieldRules`."""
+"""Rules between the fields of a Struct, each by the name of a method of `FieldRules`."""
 
-_OF_WRITTEN = frozenset({"amount", "metadata"})
+_RULES_OF_TEXT = frozenset({"amount", "metadata"})
 
 
 class Shape(Struct, frozen=True):
-    """What a value may be, null set aside.
+    """What a value may be, apart from null.
 
     `struct` is set for an object with named members, `element` for an array; `rule` is the name
-    of a method of `FieldRules`. `most` bounds the length of a text, an array or an object; 0 does
-    not. `ruled` tells that a rule holds here or within, `written` that one looks at what was
-    written rather than at what it decodes to.
+    of a method of `FieldRules`. `max_length` bounds a text, an array or an object; 0 is no bound.
+    `has_rule` tells whether a rule applies to the value or to a part of it, `needs_text` whether
+    one of these rules reads the JSON text instead of the decoded value.
     """
 
     core: Any
@@ -55,12 +55,12 @@ class Shape(Struct, frozen=True):
     words: str
     decoder: json.Decoder[Any]
     rule: str | None = None
-    most: int = 0
+    max_length: int = 0
     ge: float | None = None
     le: float | None = None
     choices: tuple[str, ...] = ()
-    ruled: bool = False
-    written: bool = False
+    has_rule: bool = False
+    needs_text: bool = False
 
     @property
     def has_parts(self) -> bool:
@@ -71,7 +71,7 @@ class Shape(Struct, frozen=True):
         if self.core is str:
             if sent == b'""':
                 return violations.empty(field)
-            return violations.too_long(field, self.most, "characters")
+            return violations.too_long(field, self.max_length, "characters")
         if self.choices:
             return violations.not_one_of(field, self.choices)
         if self.core is datetime:
@@ -104,11 +104,11 @@ def shape_of(annotation: Any) -> Shape:
     kind = get_origin(core) or core
     named = isinstance(kind, type) and issubclass(kind, Struct)
     json_type, words = _JSON_TYPES[dict if named else kind]
-    said: dict[str, Any] = {
+    bounds: dict[str, Any] = {
         name: value
         for meta in metas
         for name, value in (
-            ("most", meta.max_length),
+            ("max_length", meta.max_length),
             ("ge", meta.ge),
             ("le", meta.le),
             ("rule", meta.extra and meta.extra["rule"]),
@@ -116,7 +116,7 @@ def shape_of(annotation: Any) -> Shape:
         if value is not None
     }
     element = shape_of(get_args(core)[0]) if kind is tuple else None
-    within = [member.shape for member in members(core)] if named else [element] if element else []
+    parts = [member.shape for member in members(core)] if named else [element] if element else []
     return Shape(
         core=core,
         nullable=nullable,
@@ -126,14 +126,16 @@ def shape_of(annotation: Any) -> Shape:
         words=words,
         choices=get_args(core) if kind is Literal else (),
         decoder=json.Decoder(annotation, float_hook=double_of),
-        ruled="rule" in said or core in RULES_OF_STRUCTS or any(part.ruled for part in within),
-        written=said.get("rule") in _OF_WRITTEN or any(part.written for part in within),
-        **said,
+        has_rule="rule" in bounds
+        or core in RULES_OF_STRUCTS
+        or any(part.has_rule for part in parts),
+        needs_text=bounds.get("rule") in _RULES_OF_TEXT or any(part.needs_text for part in parts),
+        **bounds,
     )
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, bool, tuple[Meta, ...]]:
-    """The type within `Annotated`, `| None` and `| UnsetType`, whether null is allowed, and all that is said."""
+    """The type inside `Annotated`, `| None` and `| UnsetType`; whether null is allowed; all `Meta`."""
     if get_origin(annotation) is Annotated:
         inner, *metas = get_args(annotation)
         core, nullable, more = _unwrapped(inner)

@@ -72,15 +72,15 @@ def mask_for(body: bytes) -> Mask | None:
     runs = body.translate(_AS_ZERO, b" -").count(_SHORTEST_RUN)
     if runs == 0:
         return None
-    return masked if runs <= _MANY_RUNS else blotted
+    return mask_card_numbers if runs <= _MANY_RUNS else blot_digits
 
 
-def masked(text: str) -> str:
+def mask_card_numbers(text: str) -> str:
     """`text` with every card number in it masked; its cost is linear in its length."""
     return _RUN.sub(_masked_run, text)
 
 
-def blotted(text: str) -> str:
+def blot_digits(text: str) -> str:
     """`text` without a readable digit when it has a run that is long enough for a card number."""
     return text.translate(_STARS) if has_run(text) else text
 
@@ -90,7 +90,7 @@ def has_run(text: str) -> bool:
     return _SHORTEST_RUN in text.encode().translate(_AS_ZERO, b" -")
 
 
-def masked_number(number: float, mask: Mask = masked) -> float | str:
+def mask_number(number: float, mask: Mask = mask_card_numbers) -> float | str:
     """A JSON number as it is, or as masked text when its digits are a card number."""
     if not (10 ** (_SHORTEST - 1) <= number < 10**_LONGEST) or number != int(number):
         return number

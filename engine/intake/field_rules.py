@@ -25,7 +25,7 @@ _CONTAINERS = frozenset({dict, list})
 INVALID: Final = object()
 """Stands for a value that a violation was found for."""
 
-Sent: TypeAlias = Struct | Mapping[str, Any]
+SentObject: TypeAlias = Struct | Mapping[str, Any]
 """An object as it was read, or its members, INVALID where a violation was found."""
 
 SETTLED = frozenset({"succeeded", "declined"})
@@ -83,8 +83,8 @@ class FieldRules(Struct, frozen=True):
 
     def headers(self, field: str, value: Mapping[str, str | list[str]]) -> Iterator[Violation]:
         for name, content in value.items():
-            if len(name) + len(joined(content)) > MAX_HEADER:
-                place = header_place(field, name)
+            if len(name) + len(join_values(content)) > MAX_HEADER:
+                place = header_path(field, name)
                 yield violations.too_long(place, MAX_HEADER, "characters, its name included")
 
     def metadata(self, field: str, value: dict[str, Any]) -> Iterator[Violation]:
@@ -92,17 +92,17 @@ class FieldRules(Struct, frozen=True):
             allowed = f"nested at most {self.limits.metadata_depth} deep"
             yield violations.out_of_range(field, allowed)
 
-    def transactions_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+    def transactions_by_status(self, field: str, sent: SentObject) -> Iterator[Violation]:
         """Of a payment or an update."""
-        attempts = said(sent, "transactions", ())
-        status = said(sent, "status")
+        attempts = member_of(sent, "transactions", ())
+        status = member_of(sent, "status")
         if attempts is INVALID:
             return
         if not attempts and status in SETTLED:
             yield violations.required_by_status(f"{field}.transactions", status)
         seen = set()
         for index, attempt in enumerate(attempts):
-            identifier = None if attempt is INVALID else said(attempt, "id")
+            identifier = None if attempt is INVALID else member_of(attempt, "id")
             if not isinstance(identifier, str):
                 continue
             if identifier in seen:
@@ -110,10 +110,14 @@ class FieldRules(Struct, frozen=True):
                 yield violations.taken(place, "these `transactions`")
             seen.add(identifier)
 
-    def response_code_by_status(self, field: str, sent: Sent) -> Iterator[Violation]:
+    def response_code_by_status(self, field: str, sent: SentObject) -> Iterator[Violation]:
         """Of a transaction."""
-        connector, status = said(sent, "connector", INVALID), said(sent, "status")
-        if status in SETTLED and connector is not INVALID and not said(connector, "response_code"):
+        connector, status = member_of(sent, "connector", INVALID), member_of(sent, "status")
+        if (
+            status in SETTLED
+            and connector is not INVALID
+            and not member_of(connector, "response_code")
+        ):
             place = f"{field}.connector.response_code"
             yield violations.required_by_status(place, status)
 
@@ -130,7 +134,7 @@ def _spans(backfill: int, clock_skew: int) -> tuple[timedelta, timedelta]:
     return timedelta(microseconds=backfill), timedelta(microseconds=clock_skew)
 
 
-def said(sent: Sent, name: str, otherwise: Any = None) -> Any:
+def member_of(sent: SentObject, name: str, otherwise: Any = None) -> Any:
     """The member `name`, `otherwise` where it was not sent."""
     if isinstance(sent, Struct):
         return getattr(sent, name, otherwise)
@@ -141,21 +145,21 @@ def is_digits(text: str, length: int) -> bool:
     return len(text) == length and text.isdigit() and text.isascii()
 
 
-def header_place(field: str, name: str) -> str:
+def header_path(field: str, name: str) -> str:
     """The header itself when its name is fit to be shown."""
-    return f"{field}.{name}" if _is_fit(name) else field
+    return f"{field}.{name}" if _is_printable(name) else field
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """A member's name as far as it is fit to be shown."""
-    return name if _is_fit(name) else "…"
+    return name if _is_printable(name) else "…"
 
 
-def _is_fit(name: str) -> bool:
+def _is_printable(name: str) -> bool:
     return len(name) <= MAX_TEXT and name.isprintable()
 
 
-def joined(content: str | list[str]) -> str:
+def join_values(content: str | list[str]) -> str:
     """A header's value, an array of values as HTTP joins them."""
     return content if isinstance(content, str) else ", ".join(content)
 

@@ -1,8 +1,8 @@
-"""The careful walk through a request that the fast decode refused: all that is wrong with it.
+"""The full search for violations in a request that the fast decode refused.
 
-It is derived from the Structs, and it is the meaning: what it finds no fault with is accepted.
-A part is decoded whole and taken apart only when that fails, and nothing is decoded that no Struct
-names, so a hostile body costs little more than reading over it.
+It is derived from the Structs and has the last word: a request without violations is accepted. A
+value is decoded as a whole, and part by part only when that fails; nothing is decoded that no
+Struct names. So a hostile body costs little more than a pass over its bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from msgspec import (
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.annotations import RULES_OF_STRUCTS, Member, Shape, members
 from tollkeeper.engine.intake.exact_numbers import has_two_decimals
-from tollkeeper.engine.intake.field_rules import INVALID, FieldRules, header_place, shown_name
+from tollkeeper.engine.intake.field_rules import INVALID, FieldRules, header_path, printable_name
 from tollkeeper.engine.intake.payment import MAX_HEADERS
 from tollkeeper.engine.intake.violations import BODY, Violation
 
@@ -42,10 +42,10 @@ _JSON_TYPES = dict.fromkeys(b"-0123456789", "number") | {
     ord("n"): "null",
 }
 
-# Violations after which the rest of an array or of the headers is not looked into any more.
-_ENOUGH = 2 * violations.MAX_LISTED
+# So many violations end the search in an array or in the headers.
+_MOST_VIOLATIONS = 2 * violations.MAX_LISTED
 
-# Bytes beyond which a part is taken apart at once: to decode it whole first may be in vain.
+# A value with more bytes is read part by part at once: decoding it as a whole may be in vain.
 _LARGE = 64 * 1024
 # Headers that are looked at to find what is wrong with them.
 _HEADERS_READ = 10 * MAX_HEADERS
@@ -56,16 +56,16 @@ _ARRAY = json.Decoder(list[Raw])
 _HEADER = json.Decoder(str | list[str])
 
 
-def walk(body: bytes, envelope: type[S], rules: FieldRules) -> S | tuple[Violation, ...]:
-    """The request in `body`, or every violation in it: field by field, then what fields ask of each other.
+def find_violations(body: bytes, envelope: type[S], rules: FieldRules) -> S | tuple[Violation, ...]:
+    """The request in `body`, or every violation in it: of single fields, then between fields.
 
     A member that a Struct does not name is a violation where the Struct forbids it.
     """
     if not body.strip():
         return (violations.empty_body(),)
-    reading = _Walk(rules)
+    search = _Search(rules)
     try:
-        values = reading.body(envelope, body)
+        values = search.body(envelope, body)
     except DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         return (violations.malformed_json(reason[:1].lower() + reason[1:]),)
@@ -73,13 +73,13 @@ def walk(body: bytes, envelope: type[S], rules: FieldRules) -> S | tuple[Violati
         return (violations.malformed_json("it is not UTF-8"),)
     except RecursionError:
         return (violations.malformed_json("it is nested too deep"),)
-    if reading.found:
-        return violations.listed(reading.found, all_found=reading.all_found)
+    if search.found:
+        return violations.cap_violations(search.found, all_found=search.all_found)
     return convert(values, envelope)
 
 
-class _Walk:
-    """Each method gives what was sent at `field`, or INVALID, and adds what is wrong to `found`."""
+class _Search:
+    """Each method returns the value at `field`, or INVALID, and adds its violations to `found`."""
 
     def __init__(self, rules: FieldRules) -> None:
         self.rules = rules
@@ -91,8 +91,8 @@ class _Walk:
         return INVALID
 
     def has_enough(self) -> bool:
-        """Whether so much is wrong that the rest of a long part is not looked into."""
-        self.all_found = self.all_found and len(self.found) < _ENOUGH
+        """Whether there are so many violations that the rest of a long part is skipped."""
+        self.all_found = self.all_found and len(self.found) < _MOST_VIOLATIONS
         return not self.all_found
 
     def body(self, envelope: type[Struct], sent: bytes) -> Any:
@@ -103,55 +103,57 @@ class _Walk:
             return self.refuse(violations.invalid_type(BODY, "an object"))
 
     def value(self, shape: Shape, field: str, sent: Raw) -> Any:
-        if shape.written or (len(sent) > _LARGE and shape.has_parts):
-            return self.apart(shape, field, sent)
+        if shape.needs_text or (len(sent) > _LARGE and shape.has_parts):
+            return self.by_parts(shape, field, sent)
         try:
             value = shape.decoder.decode(sent)
         except ValidationError:
-            return self.apart(shape, field, sent)
-        if shape.ruled:
-            self.found += _broken(self.rules, shape, field, value)
+            return self.by_parts(shape, field, sent)
+        if shape.has_rule:
+            self.found += _broken_rules(self.rules, shape, field, value)
         return value
 
-    def apart(self, shape: Shape, field: str, sent: Raw) -> Any:
-        """The value part by part, to tell what is wrong with each."""
+    def by_parts(self, shape: Shape, field: str, sent: Raw) -> Any:
+        """The value, read part by part to find the violations of each."""
         json_type = _json_type(sent)
         if json_type == "null" and shape.nullable:
             return None
         if json_type != shape.json_type:
-            return self.refuse(_unfit(field, json_type, shape.words))
+            return self.refuse(_wrong_type(field, json_type, shape.words))
         if shape.struct is not None:
             return self.struct(shape.struct, field, sent)
         if shape.element is not None:
-            return self.array(shape.element, shape.most, field, sent)
+            return self.array(shape.element, shape.max_length, field, sent)
         if shape.rule == "headers":
             return self.headers(shape, field, sent)
         return (
-            self.written(shape, field, sent) if shape.written else self.unread(shape, field, sent)
+            self.as_text(shape, field, sent)
+            if shape.needs_text
+            else self.undecodable(shape, field, sent)
         )
 
     def struct(self, cls: type[Struct], field: str, sent: Raw | bytes) -> Any:
         parts = _sieve(cls).decode(sent)
         if cls.__struct_config__.forbid_unknown_fields:
-            self.strangers(cls, field, sent)
+            self.unknown_members(cls, field, sent)
         values: dict[str, Any] = {}
         for member, part in zip(members(cls), structs.astuple(parts), strict=True):
             if part is not UNSET:
-                place = _place(field, member.name)
+                place = _path(field, member.name)
                 values[member.name] = self.value(member.shape, place, part)
             elif member.required:
-                self.refuse(violations.missing(_place(field, member.name)))
+                self.refuse(violations.missing(_path(field, member.name)))
         if cls in RULES_OF_STRUCTS:
             self.found += getattr(self.rules, RULES_OF_STRUCTS[cls])(field, values)
         return values
 
-    def strangers(self, cls: type[Struct], field: str, sent: Raw | bytes) -> None:
+    def unknown_members(self, cls: type[Struct], field: str, sent: Raw | bytes) -> None:
         known = cls.__struct_fields__
         for name in _OBJECT.decode(sent):
             if name not in known:
                 if self.has_enough():
                     break
-                self.refuse(violations.unknown_member(_place(field, shown_name(name))))
+                self.refuse(violations.unknown_member(_path(field, printable_name(name))))
 
     def array(self, element: Shape, most: int, field: str, sent: Raw) -> Any:
         parts = _items(most, sent)
@@ -165,34 +167,34 @@ class _Walk:
             read.append(self.value(element, f"{field}[{index}]", part))
         return read
 
-    def written(self, shape: Shape, field: str, sent: Raw) -> Any:
-        """An amount or metadata, judged as it was written too."""
+    def as_text(self, shape: Shape, field: str, sent: Raw) -> Any:
+        """An amount or metadata, whose rules also read the JSON text."""
         limit = self.rules.limits.metadata_size
         if shape.rule == "metadata" and len(sent) > limit:
             return self.refuse(violations.too_long(field, limit, "bytes of JSON"))
         try:
             value = shape.decoder.decode(sent)
         except ValidationError:
-            return self.unread(shape, field, sent)
+            return self.undecodable(shape, field, sent)
         if shape.rule == "amount":
             if not has_two_decimals(bytes(sent).decode()):
                 return self.refuse(violations.precision(field))
             return abs(value)  # zero may have been sent with a sign
-        self.found += _broken(self.rules, shape, field, value)
+        self.found += _broken_rules(self.rules, shape, field, value)
         return value
 
-    def unread(self, shape: Shape, field: str, sent: Raw) -> object:
-        """What is wrong with a value of the right JSON type that its decoder refused."""
+    def undecodable(self, shape: Shape, field: str, sent: Raw) -> object:
+        """The violation of a value that has the right JSON type but that its decoder refused."""
         if shape.core is str and shape.rule is not None:
             text = json.decode(sent, type=str)
-            self.found += getattr(self.rules, shape.rule)(field, text[: shape.most + 1])
+            self.found += getattr(self.rules, shape.rule)(field, text[: shape.max_length + 1])
             return INVALID
         return self.refuse(shape.refusal(field, bytes(sent)))
 
     def headers(self, shape: Shape, field: str, sent: Raw) -> Any:
         parts = _OBJECT.decode(sent)
-        if len(parts) > shape.most:
-            self.refuse(violations.too_long(field, shape.most, "entries"))
+        if len(parts) > shape.max_length:
+            self.refuse(violations.too_long(field, shape.max_length, "entries"))
         fit: dict[str, Any] = {}
         for name, part in islice(parts.items(), _HEADERS_READ):
             if self.has_enough():
@@ -204,44 +206,44 @@ class _Walk:
                     continue
             except ValidationError:
                 pass
-            place = header_place(field, name)
-            self.refuse(_unfit(place, json_type, "a string or an array of strings"))
+            place = header_path(field, name)
+            self.refuse(_wrong_type(place, json_type, "a string or an array of strings"))
         self.found += self.rules.headers(field, fit)
         return fit
 
 
-def _broken(rules: FieldRules, shape: Shape, field: str, value: Any) -> list[Violation]:
-    """What breaks a rule within a value that fits its type; places within it are made on demand."""
+def _broken_rules(rules: FieldRules, shape: Shape, field: str, value: Any) -> list[Violation]:
+    """The violations of rules within a value that fits its type."""
     if value is None or value is UNSET:
         return []
     found: list[Violation] = []
     if shape.rule is not None:
         found += getattr(rules, shape.rule)(field, value)
-    if shape.element is not None and shape.element.ruled:
+    if shape.element is not None and shape.element.has_rule:
         for index, item in enumerate(value):
-            for violation in _broken(rules, shape.element, "", item):
-                found.append(_within(f"{field}[{index}]", violation))
+            for violation in _broken_rules(rules, shape.element, "", item):
+                found.append(_prefix_field(f"{field}[{index}]", violation))
     if shape.struct is not None:
-        for member in _ruled(shape.struct):
+        for member in _members_with_rules(shape.struct):
             part = getattr(value, member.name)
-            for violation in _broken(rules, member.shape, member.name, part):
-                found.append(_within(field, violation))
+            for violation in _broken_rules(rules, member.shape, member.name, part):
+                found.append(_prefix_field(field, violation))
         if shape.struct in RULES_OF_STRUCTS:
             found += getattr(rules, RULES_OF_STRUCTS[shape.struct])(field, value)
     return found
 
 
-def _within(field: str, violation: Violation) -> Violation:
-    return structs.replace(violation, field=_place(field, violation.field.lstrip(".")))
+def _prefix_field(field: str, violation: Violation) -> Violation:
+    return structs.replace(violation, field=_path(field, violation.field.lstrip(".")))
 
 
-def _unfit(field: str, json_type: str, expected: str) -> Violation:
+def _wrong_type(field: str, json_type: str, expected: str) -> Violation:
     if json_type == "null":
         return violations.null(field)
     return violations.invalid_type(field, expected)
 
 
-def _place(field: str, name: str) -> str:
+def _path(field: str, name: str) -> str:
     return f"{field}.{name}" if field else name
 
 
@@ -250,14 +252,14 @@ def _json_type(sent: Raw) -> str:
 
 
 @cache
-def _ruled(cls: type[Struct]) -> tuple[Member, ...]:
-    """The members that a rule holds for, or for something within."""
-    return tuple(member for member in members(cls) if member.shape.ruled)
+def _members_with_rules(cls: type[Struct]) -> tuple[Member, ...]:
+    """The members that a rule applies to, or to a part of them."""
+    return tuple(member for member in members(cls) if member.shape.has_rule)
 
 
 @cache
 def _sieve(cls: type[Struct]) -> json.Decoder[Any]:
-    """Reads the members of `cls`, undecoded, and over all others."""
+    """Decodes an object to the members of `cls` as raw JSON, and skips all others."""
     names = [field.name for field in structs.fields(cls)]
     members = [(name, Raw | UnsetType, UNSET) for name in names]
     return json.Decoder(defstruct(f"{cls.__name__}Sieve", members))
@@ -273,6 +275,6 @@ def _items(most: int, sent: Raw) -> list[Raw]:
 
 @cache
 def _row(length: int) -> json.Decoder[Any]:
-    """Reads the first `length` items of an array, undecoded, and over all others."""
+    """Decodes an array to its first `length` items as raw JSON, and skips all others."""
     items = [(f"item_{index}", Raw | UnsetType, UNSET) for index in range(length)]
     return json.Decoder(defstruct("Row", items, array_like=True))

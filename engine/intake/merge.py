@@ -25,18 +25,20 @@ def merge(stored: Payment, update: Update, now: int) -> Payment | tuple[Violatio
 
     Violations when it would have more transactions than a payment may have.
     """
-    transactions = _merged_transactions(stored.transactions, update.transactions, now)
+    transactions = _merge_transactions(stored.transactions, update.transactions, now)
     if len(transactions) > MAX_TRANSACTIONS:
         return (violations.too_long("payment.transactions", MAX_TRANSACTIONS, "items in all"),)
     return replace(
         stored,
         status=update.status,
-        method=_merged_method(stored.method, update.method),
+        method=_merge_method(stored.method, update.method),
         transactions=transactions,
     )
 
 
-def dated(transactions: tuple[Transaction, ...], moment: datetime) -> tuple[Transaction, ...]:
+def date_transactions(
+    transactions: tuple[Transaction, ...], moment: datetime
+) -> tuple[Transaction, ...]:
     """The transactions, those without a timestamp initiated at `moment`."""
     if None not in [transaction.timestamp for transaction in transactions]:
         return transactions
@@ -46,32 +48,32 @@ def dated(transactions: tuple[Transaction, ...], moment: datetime) -> tuple[Tran
     )
 
 
-def _merged_transactions(
+def _merge_transactions(
     stored: tuple[Transaction, ...], sent: tuple[Transaction, ...], now: int
 ) -> tuple[Transaction, ...]:
     """Stored attempts in their places, replaced where their id was sent again, then new ones."""
     again = {transaction.id: transaction for transaction in sent if transaction.id is not None}
     known = {transaction.id for transaction in stored}
     replaced = (
-        _replaced(attempt, again[attempt.id]) if attempt.id in again else attempt
+        _replace_attempt(attempt, again[attempt.id]) if attempt.id in again else attempt
         for attempt in stored
     )
     added = (attempt for attempt in sent if attempt.id is None or attempt.id not in known)
-    return dated((*replaced, *added), from_microseconds(now))
+    return date_transactions((*replaced, *added), from_microseconds(now))
 
 
-def _replaced(stored: Transaction, sent: Transaction) -> Transaction:
+def _replace_attempt(stored: Transaction, sent: Transaction) -> Transaction:
     """An attempt sent again keeps its timestamp unless a new one is sent."""
     return sent if sent.timestamp is not None else replace(sent, timestamp=stored.timestamp)
 
 
-def _merged_method(stored: Method, sent: MethodUpdate | None) -> Method:
+def _merge_method(stored: Method, sent: MethodUpdate | None) -> Method:
     if sent is None:
         return stored
-    return Method(type=sent.type or stored.type, card=_merged_card(stored.card, sent.card))
+    return Method(type=sent.type or stored.type, card=_merge_card(stored.card, sent.card))
 
 
-def _merged_card(stored: Card | None, sent: Card | None) -> Card | None:
+def _merge_card(stored: Card | None, sent: Card | None) -> Card | None:
     if stored is None or sent is None:
         return sent or stored
     return replace(sent, bin=sent.bin or stored.bin, last_four=sent.last_four or stored.last_four)

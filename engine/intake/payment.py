@@ -42,11 +42,11 @@ else:
             return sent
 
 
-PaymentType: TypeAlias = Literal["purchase", "verify"]
-PaymentStatus: TypeAlias = Literal["initiated", "succeeded", "declined", "failed", "blocked"]
-FinalStatus: TypeAlias = Literal["succeeded", "declined", "failed", "blocked"]
-TransactionStatus: TypeAlias = Literal["succeeded", "declined", "failed", "canceled"]
-Network: TypeAlias = Literal[
+_PaymentType: TypeAlias = Literal["purchase", "verify"]
+_PaymentStatus: TypeAlias = Literal["initiated", "succeeded", "declined", "failed", "blocked"]
+_FinalStatus: TypeAlias = Literal["succeeded", "declined", "failed", "blocked"]
+_TransactionStatus: TypeAlias = Literal["succeeded", "declined", "failed", "canceled"]
+_Network: TypeAlias = Literal[
     "visa",
     "mastercard",
     "american_express",
@@ -57,24 +57,24 @@ Network: TypeAlias = Literal[
     "discover",
     "other",
 ]
-Presence: TypeAlias = Literal["card_present", "card_not_present"]
-Provider: TypeAlias = Literal["basic", "vendorjs"]
+_Presence: TypeAlias = Literal["card_present", "card_not_present"]
+_Provider: TypeAlias = Literal["basic", "vendorjs"]
 
-Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT)]
+_Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT)]
 RequiredText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
-Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_AMOUNT, extra={"rule": "amount"})]
-Instant: TypeAlias = Annotated[datetime, Meta(tz=True, extra={"rule": "instant"})]
-Currency: TypeAlias = Annotated[
+_Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_AMOUNT, extra={"rule": "amount"})]
+Timestamp: TypeAlias = Annotated[datetime, Meta(tz=True, extra={"rule": "instant"})]
+_Currency: TypeAlias = Annotated[
     str, Meta(extra={"rule": "currency"}, examples=["BRL"], extra_json_schema={"maxLength": 3})
 ]
-Country: TypeAlias = Annotated[
+_Country: TypeAlias = Annotated[
     str, Meta(extra={"rule": "country"}, examples=["BR"], extra_json_schema={"maxLength": 2})
 ]
-CategoryCode: TypeAlias = Annotated[
+_CategoryCode: TypeAlias = Annotated[
     str,
     Meta(extra={"rule": "category_code"}, examples=["5411"], extra_json_schema={"maxLength": 4}),
 ]
-Bin: TypeAlias = Annotated[
+_Bin: TypeAlias = Annotated[
     str,
     Meta(
         min_length=8,
@@ -83,7 +83,7 @@ Bin: TypeAlias = Annotated[
         extra_json_schema={"pattern": "^[0-9]{8}$"},
     ),
 ]
-LastFour: TypeAlias = Annotated[
+_LastFour: TypeAlias = Annotated[
     str,
     Meta(
         min_length=4,
@@ -92,32 +92,32 @@ LastFour: TypeAlias = Annotated[
         extra_json_schema={"pattern": "^[0-9]{4}$"},
     ),
 ]
-DeviceAddress: TypeAlias = Annotated[
+_DeviceAddress: TypeAlias = Annotated[
     str, Meta(max_length=LONGEST, extra={"rule": "device_address"})
 ]
-BackendAddress: TypeAlias = Annotated[str, Meta(max_length=LONGEST, extra={"rule": "address"})]
+_BackendAddress: TypeAlias = Annotated[str, Meta(max_length=LONGEST, extra={"rule": "address"})]
 
 # A header's value is text to a reader; an array of values is joined as the body is read.
 if TYPE_CHECKING:
-    HeaderValue: TypeAlias = str
+    _HeaderValue: TypeAlias = str
 else:
-    HeaderValue = str | list[str]
+    _HeaderValue = str | list[str]
 
-Headers: TypeAlias = Annotated[
-    dict[str, HeaderValue], Meta(max_length=MAX_HEADERS, extra={"rule": "headers"})
+_Headers: TypeAlias = Annotated[
+    dict[str, _HeaderValue], Meta(max_length=MAX_HEADERS, extra={"rule": "headers"})
 ]
-Metadata: TypeAlias = Annotated[dict[str, Any], Meta(extra={"rule": "metadata"})]
+_Metadata: TypeAlias = Annotated[dict[str, Any], Meta(extra={"rule": "metadata"})]
 
 
 class Card(Struct, frozen=True, gc=False, omit_defaults=True):
     """The card that pays."""
 
-    network: Annotated[Network, Meta(description="Card network.")]
-    presence: Annotated[Presence, Meta(description="Whether the card was present.")]
-    bin: Annotated[Bin | None, Meta(description="First 8 digits of the card number.")] = None
-    last_four: Annotated[LastFour | None, Meta(description="Last 4 digits of the card number.")] = (
-        None
-    )
+    network: Annotated[_Network, Meta(description="Card network.")]
+    presence: Annotated[_Presence, Meta(description="Whether the card was present.")]
+    bin: Annotated[_Bin | None, Meta(description="First 8 digits of the card number.")] = None
+    last_four: Annotated[
+        _LastFour | None, Meta(description="Last 4 digits of the card number.")
+    ] = None
 
 
 class Method(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -131,11 +131,11 @@ class Backend(Struct, frozen=True, gc=False, omit_defaults=True):
     """The external server that calls the merchant's backend."""
 
     ip_address: Annotated[
-        BackendAddress | None,
+        _BackendAddress | None,
         Meta(description="IPv4 or IPv6 address; a private one is ignored in the analysis."),
     ] = None
     headers: Annotated[
-        Headers | None,
+        _Headers | None,
         Meta(description="HTTP headers of the external server; confidential ones are removed."),
     ] = None
 
@@ -144,18 +144,18 @@ class Fingerprint(Struct, frozen=True, gc=False, omit_defaults=True):
     """A fingerprint of the user's device."""
 
     id: Annotated[RequiredText, Meta(description="Unique code of the device fingerprint.")]
-    provider: Annotated[Provider, Meta(description="What made the fingerprint.")]
+    provider: Annotated[_Provider, Meta(description="What made the fingerprint.")]
 
 
 class Device(Struct, frozen=True, gc=False, omit_defaults=True):
     """The user's device; not sent when no user takes part, as in a recurring renewal."""
 
     ip_address: Annotated[
-        DeviceAddress | None,
+        _DeviceAddress | None,
         Meta(description="IPv4 or IPv6 address; a private one is refused."),
     ] = None
     headers: Annotated[
-        Headers | None,
+        _Headers | None,
         Meta(description="HTTP headers sent by the device; confidential ones are removed."),
     ] = None
     fingerprint: Annotated[
@@ -166,9 +166,9 @@ class Device(Struct, frozen=True, gc=False, omit_defaults=True):
 class User(Struct, frozen=True, gc=False, omit_defaults=True):
     """The user who pays."""
 
-    id: Annotated[Text | None, Meta(description="User identifier.")] = None
+    id: Annotated[_Text | None, Meta(description="User identifier.")] = None
     email: Annotated[
-        Text | None, Meta(description="User e-mail address, or only its domain part.")
+        _Text | None, Meta(description="User e-mail address, or only its domain part.")
     ] = None
 
 
@@ -176,7 +176,7 @@ class Order(Struct, frozen=True, gc=False, omit_defaults=True):
     """The order, subscription or cart that is paid."""
 
     id: Annotated[
-        Text | None, Meta(description="Order identifier, the same when a payment is retried.")
+        _Text | None, Meta(description="Order identifier, the same when a payment is retried.")
     ] = None
 
 
@@ -184,9 +184,9 @@ class Merchant(Struct, frozen=True, gc=False, omit_defaults=True):
     """The business that performs the operation."""
 
     id: Annotated[RequiredText, Meta(description="Code of the business unit or company.")]
-    country: Annotated[Country | None, Meta(description="Country, ISO 3166-1 alpha-2.")] = None
+    country: Annotated[_Country | None, Meta(description="Country, ISO 3166-1 alpha-2.")] = None
     category_code: Annotated[
-        CategoryCode | None, Meta(description="Merchant category code, ISO 18245.")
+        _CategoryCode | None, Meta(description="Merchant category code, ISO 18245.")
     ] = None
 
 
@@ -194,9 +194,9 @@ class Connector(Struct, frozen=True, gc=False, omit_defaults=True):
     """The acquirer, sub-acquirer or gateway of an attempt."""
 
     id: Annotated[RequiredText, Meta(description="Code of the contract with the connector.")]
-    type: Annotated[Omittable[Text], Meta(description="Connector type, free text.")] = None
+    type: Annotated[Omittable[_Text], Meta(description="Connector type, free text.")] = None
     response_code: Annotated[
-        Text | None,
+        _Text | None,
         Meta(
             description="Response code of the attempt; required when the transaction "
             "`status` is `succeeded` or `declined`."
@@ -207,7 +207,7 @@ class Connector(Struct, frozen=True, gc=False, omit_defaults=True):
 class Transaction(Struct, frozen=True, gc=False, omit_defaults=True):
     """One attempt to carry out the payment."""
 
-    status: Annotated[TransactionStatus, Meta(description="How the attempt ended.")]
+    status: Annotated[_TransactionStatus, Meta(description="How the attempt ended.")]
     connector: Annotated[Connector, Meta(description="Payment connector used.")]
     id: Annotated[
         Omittable[RequiredText], Meta(description="Transaction code, unique in its payment.")
@@ -217,7 +217,7 @@ class Transaction(Struct, frozen=True, gc=False, omit_defaults=True):
         Meta(description="Execution time in milliseconds."),
     ] = None
     timestamp: Annotated[
-        Instant | None,
+        Timestamp | None,
         Meta(description="When the attempt was initiated; the current time when not sent."),
     ] = None
 
@@ -230,7 +230,7 @@ class Transaction(Struct, frozen=True, gc=False, omit_defaults=True):
 class AnalyzeRule(Struct, frozen=True, gc=False, omit_defaults=True):
     """The rule that the merchant asks for."""
 
-    name: Annotated[Text | None, Meta(description="Name of a registered rule.")] = None
+    name: Annotated[_Text | None, Meta(description="Name of a registered rule.")] = None
 
 
 class Analyze(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -251,16 +251,16 @@ class Creation(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
         RequiredText | None,
         Meta(description="Payment identifier, unique in the account; generated when not sent."),
     ] = None
-    type: Annotated[PaymentType, Meta(description="Purchase or verification.")]
+    type: Annotated[_PaymentType, Meta(description="Purchase or verification.")]
     status: Annotated[
-        Omittable[PaymentStatus], Meta(description="Payment status; `initiated` when not sent.")
+        Omittable[_PaymentStatus], Meta(description="Payment status; `initiated` when not sent.")
     ] = None
-    currency: Annotated[Currency, Meta(description="Currency code, ISO 4217.")]
+    currency: Annotated[_Currency, Meta(description="Currency code, ISO 4217.")]
     amount: Annotated[
-        Omittable[Amount], Meta(description="Amount with at most two decimals.", examples=[129.9])
+        Omittable[_Amount], Meta(description="Amount with at most two decimals.", examples=[129.9])
     ] = None
     timestamp: Annotated[
-        Instant | None,
+        Timestamp | None,
         Meta(description="When the payment was initiated; the current time when not sent."),
     ] = None
     method: Annotated[Method, Meta(description="Payment method.")]
@@ -278,7 +278,9 @@ class Creation(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
             description="Attempts; required when `status` is `succeeded` or `declined`.",
         ),
     ] = ()
-    metadata: Annotated[Metadata | None, Meta(description="Free-form data, at most 16 KiB.")] = None
+    metadata: Annotated[_Metadata | None, Meta(description="Free-form data, at most 16 KiB.")] = (
+        None
+    )
     analyze: Annotated[Omittable[Analyze], Meta(description="Analyses asked for.")] = None
 
 
@@ -289,8 +291,8 @@ class Payment(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     """
 
     id: Annotated[RequiredText, Meta(description="Payment identifier, unique in the account.")]
-    status: Annotated[PaymentStatus, Meta(description="Payment status.")]
-    timestamp: Annotated[Instant, Meta(description="When the payment was initiated.")]
+    status: Annotated[_PaymentStatus, Meta(description="Payment status.")]
+    timestamp: Annotated[Timestamp, Meta(description="When the payment was initiated.")]
 
     @property
     def microseconds(self) -> int:
@@ -315,7 +317,7 @@ class MethodUpdate(Struct, frozen=True, gc=False, omit_defaults=True):
 class Update(Struct, frozen=True, gc=False, omit_defaults=True):
     """The final status of a payment, with data that was not there at its creation."""
 
-    status: Annotated[FinalStatus, Meta(description="Final payment status.")]
+    status: Annotated[_FinalStatus, Meta(description="Final payment status.")]
     method: Annotated[
         Omittable[MethodUpdate], Meta(description="Data of the payment method not sent before.")
     ] = None

@@ -1,4 +1,4 @@
-"""Reads a request: one decode and the rules that types cannot say; the careful walk on any doubt.
+"""Reads a request: one decode and the rules that types cannot express; in doubt the full search.
 
 `read_creation` and `read_update` never raise on a body, whatever it holds.
 """
@@ -16,10 +16,10 @@ from tollkeeper.engine.intake.addresses import is_address, is_public_address
 from tollkeeper.engine.intake.card_numbers import Mask, mask_for
 from tollkeeper.engine.intake.exact_numbers import double_of
 from tollkeeper.engine.intake.field_rules import SETTLED, FieldRules, is_deeper, is_flat, rules_at
-from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.identifiers import new_identifier
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
-from tollkeeper.engine.intake.merge import dated
+from tollkeeper.engine.intake.merge import date_transactions
 from tollkeeper.engine.intake.payment import (
     MAX_HEADER,
     Card,
@@ -32,23 +32,23 @@ from tollkeeper.engine.intake.payment import (
     UpdateBody,
 )
 from tollkeeper.engine.intake.redaction import (
-    masked_method,
-    masked_transaction,
-    masked_update,
-    scrubbed_metadata,
-    scrubbed_origin,
+    mask_method,
+    mask_transaction,
+    mask_update,
+    scrub_metadata,
+    scrub_origin,
 )
 from tollkeeper.engine.intake.violations import Violation
 
 
-class _Written(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+class _CreationAsWritten(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A creation whose amount, which is judged as it was written, is still undecoded."""
 
     amount: Omittable[Raw] = None  # type: ignore[assignment]
 
 
-class _WrittenBody(Struct, frozen=True, gc=False):
-    payment: _Written
+class _BodyAsWritten(Struct, frozen=True, gc=False):
+    payment: _CreationAsWritten
 
 
 class _Metadata(Struct, frozen=True, gc=False):
@@ -59,14 +59,14 @@ class _MetadataBody(Struct, frozen=True, gc=False):
     payment: _Metadata
 
 
-_CREATION = json.Decoder(_WrittenBody, float_hook=double_of)
+_CREATION = json.Decoder(_BodyAsWritten, float_hook=double_of)
 _UPDATE = json.Decoder(UpdateBody)
 _METADATA = json.Decoder(_MetadataBody)
 
-# Bytes beyond which a body goes to the careful walk at once: its many parts may not fit.
+# A body with more bytes goes to the full search at once: decoding it as a whole may be in vain.
 _LARGE = 64 * 1024
 
-# How nearly every amount is written; for others the careful walk looks closer.
+# The form of nearly every amount; the full search judges the others.
 _is_plain_amount = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?").fullmatch
 
 
@@ -81,7 +81,7 @@ def read_creation(
     creation = creation_of(body, rules)
     if isinstance(creation, tuple):
         return creation
-    return _completed(creation, now, rules.moment, mask_for(body))
+    return _complete(creation, now, rules.moment, mask_for(body))
 
 
 def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, ...]:
@@ -96,8 +96,8 @@ def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, .
                 return creation
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    walked = walk(body, CreationBody, rules)
-    return walked if isinstance(walked, tuple) else walked.payment
+    found = find_violations(body, CreationBody, rules)
+    return found if isinstance(found, tuple) else found.payment
 
 
 def read_update(
@@ -111,7 +111,7 @@ def read_update(
     mask = mask_for(body)
     if isinstance(update, tuple) or mask is None:
         return update
-    return masked_update(update, mask)
+    return mask_update(update, mask)
 
 
 def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
@@ -122,16 +122,16 @@ def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
             return update
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    walked = walk(body, UpdateBody, rules)
-    return walked if isinstance(walked, tuple) else walked.payment
+    found = find_violations(body, UpdateBody, rules)
+    return found if isinstance(found, tuple) else found.payment
 
 
-def _completed(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
+def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
     """The payment without its secrets, what was not sent filled in."""
     method, transactions = creation.method, creation.transactions
     if mask is not None:
-        method = masked_method(method, mask)
-        transactions = tuple(masked_transaction(each, mask) for each in transactions)
+        method = mask_method(method, mask)
+        transactions = tuple(mask_transaction(each, mask) for each in transactions)
     return Payment(
         id=creation.id or new_identifier(now),
         type=creation.type,
@@ -140,13 +140,13 @@ def _completed(creation: Creation, now: int, moment: datetime, mask: Mask | None
         amount=creation.amount,
         timestamp=creation.timestamp or moment,
         method=method,
-        backend=creation.backend and scrubbed_origin(creation.backend, mask),
-        device=creation.device and scrubbed_origin(creation.device, mask),
+        backend=creation.backend and scrub_origin(creation.backend, mask),
+        device=creation.device and scrub_origin(creation.device, mask),
         user=creation.user,
         order=creation.order,
         merchant=creation.merchant,
-        transactions=dated(transactions, moment),
-        metadata=creation.metadata and scrubbed_metadata(creation.metadata, mask),
+        transactions=date_transactions(transactions, moment),
+        metadata=creation.metadata and scrub_metadata(creation.metadata, mask),
         analyze=creation.analyze,
     )
 
@@ -155,8 +155,8 @@ def _metadata_fits(body: bytes, limits: Limits) -> bool:
     return len(_METADATA.decode(body).payment.metadata) <= limits.metadata_size
 
 
-def _creation_holds(creation: _Written, rules: FieldRules, size: int) -> bool:
-    """Whether the rules that types cannot say hold, as the careful walk would find.
+def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) -> bool:
+    """Whether the rules hold that types cannot express, as the full search would find.
 
     Decodes the amount on the way.
     """
@@ -193,7 +193,7 @@ def _update_holds(update: Update, rules: FieldRules) -> bool:
 
 
 def _card_holds(card: Card) -> bool:
-    """Their types see to the lengths."""
+    """Whether the numbers are digits; their types check the lengths."""
     digits = (card.bin or "0") + (card.last_four or "0")
     return digits.isdigit() and digits.isascii()
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.intake.card_numbers import Mask, has_run, masked, masked_number
-from tollkeeper.engine.intake.field_rules import joined
+from tollkeeper.engine.intake.card_numbers import Mask, has_run, mask_card_numbers, mask_number
+from tollkeeper.engine.intake.field_rules import join_values
 from tollkeeper.engine.intake.payment import (
     Backend,
     Device,
@@ -35,7 +35,7 @@ CONFIDENTIAL_HEADER = re.compile(
 )
 """Any of these in a header's name makes it confidential."""
 
-_USUAL = (
+_USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
     "Accept-Encoding",
@@ -78,7 +78,7 @@ _USUAL = (
     "X-Real-IP",
     "X-Requested-With",
 )
-_SECRET = ("Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie", "X-CSRF-Token")
+_SECRET_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie", "X-CSRF-Token")
 
 
 def _spellings(names: Iterable[str]) -> frozenset[str]:
@@ -86,8 +86,8 @@ def _spellings(names: Iterable[str]) -> frozenset[str]:
 
 
 # Names known to be harmless or secret, in their usual spellings: a set of them needs no search.
-_HARMLESS = _spellings(_USUAL)
-_USUAL_SECRETS = _spellings(_SECRET)
+_HARMLESS = _spellings(_USUAL_HEADERS)
+_USUAL_SECRETS = _spellings(_SECRET_HEADERS)
 
 _SECRET_ENTRY = re.compile(
     r"(?:card[\s._-]*)?(?:cvv|cvc|cid|pin|security[\s._-]*code)[\s._-]*[12]?$|track(?!ing|er)",
@@ -95,10 +95,10 @@ _SECRET_ENTRY = re.compile(
 )
 """Names of metadata entries that are dropped; tracking numbers are no track data."""
 
-_LOOKED_INTO = frozenset({dict, list, float})
+_COMPLEX_TYPES = frozenset({dict, list, float})
 
 
-def scrubbed_origin(origin: Origin, mask: Mask | None) -> Origin:
+def scrub_origin(origin: Origin, mask: Mask | None) -> Origin:
     """A backend or device with no confidential header; a blank address is a missing one."""
     if origin.headers is None:
         return origin if origin.ip_address != "" else replace(origin, ip_address=None)
@@ -110,18 +110,18 @@ def scrubbed_origin(origin: Origin, mask: Mask | None) -> Origin:
     return replace(origin, ip_address=origin.ip_address or None, headers=headers)
 
 
-def scrubbed_metadata(metadata: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
+def scrub_metadata(metadata: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
     """Metadata with secret entries dropped and card numbers masked, at any depth."""
     if mask is None and _is_harmless(metadata):
         return metadata
-    return _scrubbed_entries(metadata, mask or masked)
+    return _scrub_entries(metadata, mask or mask_card_numbers)
 
 
-def masked_method(method: Methods, mask: Mask) -> Methods:
+def mask_method(method: Methods, mask: Mask) -> Methods:
     return method if method.type is None else replace(method, type=mask(method.type))
 
 
-def masked_transaction(transaction: Transaction, mask: Mask) -> Transaction:
+def mask_transaction(transaction: Transaction, mask: Mask) -> Transaction:
     connector = transaction.connector
     shown = replace(
         connector,
@@ -131,12 +131,12 @@ def masked_transaction(transaction: Transaction, mask: Mask) -> Transaction:
     return replace(transaction, connector=shown)
 
 
-def masked_update(update: Update, mask: Mask) -> Update:
+def mask_update(update: Update, mask: Mask) -> Update:
     """An update with card numbers in its free text masked."""
     return replace(
         update,
-        method=update.method and masked_method(update.method, mask),
-        transactions=tuple(masked_transaction(each, mask) for each in update.transactions),
+        method=update.method and mask_method(update.method, mask),
+        transactions=tuple(mask_transaction(each, mask) for each in update.transactions),
     )
 
 
@@ -144,7 +144,7 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     """The headers that are not confidential, with text for values; the same where all is well."""
     secret = [name for name in headers if name not in _HARMLESS and _is_confidential(name)]
     if list in map(type, headers.values()):
-        headers = {name: joined(value) for name, value in headers.items()}
+        headers = {name: join_values(value) for name, value in headers.items()}
     if not secret:
         return headers
     return {name: value for name, value in headers.items() if name not in secret}
@@ -156,7 +156,7 @@ def _is_confidential(name: str) -> bool:
 
 def _is_harmless(metadata: dict[str, Any]) -> bool:
     """Whether nothing has to be looked into; a number with an exponent may hide its digits."""
-    return not _has_secret_entry(tuple(metadata)) and _LOOKED_INTO.isdisjoint(
+    return not _has_secret_entry(tuple(metadata)) and _COMPLEX_TYPES.isdisjoint(
         map(type, metadata.values())
     )
 
@@ -167,23 +167,23 @@ def _has_secret_entry(names: tuple[str, ...]) -> bool:
     return any(map(_SECRET_ENTRY.match, names))
 
 
-def _scrubbed_entries(metadata: dict[str, Any], mask: Mask) -> dict[str, Any]:
+def _scrub_entries(metadata: dict[str, Any], mask: Mask) -> dict[str, Any]:
     return {
-        mask(name): _scrubbed_value(value, mask)
+        mask(name): _scrub_value(value, mask)
         for name, value in metadata.items()
         if not _SECRET_ENTRY.match(name)
     }
 
 
-def _scrubbed_value(value: Any, mask: Mask) -> Any:
+def _scrub_value(value: Any, mask: Mask) -> Any:
     match value:
         case str():
             return mask(value)
         case bool() | None:
             return value
         case int() | float():
-            return masked_number(value, mask)
+            return mask_number(value, mask)
         case list():
-            return [_scrubbed_value(item, mask) for item in value]
+            return [_scrub_value(item, mask) for item in value]
         case _:
-            return _scrubbed_entries(value, mask)
+            return _scrub_entries(value, mask)

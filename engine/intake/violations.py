@@ -130,7 +130,7 @@ def malformed_json(reason: str) -> Violation:
     return Violation(BODY, "malformed_json", f"the body is not JSON: {reason}")
 
 
-def listed(violations: list[Violation], *, all_found: bool = True) -> tuple[Violation, ...]:
+def cap_violations(violations: list[Violation], *, all_found: bool = True) -> tuple[Violation, ...]:
     """At most a page of violations, then how many more there are, as far as they were looked for."""
     more = len(violations) - MAX_LISTED
     if more <= 0:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.card_numbers import masked
-from tollkeeper.engine.intake.field_rules import shown_name
+from tollkeeper.engine.intake.card_numbers import mask_card_numbers
+from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, unknown_member
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.indexes import network_key
@@ -48,7 +48,7 @@ def read_entry(
     if not isinstance(given, Mapping):
         return [Violation(path, "invalid_type", "an entry is an object")]
     violations = [
-        unknown_member(f"{path}.{shown_name(name)}") for name in given if name not in _MEMBERS
+        unknown_member(f"{path}.{printable_name(name)}") for name in given if name not in _MEMBERS
     ]
     value, columns, expires_at, note = "", None, None, given.get("note")
     if given.get("value") is None:
@@ -74,7 +74,9 @@ def read_entry(
     elif note is not None and len(note) > MAX_TEXT:
         message = f"a note has at most {MAX_TEXT} characters"
         violations.append(Violation(f"{path}.note", "too_long", message))
-    return violations or ListEntry(value, columns, expires_at, masked(note) if note else None, by)
+    return violations or ListEntry(
+        value, columns, expires_at, mask_card_numbers(note) if note else None, by
+    )
 
 
 def show_entry(spec: Spec, entry: ListEntry) -> dict[str, Any]:

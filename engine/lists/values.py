@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from datetime import datetime
 from decimal import Context, Decimal
 from socket import AF_INET, inet_ntop
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from tollkeeper.engine.instants import show_instant, to_microseconds
 from tollkeeper.engine.intake.addresses import address_number
+from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.lists.spec import ColumnType
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE
@@ -31,7 +29,6 @@ _EXACT = Context(prec=200)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LENGTH = re.compile(r"[0-9]{1,3}")
-_Instant = Annotated[datetime, Meta(tz=True)]
 
 
 def read_value(type_: ColumnType, given: object) -> Value:
@@ -110,7 +107,7 @@ def read_instant(given: object) -> int:
     if not isinstance(given, str):
         raise ValueError('a time is a string such as "2030-01-31T12:00:00Z"')
     try:
-        return to_microseconds(msgspec.convert(given, _Instant))
+        return to_microseconds(msgspec.convert(given, Timestamp))
     except (msgspec.ValidationError, OverflowError):
         message = f'`{_short(given)}` is not a time such as "2030-01-31T12:00:00Z"'
         raise ValueError(message) from None

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tollkeeper.engine.events.stored import Kept
-from tollkeeper.engine.facts.facts import Recorded
+from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.monitors.alerts import Turn, turns_of
 from tollkeeper.engine.programs.event_contract import Contract
@@ -66,13 +66,13 @@ def address_of(payment: Payment) -> str | None:
     return email.lower()
 
 
-def erased_payment(recorded: Recorded, person: Person) -> Recorded:
+def erased_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
     """A recorded payment without what tells who paid, with what, and from where."""
     payment: Payment = recorded.payment
     card, order = payment.method.card, payment.order
     if card is not None:
         card = replace(card, bin=None, last_four=None)
-    return Recorded(
+    return StoredFacts(
         payment=replace(
             payment,
             user=None,

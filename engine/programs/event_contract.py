@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.intake.card_numbers import masked
+from tollkeeper.engine.intake.card_numbers import mask_card_numbers
+from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.engine.programs.compile.series import CompiledSeries
@@ -35,7 +34,6 @@ OWN = ("id", "timestamp")
 
 Kinds = Mapping[str, type[t.Type]]
 
-_Instant = Annotated[datetime, Meta(tz=True)]
 _TOO_BIG = "a time within the years 1 to 9999"
 
 
@@ -139,13 +137,13 @@ def _read_text(
         return violations.too_long(path, MAX_TEXT, "characters")
     if not given and required:
         return violations.empty(path)
-    text = masked(given)
+    text = mask_card_numbers(given)
     return text, text or None
 
 
 def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Violation:
     try:
-        return given, to_microseconds(msgspec.convert(given, _Instant))
+        return given, to_microseconds(msgspec.convert(given, Timestamp))
     except msgspec.ValidationError:
         return _unfit(given, path, "an RFC 3339 timestamp with seconds and an offset")
     except OverflowError:

@@ -12,7 +12,7 @@ from zoneinfo import available_timezones
 import msgspec
 
 from tollkeeper.engine.intake.codes import CURRENCIES
-from tollkeeper.engine.intake.field_rules import shown_name
+from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.environment import RATE_SCALE
@@ -253,7 +253,7 @@ def _refuse_others(
     """A setting that is misspelt must not pass unseen."""
     for name in given:
         if name not in known:
-            shown = shown_name(name)
+            shown = printable_name(name)
             report(f"{at}{shown}", "unknown_member", f"there is no setting `{shown}`")
 
 

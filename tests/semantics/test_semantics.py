@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from tollkeeper.engine.facts.facts import Facts, Recorded, recall
+from tollkeeper.engine.facts.facts import Facts, StoredFacts, recall
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
@@ -111,7 +111,7 @@ def built(described: inspect.Type, value: Any) -> Any:
 def facts(fields: dict[str, Any]) -> Facts:
     fields = {"timestamp": "2026-01-01T00:00:00Z", **fields}
     payment = built(inspect.type_info(Payment), fields)
-    return recall(Recorded(payment), 0)
+    return recall(StoredFacts(payment), 0)
 
 
 def checked(expression: str) -> p.Rule:

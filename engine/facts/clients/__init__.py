@@ -5,6 +5,6 @@
 """
 
 from tollkeeper.engine.facts.clients.client import Client, Clients, client
-from tollkeeper.engine.facts.clients.products import Kind
+from tollkeeper.engine.facts.clients.products import ClientKind
 
-__all__ = ["Client", "Clients", "Kind", "client"]
+__all__ = ["Client", "ClientKind", "Clients", "client"]

@@ -41,22 +41,22 @@ PLATFORMS = {
 }
 JAVA_ACCEPT = "text/html, image/gif, image/jpeg, *; q=.2"
 
-Sent = Mapping[str, str]
-Law = Callable[[Claim, Sent], bool]
+_Headers = Mapping[str, str]
+Law = Callable[[Claim, _Headers], bool]
 
 
-def agree(claim: Claim, sent: Sent) -> bool:
+def is_consistent(claim: Claim, sent: _Headers) -> bool:
     """Whether nothing that was `sent` contradicts the claim; names in lower case, ASCII values."""
     return not any(broken(claim, sent) for broken in LAWS)
 
 
-def brands(sent: Sent) -> list[tuple[str, int]]:
+def brands(sent: _Headers) -> list[tuple[str, int]]:
     """The Chromium brands in the client hints, each with its major version."""
     lists = (sent.get("sec-ch-ua", ""), sent.get("sec-ch-ua-full-version-list", ""))
     return [(brand, int(version)) for text in lists for brand, version in BRAND.findall(text)]
 
 
-def another_chromium_is_branded(claim: Claim, sent: Sent) -> bool:
+def another_chromium_is_branded(claim: Claim, sent: _Headers) -> bool:
     """Brands and User-Agent come from one Chromium; Firefox and Safari have none.
 
     Source: User-Agent Client Hints, `Sec-CH-UA`; MDN compatibility data, `Sec-CH-UA`.
@@ -64,7 +64,7 @@ def another_chromium_is_branded(claim: Claim, sent: Sent) -> bool:
     return claim.engine is not None and any(version != claim.release for _, version in brands(sent))
 
 
-def another_browser_is_branded(claim: Claim, sent: Sent) -> bool:
+def another_browser_is_branded(claim: Claim, sent: _Headers) -> bool:
     """Edge is branded "Microsoft Edge", never "Google Chrome"; a headless Chrome says so in both.
 
     Source: Microsoft Edge documentation, `Sec-CH-UA`.
@@ -75,7 +75,7 @@ def another_browser_is_branded(claim: Claim, sent: Sent) -> bool:
     )
 
 
-def hints_are_too_new(claim: Claim, sent: Sent) -> bool:
+def hints_are_too_new(claim: Claim, sent: _Headers) -> bool:
     """Chromium sends client hints since version 89, in experiments since 84.
 
     Source: MDN compatibility data, `Sec-CH-UA`.
@@ -83,7 +83,7 @@ def hints_are_too_new(claim: Claim, sent: Sent) -> bool:
     return claim.engine == "chromium" and _older(claim, CLIENT_HINTS_SINCE, sent, CLIENT_HINTS)
 
 
-def mobile_is_denied(claim: Claim, sent: Sent) -> bool:
+def mobile_is_denied(claim: Claim, sent: _Headers) -> bool:
     """A phone says `Mobile` and `?1`; Windows, macOS and Chrome OS never say `?1`.
 
     Source: User-Agent Client Hints, `Sec-CH-UA-Mobile`. Tablets and "desktop site" may say either.
@@ -96,7 +96,7 @@ def mobile_is_denied(claim: Claim, sent: Sent) -> bool:
     return mobile == "?1" and claim.os in {"windows", "macos", "chromeos"}
 
 
-def another_platform_is_hinted(claim: Claim, sent: Sent) -> bool:
+def another_platform_is_hinted(claim: Claim, sent: _Headers) -> bool:
     """The platform hint is the system that the User-Agent names.
 
     Source: User-Agent Client Hints, `Sec-CH-UA-Platform`. Values that we don't know are not judged.
@@ -109,7 +109,7 @@ def another_platform_is_hinted(claim: Claim, sent: Sent) -> bool:
     )
 
 
-def fetch_metadata_is_too_new(claim: Claim, sent: Sent) -> bool:
+def fetch_metadata_is_too_new(claim: Claim, sent: _Headers) -> bool:
     """`Sec-Fetch-*` is sent since Chromium 76, Firefox 90 and Safari 16.4.
 
     Source: MDN compatibility data, `Sec-Fetch-Mode`.
@@ -119,7 +119,7 @@ def fetch_metadata_is_too_new(claim: Claim, sent: Sent) -> bool:
     return _older(claim, FETCH_METADATA_SINCE[claim.engine], sent, FETCH_METADATA)
 
 
-def fetch_metadata_is_impossible(claim: Claim, sent: Sent) -> bool:
+def fetch_metadata_is_impossible(claim: Claim, sent: _Headers) -> bool:
     """Only a navigation has a user's activation, and a document is only fetched by one.
 
     Source: Fetch Metadata Request Headers, 2.1-2.4.
@@ -130,7 +130,7 @@ def fetch_metadata_is_impossible(claim: Claim, sent: Sent) -> bool:
     return "sec-fetch-user" in sent or sent.get("sec-fetch-dest") in DOCUMENTS
 
 
-def a_document_is_not_accepted(claim: Claim, sent: Sent) -> bool:
+def a_document_is_not_accepted(claim: Claim, sent: _Headers) -> bool:
     """A browser that navigates to a document accepts `text/html`.
 
     Source: Fetch Standard, "fetching", default `Accept` of navigations.
@@ -143,7 +143,7 @@ def a_document_is_not_accepted(claim: Claim, sent: Sent) -> bool:
     )
 
 
-def java_accepts(claim: Claim, sent: Sent) -> bool:
+def java_accepts(claim: Claim, sent: _Headers) -> bool:
     """This `Accept` is the default of Java's HttpURLConnection and of no browser.
 
     Source: OpenJDK, sun.net.www.protocol.http.HttpURLConnection.
@@ -151,7 +151,7 @@ def java_accepts(claim: Claim, sent: Sent) -> bool:
     return claim.engine is not None and sent.get("accept", "").startswith(JAVA_ACCEPT)
 
 
-def any_language_is_accepted(claim: Claim, sent: Sent) -> bool:
+def any_language_is_accepted(claim: Claim, sent: _Headers) -> bool:
     """A browser names languages; `*` alone is the default of Node's fetch.
 
     Source: undici, lib/web/fetch/index.js. Other values can be set by a page's script.
@@ -159,7 +159,7 @@ def any_language_is_accepted(claim: Claim, sent: Sent) -> bool:
     return claim.engine is not None and sent.get("accept-language", "").strip() == "*"
 
 
-def codings_are_not_a_browsers(claim: Claim, sent: Sent) -> bool:
+def codings_are_not_a_browsers(claim: Claim, sent: _Headers) -> bool:
     """Browsers list known codings without weights, gzip first; Chromium and Gecko keep one order.
 
     Source: Chromium net/url_request/url_request_http_job.cc; Firefox `network.http.accept-encoding`.
@@ -175,7 +175,7 @@ def codings_are_not_a_browsers(claim: Claim, sent: Sent) -> bool:
     return order != sorted(order)
 
 
-def a_coding_is_too_new(claim: Claim, sent: Sent) -> bool:
+def a_coding_is_too_new(claim: Claim, sent: _Headers) -> bool:
     """br came with Chromium 50, Firefox 44, Safari 11; zstd with Chromium 123, Firefox 126.
 
     Source: MDN compatibility data, `Content-Encoding`; both could be switched on earlier.
@@ -205,11 +205,11 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-def _older(claim: Claim, since: int, sent: Sent, names: tuple[str, ...]) -> bool:
+def _older(claim: Claim, since: int, sent: _Headers, names: tuple[str, ...]) -> bool:
     return claim.version is not None and claim.version < since and not sent.keys().isdisjoint(names)
 
 
-def _codings(sent: Sent) -> list[str]:
+def _codings(sent: _Headers) -> list[str]:
     """The codings as sent, none when a content delivery network has put its own list in place.
 
     Every browser lists both gzip and deflate; what networks send onwards is without deflate.

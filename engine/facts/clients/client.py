@@ -9,8 +9,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.facts.clients.agreement import CLIENT_HINTS, FETCH_METADATA, agree, brands
-from tollkeeper.engine.facts.clients.products import Kind
+from tollkeeper.engine.facts.clients.agreement import (
+    CLIENT_HINTS,
+    FETCH_METADATA,
+    brands,
+    is_consistent,
+)
+from tollkeeper.engine.facts.clients.products import ClientKind
 from tollkeeper.engine.facts.clients.user_agent import claim
 
 READ = (
@@ -26,7 +31,7 @@ LENGTH = 1024
 # Characters in the names of a header set whose reading is kept.
 NAMES_LENGTH = 2048
 
-Names = tuple[str, ...]
+_Names = tuple[str, ...]
 
 
 class Client(Struct, frozen=True, gc=False):
@@ -36,7 +41,7 @@ class Client(Struct, frozen=True, gc=False):
     "windows" or "ios". `consistent` is false when two headers contradict each other.
     """
 
-    kind: Annotated[Kind, Meta(description="What the client is.")]
+    kind: Annotated[ClientKind, Meta(description="What the client is.")]
     browser: Annotated[str | None, Meta(description="Browser family, such as `chrome`.")]
     os: Annotated[str | None, Meta(description="Operating system, such as `windows`.")]
     consistent: Annotated[bool, Meta(description="Whether the headers agree with each other.")]
@@ -51,14 +56,14 @@ class Clients:
 
     def __init__(self, capacity: int = 2048) -> None:
         self._read = lru_cache(maxsize=capacity)(_read)
-        self._places = lru_cache(maxsize=capacity)(_places)
+        self._places = lru_cache(maxsize=capacity)(_header_positions)
 
     def __call__(self, headers: Mapping[str, str] | None) -> Client | None:
         """As `client`."""
         if not headers:
             return None
         names = tuple(headers)
-        places = (self._places if len("".join(names)) <= NAMES_LENGTH else _places)(names)
+        places = (self._places if len("".join(names)) <= NAMES_LENGTH else _header_positions)(names)
         return self._read(*_header_set(headers, places))
 
 
@@ -67,12 +72,12 @@ def client(headers: Mapping[str, str] | None) -> Client | None:
 
     Any text is taken, in time bounded by what is read of it.
     """
-    return _read(*_header_set(headers, _places(tuple(headers)))) if headers else None
+    return _read(*_header_set(headers, _header_positions(tuple(headers)))) if headers else None
 
 
-def _places(names: Names) -> tuple[Names, tuple[Names, ...]]:
+def _header_positions(names: _Names) -> tuple[_Names, tuple[_Names, ...]]:
     """The headers that are read, in the order of READ, and under which `names` each was sent."""
-    found: dict[str, Names] = {}
+    found: dict[str, _Names] = {}
     for name in names:
         low = name.lower()
         found[low] = (*found.get(low, ()), name)
@@ -81,8 +86,8 @@ def _places(names: Names) -> tuple[Names, tuple[Names, ...]]:
 
 
 def _header_set(
-    headers: Mapping[str, str], places: tuple[Names, tuple[Names, ...]]
-) -> tuple[Names, tuple[str, ...]]:
+    headers: Mapping[str, str], places: tuple[_Names, tuple[_Names, ...]]
+) -> tuple[_Names, tuple[str, ...]]:
     """The headers that are read, and their values."""
     sent, spellings = places
     # One name in two spellings: the greater value counts, whatever their order.
@@ -96,14 +101,14 @@ def _header_set(
     return sent, tuple(values)
 
 
-def _read(names: Names, values: tuple[str, ...]) -> Client:
+def _read(names: _Names, values: tuple[str, ...]) -> Client:
     sent = {
         name: value.encode("ascii", "replace").decode("ascii")
         for name, value in zip(names, values, strict=True)
         if value
     }
     claimed = claim(sent.get("user-agent", ""))
-    consistent = agree(claimed, sent)
+    consistent = is_consistent(claimed, sent)
     if any(brand == "HeadlessChrome" for brand, _ in brands(sent)):
         claimed = replace(claimed, kind="headless")
     return Client(claimed.kind, claimed.browser, claimed.os, consistent)

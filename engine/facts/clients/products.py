@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import re2  # type: ignore[import-untyped]
 
-Kind = Literal["browser", "app", "library", "crawler", "headless", "unknown"]
+ClientKind = Literal["browser", "app", "library", "crawler", "headless", "unknown"]
 
 # What the crawler list lacks, in RE2 syntax; the list itself has HeadlessChrome, Selenium and more.
 HEADLESS = (
@@ -60,10 +60,10 @@ PEOPLE = frozenset(
 
 
 @cache
-def _known() -> tuple[Any, tuple[Kind, ...]]:
+def _product_table() -> tuple[Any, tuple[ClientKind, ...]]:
     """All patterns as one automaton, and the kind that each pattern means, strongest first."""
     patterns = re2.Set.SearchSet()
-    kinds: list[Kind] = []
+    kinds: list[ClientKind] = []
     for pattern, kind in _patterns():
         patterns.Add(pattern)
         kinds.append(kind)
@@ -71,7 +71,7 @@ def _known() -> tuple[Any, tuple[Kind, ...]]:
     return patterns, tuple(kinds)
 
 
-def _patterns() -> Iterator[tuple[str, Kind]]:
+def _patterns() -> Iterator[tuple[str, ClientKind]]:
     # Only who reads a client needs the list, and loading it takes its time.
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # type: ignore[import-untyped]
 
@@ -89,11 +89,11 @@ def _patterns() -> Iterator[tuple[str, Kind]]:
     yield from ((pattern, "crawler") for pattern, _ in tagged)
 
 
-def product_kind(user_agent: str) -> Kind | None:
+def product_kind(user_agent: str) -> ClientKind | None:
     """The kind of the strongest product that `user_agent` names, None when it names none we know.
 
     Takes time linear in the length of `user_agent`, which is ASCII.
     """
-    patterns, kinds = _known()
+    patterns, kinds = _product_table()
     found = patterns.Match(user_agent)
     return kinds[min(found)] if found else None

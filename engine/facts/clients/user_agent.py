@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from tollkeeper.engine.facts.clients.products import Kind, product_kind
+from tollkeeper.engine.facts.clients.products import ClientKind, product_kind
 
 if TYPE_CHECKING:
     import ua_parser
 
-Engine = Literal["chromium", "gecko", "webkit"]
+BrowserEngine = Literal["chromium", "gecko", "webkit"]
 
 FAMILIES = {
     "Apple Mail": "webview",
@@ -63,10 +63,10 @@ class Claim(Struct, frozen=True, gc=False):
     version. `release` is the major version of Chromium that the browser was released with.
     """
 
-    kind: Kind = "unknown"
+    kind: ClientKind = "unknown"
     browser: str | None = None
     os: str | None = None
-    engine: Engine | None = None
+    engine: BrowserEngine | None = None
     version: int | None = None
     release: int | None = None
     mobile: bool = False
@@ -100,7 +100,7 @@ def _parser() -> Callable[[str], ua_parser.PartialResult]:
     return lambda user_agent: resolver(user_agent, wanted)
 
 
-def _kind(user_agent: str, family: str | None, os: str | None) -> Kind:
+def _kind(user_agent: str, family: str | None, os: str | None) -> ClientKind:
     kind = product_kind(user_agent)
     if kind is not None:
         return kind
@@ -109,7 +109,7 @@ def _kind(user_agent: str, family: str | None, os: str | None) -> Kind:
     return "app" if os is not None else "unknown"
 
 
-def _engine(user_agent: str, os: str | None) -> tuple[Engine | None, int | None]:
+def _engine(user_agent: str, os: str | None) -> tuple[BrowserEngine | None, int | None]:
     chromium = _number(CHROMIUM, user_agent)
     if chromium is not None:
         # Edge up to 18 names a Chrome that it is not.

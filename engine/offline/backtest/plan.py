@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from tollkeeper.engine.facts.facts import Recorded
+from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.offline.backtest.windows import Kept
@@ -78,7 +78,7 @@ def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary) -> ReplayPlan:
 
 def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary) -> ReplayPlan:
     """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
-    every: frozenset[Access] = frozenset((field,) for field in Recorded.__struct_fields__)
+    every: frozenset[Access] = frozenset((field,) for field in StoredFacts.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
     return _plan(loaded.scorecard, loaded.reading, every, vocabulary)
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.instants import to_microseconds
-from tollkeeper.engine.intake.payment import Instant
+from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.testing.streams import Created, StreamError, Updated
@@ -35,13 +35,13 @@ class Labelled(NamedTuple):
 class _Line(Struct, forbid_unknown_fields=True):
     payment: msgspec.Raw = msgspec.Raw()
     update: msgspec.Raw = msgspec.Raw()
-    at: Instant | None = None
+    at: Timestamp | None = None
     label: Label | None = None
 
 
 class _Payment(Struct):
     id: str
-    timestamp: Instant
+    timestamp: Timestamp
 
 
 class _Update(Struct):

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
-from tollkeeper.engine.intake.payment import Instant, Payment, Update
+from tollkeeper.engine.intake.payment import Payment, Timestamp, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
 
@@ -78,7 +78,7 @@ class _Event(Struct, frozen=True):
     type: str
     data: dict[str, Any] = {}
     id: str | None = None
-    timestamp: Instant | None = None
+    timestamp: Timestamp | None = None
 
 
 class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,14 +99,14 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     event: _Event | None = None
     list: str | None = None
     entries: tuple[Any, ...] | None = None
-    at: Instant | None = None
+    at: Timestamp | None = None
     decision: _Decided | None = None
     label: int | None = None
 
 
 class _Sent(Struct, frozen=True):
     id: str | None = None
-    timestamp: Instant | None = None
+    timestamp: Timestamp | None = None
 
 
 class _Named(Struct, frozen=True):

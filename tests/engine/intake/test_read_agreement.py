@@ -1,4 +1,4 @@
-"""The fast path and the careful walk always agree, and no body breaks either of them."""
+"""The fast path and the full search always agree, and no body breaks either of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.field_rules import FieldRules, rules_at
-from tollkeeper.engine.intake.find_violations import walk
+from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import creation_of, read_creation, read_update, update_of
@@ -173,12 +173,12 @@ def mutated(draw: st.DrawFn, valid: st.SearchStrategy[Any]) -> bytes:
 
 def assert_agree(body: bytes) -> None:
     """What the fast decode accepts, the walk accepts as the same; the walk alone refuses."""
-    assert members(creation_of(body, RULES)) == members(walked(body, CreationBody))
-    assert members(update_of(body, RULES)) == members(walked(body, UpdateBody))
+    assert members(creation_of(body, RULES)) == members(searched(body, CreationBody))
+    assert members(update_of(body, RULES)) == members(searched(body, UpdateBody))
 
 
-def walked(body: bytes, envelope: Any) -> Any:
-    found = walk(body, envelope, RULES)
+def searched(body: bytes, envelope: Any) -> Any:
+    found = find_violations(body, envelope, RULES)
     return found if isinstance(found, tuple) else found.payment
 
 

@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
-from tollkeeper.engine.intake.card_numbers import blotted, mask_for, masked, masked_number
+from tollkeeper.engine.intake.card_numbers import (
+    blot_digits,
+    mask_card_numbers,
+    mask_for,
+    mask_number,
+)
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 
@@ -83,7 +88,7 @@ def test_a_header_that_tells_of_the_client_is_kept(name: str) -> None:
     ],
 )
 def test_a_card_number_is_masked(sent: str, shown: str) -> None:
-    assert masked(sent) == shown
+    assert mask_card_numbers(sent) == shown
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def test_a_card_number_is_masked(sent: str, shown: str) -> None:
     ],
 )
 def test_other_digits_stay(sent: str) -> None:
-    assert masked(sent) == sent
+    assert mask_card_numbers(sent) == sent
 
 
 def test_card_numbers_are_masked_wherever_there_is_free_text() -> None:
@@ -200,27 +205,27 @@ def test_a_valid_number_is_always_masked(
 ) -> None:
     number = next(stem + str(check) for check in range(10) if luhn(stem + str(check)))
     sent = number[0] + "".join(" " * gap + d for gap, d in zip(spaced, number[1:], strict=True))
-    shown = masked(before + sent + after)
+    shown = mask_card_numbers(before + sent + after)
     assert shown.count("*") == 4
     assert len(shown) == len(before + sent + after)
-    assert masked(shown) == shown
+    assert mask_card_numbers(shown) == shown
 
 
 @settings(max_examples=200)
 @given(st.text("0123456789 -x", max_size=60))
 def test_only_digits_are_ever_altered(text: str) -> None:
-    shown = masked(text)
+    shown = mask_card_numbers(text)
     assert len(shown) == len(text)
     for sent, kept in zip(text, shown, strict=True):
         assert kept == sent or (sent.isdigit() and kept == "*")
     if shown != text:
-        assert mask_for(json.encode({"text": text})) is masked
+        assert mask_for(json.encode({"text": text})) is mask_card_numbers
 
 
 @settings(max_examples=200)
 @given(st.integers() | st.floats(allow_nan=False))
 def test_a_number_is_masked_as_its_text_is(number: float) -> None:
-    shown = masked_number(number)
+    shown = mask_number(number)
     assert shown == number or "*" in str(shown)
 
 
@@ -237,7 +242,7 @@ def test_no_escape_ever_hides_a_card_number(data: st.DataObject, text: str) -> N
     body = escaped(text, hidden)
     assert json.decode(body) == {"text": text}
     if mask_for(body) is None:
-        assert masked(text) == text
+        assert mask_card_numbers(text) == text
 
 
 @pytest.mark.parametrize("separator", ["x", " ", "-", "", "  "])
@@ -261,8 +266,8 @@ def test_a_flood_of_digits_loses_them_all(separator: str) -> None:
 @settings(max_examples=200)
 @given(st.text("0123456789 -x", max_size=60))
 def test_what_is_blotted_out_never_shows_more_than_what_is_masked(text: str) -> None:
-    assert masked(blotted(text)) == blotted(text)
-    assert blotted(text) == text or not any(map(str.isdigit, blotted(text)))
+    assert mask_card_numbers(blot_digits(text)) == blot_digits(text)
+    assert blot_digits(text) == text or not any(map(str.isdigit, blot_digits(text)))
 
 
 def test_a_card_number_hidden_in_an_exponent_is_masked() -> None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Client
-from tollkeeper.engine.facts.facts import Facts, Recorded, recall
+from tollkeeper.engine.facts.facts import Facts, StoredFacts, recall
 from tollkeeper.engine.facts.vocabulary import vocabulary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.addresses import address_number
@@ -118,7 +118,7 @@ def payment(random: Random) -> Facts:
         metadata=maybe({name: pick(ENTRIES) for name in "abc" if random.random() < 0.8}),
     )
     client = Client("browser", maybe("chrome"), maybe("windows"), pick((True, False)))
-    recorded = Recorded(
+    recorded = StoredFacts(
         payment=paid,
         card_fingerprint=maybe("41111111-1234"),
         device_client=maybe(client),

@@ -110,7 +110,6 @@ CHECK_WARNINGS: Final = (
     "unused",
     "no-currency",
     "missing-under-not",
-    "needless-earlier",
     "odd-characters",
 )
 

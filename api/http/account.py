@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
-from litestar import get, put
-from litestar.handlers import BaseRouteHandler
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, defstruct, structs
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json
+from tollkeeper.api.http.answers import ThresholdsView
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.error_answers import refusal
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.publish.set_settings import set_settings
+from tollkeeper.engine.registry.changes import Settings
 from tollkeeper.engine.registry.settings import show_settings
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.runtime import Engine
 
 
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings to change: one left out keeps its value."""
+class ThresholdsChange(Struct, forbid_unknown_fields=True):
+    """Either may be left out."""
 
-    account: dict[str, Any]
+    challenge: float | UnsetType = UNSET
+    deny: float | UnsetType = UNSET
 
 
-class WindowsShown(Struct, frozen=True):
+class ExtraCodesChange(Struct, forbid_unknown_fields=True):
+    """Those of one kind replace all that were there."""
+
+    currency: list[str] | UnsetType = UNSET
+    country: list[str] | UnsetType = UNSET
+    category_code: list[str] | UnsetType = UNSET
+
+
+_TYPES = {**get_type_hints(Settings, include_extras=True), "thresholds": ThresholdsView}
+_SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(Settings)]
+_CHANGES = {
+    **_TYPES,
+    "thresholds": ThresholdsChange,
+    "rates": dict[str, dict[str, str | float]],
+    "extra_codes": ExtraCodesChange,
+}
+
+AccountView = defstruct("AccountView", [("name", str), *_SETTINGS], frozen=True)
+AccountChange = defstruct(
+    "AccountChange",
+    [("name", str | UnsetType, UNSET)]
+    + [(name, _CHANGES[name] | UnsetType, UNSET) for name, _ in _SETTINGS],
+    namespace={
+        "__doc__": "A setting left out keeps its value. `name` may come back as it was read; it "
+        "can't be changed."
+    },
+    forbid_unknown_fields=True,
+)
+
+
+class WindowsUse(Struct, frozen=True):
     """How many elements the account's windows hold, of how many.
 
     `over_cap` says that one was given up to stay within: what reads it finds nothing there.
@@ -33,30 +67,101 @@ class WindowsShown(Struct, frozen=True):
     over_cap: bool
 
 
-def account_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The routes of `/account`."""
-
-    @get("/v1/account", operation_id="read_account")
-    async def read(request: AnyRequest) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        status = await engine.windows.status(key.account)
-        return {
-            "account": shown(engine.state.accounts[key.account]),
-            "windows": WindowsShown(status.entries, status.cap, status.over_cap),
-        }
-
-    @put("/v1/account", operation_id="change_account")
-    async def change(request: AnyRequest) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        asked = (await read_json(request, Asked)).account
-        if asked.get("name") == engine.state.accounts[key.account].name:
-            # It is shown among the settings, so it comes back with them.
-            del asked["name"]
-        await set_settings(engine, key.account, key.id, asked)
-        return {"account": shown(engine.state.accounts[key.account])}
-
-    return [read, change]
+class AccountAnswer(Struct, frozen=True):
+    account: AccountView  # type: ignore[valid-type]
 
 
-def shown(account: Account) -> dict[str, Any]:
-    return {"name": account.name, **show_settings(account.settings)}
+class AccountRead(Struct, frozen=True):
+    account: AccountView  # type: ignore[valid-type]
+    windows: WindowsUse
+
+
+class AccountBody(Struct, frozen=True, forbid_unknown_fields=True):
+    account: AccountChange  # type: ignore[valid-type]
+
+
+class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
+    """An `AccountBody` whose settings are still to be checked."""
+
+    account: dict[str, Any]
+
+
+@operation(
+    "GET",
+    "/v1/account",
+    "read_account",
+    tag=ACCOUNT,
+    summary="Read the account's settings",
+    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes; "
+    "and how much the account's windows hold of what they may.",
+    scope="admin",
+    answers={200: Answer("The settings.")},
+)
+async def read_account(request: Request) -> AccountRead:
+    status = await request.engine.windows.status(request.key.account)
+    windows = WindowsUse(status.entries, status.cap, status.over_cap)
+    return AccountRead(account_view(request.account), windows)
+
+
+@operation(
+    "PUT",
+    "/v1/account",
+    "change_account",
+    tag=ACCOUNT,
+    summary="Change the account's settings",
+    doc="""Only what is sent changes. All of them take effect at once, and stand in the audit log.
+
+- `thresholds`: the score from which the account challenges, and from which it denies, two decimals.
+- `default_rule`: applied when a payment names no rule.
+- `time_zone`: of `hour` and `weekday` in rules.
+- `rates[from][to]`: the price of one unit of `from` in `to`.
+- `retention_days`: how long payments are kept.
+- `clock_skew_ms`: how far a timestamp may lie in the future.
+- `extra_codes`: currencies, countries and category codes that the ISO lists lack.
+
+A member that is no setting is refused, and so is null, but for `default_rule`.
+""",
+    scope="admin",
+    sent=Body(
+        AccountBody,
+        {
+            "thresholds": Example(
+                "stricter thresholds, two seconds of clock skew",
+                {
+                    "account": {
+                        "thresholds": {"challenge": 0.4, "deny": 0.8},
+                        "clock_skew_ms": 2000,
+                    }
+                },
+            )
+        },
+    ),
+    answers={200: Answer("The settings as they are now.")},
+    refusals=(503,),
+    errors={
+        "thresholds": Example(
+            "challenge above deny",
+            refusal(
+                "account.thresholds.challenge",
+                "out_of_range",
+                "`challenge` may not be above `deny`",
+            ),
+        )
+    },
+)
+async def change_account(request: Request) -> AccountAnswer:
+    settings = (await read_json(request, SentAccount)).account
+    if settings.get("name") == request.account.name:
+        # It is shown among the settings, so it comes back with them.
+        del settings["name"]
+    await set_settings(request.engine, request.key.account, request.key.id, settings)
+    return AccountAnswer(account_view(request.account))
+
+
+def account_view(account: Account) -> Any:
+    """The settings as people write them, with the account's name."""
+    settings = {"name": account.name, **show_settings(account.settings)}
+    return msgspec.convert(settings, AccountView)
+
+
+ROUTES = (read_account, change_account)

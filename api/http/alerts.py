@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
+from msgspec import Struct
 
-from litestar import get
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromQuery
-
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import EVENTS
 from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Shown
 from tollkeeper.engine.monitors.outbox import show_alert
-from tollkeeper.engine.runtime import Engine
 
 
-def alert_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The route of `/alerts`."""
+class AlertView(Struct, frozen=True):
+    """A monitor's condition went from not met to met for one key; `values` are what it read."""
 
-    @get("/v1/alerts", operation_id="list_alerts")
-    async def list_(
-        request: AnyRequest,
-        cursor: FromQuery[str | None] = None,
-        limit: FromQuery[str | None] = None,
-    ) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "payments")
-        before, most = read_place("cursor", cursor), read_limit(limit)
-        found = engine.outbox.read(lambda c: list(outbox.alerts(c, key.account, before, most)))
-        return {
-            "alerts": list(map(show_alert, found)),
-            "cursor": show_place(found[-1].sequence if len(found) >= most else None),
-        }
+    id: str
+    type: str
+    monitor: str
+    title: str | None
+    key: list[Shown]
+    at: str
+    values: dict[str, Shown]
 
-    return [list_]
+
+class AlertPage(Struct, frozen=True):
+    alerts: list[AlertView]
+    cursor: NextCursor
+
+
+@operation(
+    "GET",
+    "/v1/alerts",
+    "list_alerts",
+    tag=EVENTS,
+    summary="List alerts, newest first",
+    doc="What monitors raised; the same that webhooks send.",
+    scope="payments",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+async def list_alerts(request: Request, cursor: Cursor = None, limit: Limit = None) -> AlertPage:
+    before, most = read_place("cursor", cursor), read_limit(limit)
+    account = request.key.account
+    found = request.engine.outbox.read(lambda c: list(outbox.alerts(c, account, before, most)))
+    return AlertPage(
+        [msgspec.convert(show_alert(alert), AlertView) for alert in found],
+        show_place(found[-1].sequence if len(found) >= most else None),
+    )
+
+
+ROUTES = (list_alerts,)

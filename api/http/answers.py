@@ -40,7 +40,7 @@ class PaymentResult(Struct, frozen=True, gc=False):
     analyses: Analyses
 
 
-class Created(Struct, frozen=True, gc=False):
+class PaymentCreated(Struct, frozen=True, gc=False):
     payment: PaymentResult
 
 
@@ -49,8 +49,15 @@ class UpdateResult(Struct, frozen=True, gc=False):
     status: str
 
 
-class Updated(Struct, frozen=True, gc=False):
+class PaymentUpdated(Struct, frozen=True, gc=False):
     payment: UpdateResult
+
+
+class ThresholdsView(Struct, frozen=True):
+    """The score from which the account challenges, and from which it denies."""
+
+    challenge: float
+    deny: float
 
 
 def analyses(decision: Decision) -> Analyses:

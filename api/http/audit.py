@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import Struct
 
-from litestar import get
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromQuery
-
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, Since
 from tollkeeper.api.http.queries import read_limit, read_place, read_since, show_place
-from tollkeeper.api.http.views import audit_view
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCOUNT
+from tollkeeper.api.http.views import AuditView, audit_view
 from tollkeeper.engine.explain.records import audit_page
-from tollkeeper.engine.runtime import Engine
 
 
-def audit_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The route of `/audit`."""
+class AuditPage(Struct, frozen=True):
+    audit: list[AuditView]
+    cursor: NextCursor
 
-    @get("/v1/audit", operation_id="read_audit")
-    async def read(
-        request: AnyRequest,
-        since: FromQuery[str | None] = None,
-        cursor: FromQuery[str | None] = None,
-        limit: FromQuery[str | None] = None,
-    ) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        page = await audit_page(
-            engine.journal,
-            key.account,
-            since=read_since(since),
-            cursor=read_place("cursor", cursor),
-            limit=read_limit(limit),
-        )
-        return {
-            "audit": [audit_view(item) for item in page.items],
-            "cursor": show_place(page.cursor),
-        }
 
-    return [read]
+@operation(
+    "GET",
+    "/v1/audit",
+    "read_audit",
+    tag=ACCOUNT,
+    summary="Read who changed what, newest first",
+    doc="Keys, settings, versions, lists and webhooks; no secret is shown.",
+    scope="admin",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+async def read_audit(
+    request: Request, since: Since = None, cursor: Cursor = None, limit: Limit = None
+) -> AuditPage:
+    page = await audit_page(
+        request.engine.journal,
+        request.key.account,
+        since=read_since(since),
+        cursor=read_place("cursor", cursor),
+        limit=read_limit(limit),
+    )
+    return AuditPage(
+        [audit_view(item) for item in page.items],
+        show_place(page.cursor),
+    )
+
+
+ROUTES = (read_audit,)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
@@ -14,6 +18,13 @@ _SCHEME = b"bearer "
 _MAX_KEY = 256
 
 
+def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler) -> None:
+    """Let a request in that has the key its route needs. Raises as `require`."""
+    needed: Scope | None = route.opt["scope"]
+    if needed is not None:
+        require(connection.scope["state"]["engine"].state, connection.scope, needed)
+
+
 def require(state: State, request: RequestScope, scope: Scope) -> Key:
     """The key of the request. Raises `Problem` 401 without a good one, 403 without `scope`."""
     value = header(request, b"authorization")
@@ -23,6 +34,7 @@ def require(state: State, request: RequestScope, scope: Scope) -> Key:
     if key is None:
         raise unauthorized()
     request["state"]["log"]["account"] = key.account
+    request["state"]["key"] = key
     if not allows(key, scope):
         raise forbidden(scope)
     return key

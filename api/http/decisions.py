@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Annotated, get_args
 
-from litestar import get
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromQuery
+from msgspec import Struct
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, Since, query_parameter
 from tollkeeper.api.http.queries import read_choice, read_limit, read_place, read_since, show_place
-from tollkeeper.api.http.views import decided_view
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.api.http.views import DecisionView, decision_view
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.explain.records import decided_page
-from tollkeeper.engine.runtime import Engine
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
-def decision_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The route of `/decisions`."""
+class DecisionPage(Struct, frozen=True):
+    decisions: list[DecisionView]
+    cursor: NextCursor
 
-    @get("/v1/decisions", operation_id="list_decisions")
-    async def list_(
-        request: AnyRequest,
-        since: FromQuery[str | None] = None,
-        action: FromQuery[str | None] = None,
-        rule: FromQuery[str | None] = None,
-        cursor: FromQuery[str | None] = None,
-        limit: FromQuery[str | None] = None,
-    ) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "payments")
-        page = await decided_page(
-            engine.journal,
-            key.account,
-            since=read_since(since),
-            action=read_choice("action", action, get_args(Action)),  # type: ignore[arg-type]
-            rule=rule,
-            cursor=read_place("cursor", cursor),
-            limit=read_limit(limit),
-        )
-        decisions = [decided_view(item) for item in page.items]
-        return {"decisions": decisions, "cursor": show_place(page.cursor)}
 
-    return [list_]
+@operation(
+    "GET",
+    "/v1/decisions",
+    "list_decisions",
+    tag=PAYMENTS,
+    summary="List decisions, newest first",
+    doc="A page with fewer items than asked for may still have a `cursor`.",
+    scope="payments",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+async def list_decisions(
+    request: Request,
+    since: Since = None,
+    action: Annotated[
+        str | None,
+        query_parameter(
+            "Only decisions with this action.", {"type": "string", "enum": [*ACTIONS]}, "deny"
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, query_parameter("Only decisions by this rule.", example="checkout")
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
+) -> DecisionPage:
+    page = await decided_page(
+        request.engine.journal,
+        request.key.account,
+        since=read_since(since),
+        action=read_choice("action", action, ACTIONS),  # type: ignore[arg-type]
+        rule=rule,
+        cursor=read_place("cursor", cursor),
+        limit=read_limit(limit),
+    )
+    return DecisionPage([decision_view(item) for item in page.items], show_place(page.cursor))
+
+
+ROUTES = (list_decisions,)

@@ -4,39 +4,61 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from litestar import get
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.handlers import HTTPRouteHandler
+from msgspec import Struct
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest
-from tollkeeper.api.http.files import NOUNS
+from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
+from tollkeeper.api.http.files import FileName
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import query_parameter, whole
 from tollkeeper.api.http.queries import read_count
+from tollkeeper.api.http.request import Request
 from tollkeeper.engine.publish.diff import Difference, diff
-from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.versions import find_lineage, find_version
-from tollkeeper.engine.runtime import Engine
 
 
-def difference_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
-    """The routes of one kind of file."""
-    path, noun = NOUNS[kind]
+class DifferenceList(Struct, frozen=True):
+    differences: tuple[Difference, ...]
 
-    @get(f"/v1/{path}/{{name:str}}/diff", operation_id=f"diff_{noun}")
-    async def read(
-        request: AnyRequest,
-        name: FromPath[str],
-        from_: Annotated[str | None, QueryParameter(name="from")] = None,
-        to: FromQuery[str | None] = None,
-    ) -> dict[str, tuple[Difference, ...]]:
-        key = require(engine.state, request.scope, "rules")
-        account = engine.state.accounts[key.account]
+
+def difference_route(of: FileKind) -> HTTPRouteHandler:
+    @operation(
+        "GET",
+        f"{of.base}/{{name:str}}/diff",
+        f"diff_{of.noun}",
+        tag=of.tag,
+        summary=f"Tell what changed in meaning between two versions of {of.one}",
+        doc="What was added, removed, moved or changed, in the author's words; nothing for two "
+        "texts that say the same.",
+        scope="rules",
+        answers={200: Answer("The differences.")},
+        refusals=(404, 422),
+    )
+    async def read_differences(
+        request: Request,
+        name: FileName,
+        from_: Annotated[
+            str | None,
+            query_parameter(
+                "The older version, the one before `to` when not sent.", whole(1), 1, "from"
+            ),
+        ] = None,
+        to: Annotated[
+            str | None,
+            query_parameter("The newer version, the newest when not sent.", whole(1), 2),
+        ] = None,
+    ) -> DifferenceList:
         before, after = read_count("from", from_), read_count("to", to)
         if after is None:
-            after = len(find_lineage(account, kind, name).versions)
+            after = len(find_lineage(request.account, of.kind, name).versions)
         if before is None:
             before = max(1, after - 1)
-        old, new = (find_version(account, kind, name, number) for number in (before, after))
-        return {"differences": diff(old, new)}
+        old, new = (
+            find_version(request.account, of.kind, name, number) for number in (before, after)
+        )
+        return DifferenceList(diff(old, new))
 
-    return [read]
+    return read_differences
+
+
+ROUTES = tuple(difference_route(of) for of in FILE_KINDS)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 
-from litestar import post
-from litestar.handlers import BaseRouteHandler
 from msgspec import Struct
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.intake.payment import RequiredText
 from tollkeeper.engine.privacy.erasure import erase_user
-from tollkeeper.engine.registry.changes import PersonErased
-from tollkeeper.engine.runtime import Engine
+
+_ERASURE = {
+    "erasure": {
+        "person": "7cb3cbfcc0a9f0e6bbd8b9a4b7ae0fbba2bc4b1b1cd9c9d1e4c1c3c6c1b9a2d4",
+        "payments": 12,
+        "events": 3,
+        "alerts": 1,
+        "list_entries": {"blocked": 1},
+    }
+}
 
 
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+class ErasureBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The user's identifier, as payments name it."""
 
     user: RequiredText
@@ -36,23 +44,40 @@ class Erasure(Struct, frozen=True):
     list_entries: dict[str, int]
 
 
-def erasure_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The routes of `/erasures`."""
-
-    @post("/v1/erasures", operation_id="erase_person", status_code=200)
-    async def erase(request: AnyRequest) -> dict[str, Erasure]:
-        key = require(engine.state, request.scope, "admin")
-        asked = await read_json(request, Asked)
-        erasing = asyncio.create_task(erase_user(engine, key.account, key.id, asked.user))
-        # It goes on to its end, should the client leave.
-        engine.background.add(erasing)
-        erasing.add_done_callback(engine.background.discard)
-        return {"erasure": shown(await asyncio.shield(erasing))}
-
-    return [erase]
+class ErasureAnswer(Struct, frozen=True):
+    erasure: Erasure
 
 
-def shown(erased: PersonErased) -> Erasure:
-    return Erasure(
-        erased.person, erased.payments, erased.events, erased.alerts, erased.list_entries
+@operation(
+    "POST",
+    "/v1/erasures",
+    "erase_person",
+    tag=ACCOUNT,
+    summary="Erase one person's data",
+    doc="""It goes for good, and in one request, which takes longer the more history the account has. Sent again it erases what came since, or what a run that was cut off had left.
+
+- Of the person's payments: user, device, backend, metadata and the card's digits. What was decided stays, and so do amount, merchant, status and attempts.
+- Of events that name the person: free texts and addresses.
+- Of alerts that show something of these: keys and values.
+- Entries of lists and tables whose value is the identifier, or an e-mail address that stands beside it in a payment. They are your configuration: `list_entries` tells of each list how many went.
+
+The audit log keeps when, by whom and how much, with a hash in place of the identifier.""",
+    scope="admin",
+    sent=Body(ErasureBody, {"user": Example("a customer", {"user": "u-1"})}),
+    answers={200: Answer("What was erased.", examples={"erased": Example("a customer", _ERASURE)})},
+    refusals=(422, 503),
+)
+async def erase_person(request: Request) -> ErasureAnswer:
+    engine, key = request.engine, request.key
+    user = (await read_json(request, ErasureBody)).user
+    erasing = asyncio.create_task(erase_user(engine, key.account, key.id, user))
+    # It goes on to its end, should the client leave.
+    engine.background.add(erasing)
+    erasing.add_done_callback(engine.background.discard)
+    erased = await asyncio.shield(erasing)
+    return ErasureAnswer(
+        Erasure(erased.person, erased.payments, erased.events, erased.alerts, erased.list_entries)
     )
+
+
+ROUTES = (erase_person,)

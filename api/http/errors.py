@@ -31,8 +31,14 @@ class Problem(Exception):  # noqa: N818 - an answer, not a fault of ours
         self.headers = headers
 
 
+class ErrorBody(msgspec.Struct, frozen=True):
+    """The body of every error: each violation with its field, its type and a message."""
+
+    errors: Sequence[Violation]
+
+
 def error_body(violations: Sequence[Violation]) -> bytes:
-    return msgspec.json.encode({"errors": violations})
+    return msgspec.json.encode(ErrorBody(violations))
 
 
 def invalid(violations: Sequence[Violation]) -> Problem:

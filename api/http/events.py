@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from litestar import MediaType, Response, get, post
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromPath, FromQuery
+from litestar import MediaType, Response
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.admission import admit
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json_bytes
+from tollkeeper.api.http.bodies import read_json_bytes
+from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, unavailable
+from tollkeeper.api.http.examples import EVENT
+from tollkeeper.api.http.examples import EVENTS as EVENT_BATCH
+from tollkeeper.api.http.files import FileName
 from tollkeeper.api.http.idempotency import digest, idempotency_key, repeated
+from tollkeeper.api.http.operation import Answer as OperationAnswer
+from tollkeeper.api.http.operation import Body, Example, operation
+from tollkeeper.api.http.parameters import path_parameter, query_parameter
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import EVENT_TYPES, EVENTS
 from tollkeeper.engine.events.accept import Accepted, Answer, accept
 from tollkeeper.engine.events.metrics import KeyMismatch, course
-from tollkeeper.engine.events.submission import MAX_EVENTS, Event, read_event, split, within
+from tollkeeper.engine.events.submission import MAX_EVENTS, Event, Sent, read_event, split, within
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency
+from tollkeeper.engine.monitors.alerts import Shown
 from tollkeeper.engine.programs.active import InForce, choose_event_type
 from tollkeeper.engine.runtime import Engine
 
@@ -32,105 +40,207 @@ encode = msgspec.json.Encoder().encode
 AT_ONCE = 32
 """How many events of a batch are on their way to disk together."""
 
+Metrics: TypeAlias = Annotated[
+    dict[str, Shown], Meta(description="Each metric's value for this event's own keys.")
+]
 
-def event_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The route of events."""
 
-    @post("/v1/events", operation_id="submit_events")
-    async def submit(request: AnyRequest) -> Response[Any]:
-        key = require(engine.state, request.scope, "payments")
-        admit(engine)
-        body = await read_json_bytes(request.scope, request.receive)
-        arrived = engine.clock()
-        batch = split(body)
-        log = request.scope["state"]["log"]
-        repeat_key = idempotency_key(request.scope)
-        if isinstance(batch, Violation):
-            raise invalid([batch])
-        if batch is None:
-            return await submit_one(key.account, body, arrived, repeat_key, log)
-        return await submit_batch(key.account, batch, arrived, repeat_key, log)
+class EventBody(Struct, frozen=True):
+    """One event."""
 
-    async def submit_batch(
-        account: int,
-        batch: Sequence[bytes],
-        arrived: int,
-        repeat_key: str | None,
-        log: dict[str, Any],
-    ) -> Response[Any]:
-        if repeat_key is not None:
-            message = "a batch takes no key: the ids of its events do what a key does"
-            raise invalid([Violation("idempotency-key", "invalid_value", message)])
-        if not 1 <= len(batch) <= MAX_EVENTS:
-            message = f"a batch has 1 to {MAX_EVENTS} events"
-            raise invalid([Violation("events", "out_of_range", message)])
-        results = await accepted_all(engine, engine.force[account], batch, arrived)
-        kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
-        log.update(events=len(results), kept=kept)
-        status = HTTPStatus.CREATED if kept == len(results) else HTTPStatus.MULTI_STATUS
-        return Response({"events": results}, status_code=status)
+    event: Sent
 
-    async def submit_one(
-        account: int, body: bytes, arrived: int, repeat_key: str | None, log: dict[str, Any]
-    ) -> Response[Any]:
-        if repeat_key is not None:
-            stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
-            if stored is not None:
-                return created(repeated(stored, body))
 
-        def answer(accepted: Accepted) -> Idempotency | None:
-            if repeat_key is None:
-                return None
-            return Idempotency(repeat_key, digest(body), encode({"event": accepted}))
+class EventBatch(Struct, frozen=True):
+    """A batch of events, each as `event` is."""
 
-        force = engine.force[account]
-        accepted = await accepted_one(engine, force, body, arrived, answer)
-        log.update(
-            event_type=accepted.type, event_id=accepted.id, kept=1, alerts=len(accepted.alerts)
+    events: Annotated[list[Sent], Meta(min_length=1, max_length=MAX_EVENTS)]
+
+
+class EventResult(Struct, frozen=True):
+    """A stored event; `alerts` names the monitors that it set off."""
+
+    id: str
+    type: str
+    version: int
+    metrics: Metrics
+    alerts: Sequence[str]
+
+
+class EventAnswer(Struct, frozen=True):
+    """The answer to one event."""
+
+    event: EventResult
+
+
+class BatchItem(Struct, frozen=True):
+    """The result of one event of a batch: `event` with a 201, `errors` with any other status."""
+
+    status: int
+    event: EventResult | UnsetType = UNSET
+    errors: list[Violation] | UnsetType = UNSET
+
+
+class BatchAnswer(Struct, frozen=True):
+    """The answer to a batch: a result for each event, in order."""
+
+    events: list[BatchItem]
+
+
+class MetricPoint(Struct, frozen=True):
+    at: str
+    value: Shown
+
+
+class MetricView(Struct, frozen=True):
+    """A metric's value now, and hour by hour over the last day, oldest first."""
+
+    type: str
+    name: str
+    version: int
+    key: list[str]
+    value: Shown
+    course: list[MetricPoint]
+
+
+class MetricAnswer(Struct, frozen=True):
+    metric: MetricView
+
+
+@operation(
+    "POST",
+    "/v1/events",
+    "submit_events",
+    tag=EVENTS,
+    summary="Submit an event, or a batch of events",
+    doc=f"""`type` is the id of an event type that is in force. `data` is checked against the fields of the version in force at the event's `timestamp`; all violations come back together. What is stored is on disk when the answer arrives.
+
+With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or not at all, by itself: the answer is 201 when all were kept, otherwise 207 with the result of each, in order. A batch takes no idempotency key; the ids of its events serve that purpose.
+""",
+    scope="payments",
+    sent=Body(
+        EventBody | EventBatch,
+        {
+            "event": Example("one event", EVENT),
+            "events": Example("a batch, of which one is refused", EVENT_BATCH),
+        },
+    ),
+    answers={
+        201: OperationAnswer("All is stored.", EventAnswer | BatchAnswer),
+        207: OperationAnswer("Of a batch, some events were refused.", BatchAnswer),
+    },
+    refusals=(503,),
+    errors={
+        "unknown_event_type": Example(
+            "no such type",
+            refusal("event.type", "unknown_event_type", "there is no event type `sign_im`"),
         )
-        return created(encode({"event": accepted}))
+    },
+    repeatable=True,
+)
+async def submit_events(request: Request) -> Response[Any]:
+    engine = request.engine
+    admit(engine)
+    body = await read_json_bytes(request.scope, request.receive)
+    arrived = engine.clock()
+    batch = split(body)
+    repeat_key = idempotency_key(request.scope)
+    if isinstance(batch, Violation):
+        raise invalid([batch])
+    if batch is None:
+        return await submit_one(request, body, arrived, repeat_key)
+    return await submit_batch(request, batch, arrived, repeat_key)
 
-    return [submit]
+
+async def submit_batch(
+    request: Request, batch: Sequence[bytes], arrived: int, repeat_key: str | None
+) -> Response[Any]:
+    if repeat_key is not None:
+        message = "a batch takes no key: the ids of its events do what a key does"
+        raise invalid([Violation("idempotency-key", "invalid_value", message)])
+    if not 1 <= len(batch) <= MAX_EVENTS:
+        message = f"a batch has 1 to {MAX_EVENTS} events"
+        raise invalid([Violation("events", "out_of_range", message)])
+    force = request.engine.force[request.key.account]
+    results = await accepted_all(request.engine, force, batch, arrived)
+    kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
+    request.log.update(events=len(results), kept=kept)
+    status = HTTPStatus.CREATED if kept == len(results) else HTTPStatus.MULTI_STATUS
+    return Response({"events": results}, status_code=status)
 
 
-def metric_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The route of an event type's metrics."""
+async def submit_one(
+    request: Request, body: bytes, arrived: int, repeat_key: str | None
+) -> Response[Any]:
+    engine, account = request.engine, request.key.account
+    if repeat_key is not None:
+        stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
+        if stored is not None:
+            return created(repeated(stored, body))
 
-    @get("/v1/event-types/{name:str}/metrics/{metric:str}", operation_id="read_metric")
-    async def read_metric(
-        request: AnyRequest,
-        name: FromPath[str],
-        metric: FromPath[str],
-        key: FromQuery[list[str] | None] = None,
-    ) -> dict[str, Any]:
-        account = require(engine.state, request.scope, "rules").account
-        now = engine.clock()
-        loaded = choose_event_type(engine.force[account], name, now)
-        if loaded is None:
-            raise not_found("type", f"there is no active event type `{name}`")
-        found = next((each for each in loaded.metrics if each.name == metric), None)
-        if found is None:
-            raise not_found("metric", f"`{name}` has no metric `{metric}`")
-        if not engine.ready.is_set():
-            raise unavailable("the windows are being rebuilt")
-        try:
-            points = await course(engine.windows, account, loaded, found, key or [], now)
-        except KeyMismatch as mismatch:
-            raise invalid([Violation("key", "invalid_value", str(mismatch))]) from None
-        return {
-            "metric": {
-                "type": name,
-                "name": metric,
-                "version": loaded.version,
-                "key": key or [],
-                "value": points[-1].value,
-                "course": [
-                    {"at": show_instant(point.at), "value": point.value} for point in points
-                ],
-            }
-        }
+    def answer(accepted: Accepted) -> Idempotency | None:
+        if repeat_key is None:
+            return None
+        return Idempotency(repeat_key, digest(body), encode({"event": accepted}))
 
-    return [read_metric]
+    force = engine.force[account]
+    accepted = await accepted_one(engine, force, body, arrived, answer)
+    request.log.update(
+        event_type=accepted.type, event_id=accepted.id, kept=1, alerts=len(accepted.alerts)
+    )
+    return created(encode({"event": accepted}))
+
+
+@operation(
+    "GET",
+    "/v1/event-types/{name:str}/metrics/{metric:str}",
+    "read_metric",
+    tag=EVENT_TYPES,
+    summary="Read a metric's value now and its recent course",
+    doc="For one key, hour by hour over the last day.",
+    scope="rules",
+    answers={200: OperationAnswer("The metric.")},
+    refusals=(404, 422, 503),
+)
+async def read_metric(
+    request: Request,
+    name: FileName,
+    metric: Annotated[str, path_parameter("The metric's name.", "failures")],
+    key: Annotated[
+        list[str] | None,
+        query_parameter(
+            "The value of the metric's key; given once for each of several keys, in order.",
+            {"type": "array", "items": {"type": "string"}},
+        ),
+    ] = None,
+) -> MetricAnswer:
+    engine, account = request.engine, request.key.account
+    now = engine.clock()
+    loaded = choose_event_type(engine.force[account], name, now)
+    if loaded is None:
+        raise not_found("type", f"there is no active event type `{name}`")
+    found = next((each for each in loaded.metrics if each.name == metric), None)
+    if found is None:
+        raise not_found("metric", f"`{name}` has no metric `{metric}`")
+    if not engine.ready.is_set():
+        raise unavailable("the windows are being rebuilt")
+    try:
+        points = await course(engine.windows, account, loaded, found, key or [], now)
+    except KeyMismatch as mismatch:
+        raise invalid([Violation("key", "invalid_value", str(mismatch))]) from None
+    return MetricAnswer(
+        MetricView(
+            name,
+            metric,
+            loaded.version,
+            key or [],
+            points[-1].value,
+            [MetricPoint(show_instant(point.at), point.value) for point in points],
+        )
+    )
+
+
+ROUTES = (submit_events, read_metric)
 
 
 def created(body: bytes) -> Response[Any]:

@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Final
 
-from litestar import Response, delete, get, post, put
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromPath, FromQuery
-from msgspec import Struct
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from msgspec import UNSET, Struct, structs
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json, read_text
+from tollkeeper.api.http.bodies import read_json, read_text
+from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
+from tollkeeper.api.http.operation import TEXT, Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import FLAG, INSTANT, path_parameter, query_parameter, whole
+from tollkeeper.api.http.publishing import (
+    Filling,
+    accepted,
+    filled_share,
+    later,
+    untold,
+    within_time,
+)
 from tollkeeper.api.http.queries import read_count, read_flag, read_version_number
+from tollkeeper.api.http.request import Request
 from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.publish.activate import Rejected, publish, store, unpublish, violations
-from tollkeeper.engine.registry.changes import Kind
-from tollkeeper.engine.registry.state import Account, Lineage, Version
+from tollkeeper.engine.registry.state import Lineage, Rollout, Version
 from tollkeeper.engine.registry.versions import find_lineage, find_version
-from tollkeeper.engine.runtime import Engine
 
-PUBLISH_SECONDS = 30.0
+FileName = Annotated[str, path_parameter("The name that the file's text gives itself.", "checkout")]
+VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(1))]
+Breaking = Annotated[
+    str | None,
+    query_parameter(
+        "For an event type's version that existing events may not fit: whether that is meant.",
+        FLAG,
+    ),
+]
+AppliesFrom = Annotated[
+    str | None,
+    query_parameter(
+        "For an event type's version: the instant from which it applies, not in the past. "
+        "A breaking version needs it.",
+        INSTANT,
+    ),
+]
 
-# The path and the member of answers of each kind of file.
-NOUNS: dict[Kind, tuple[str, str]] = {
-    "rule": ("rules", "rule"),
-    "scorecard": ("scorecards", "scorecard"),
-    "event": ("event-types", "event_type"),
-    "definitions": ("definitions", "definitions"),
-}
 
-
-class Chosen(Struct, frozen=True, forbid_unknown_fields=True):
+class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
     """Which version is meant; `breaking` and `applies_from` are for event types alone."""
 
     version: int
@@ -45,116 +61,251 @@ class Chosen(Struct, frozen=True, forbid_unknown_fields=True):
     applies_from: str | None = None
 
 
-def file_routes(engine: Engine, kind: Kind) -> list[BaseRouteHandler]:
-    """The routes of one kind of file (docs/api.md, "Beside payments")."""
-    path, noun = NOUNS[kind]
-    base = f"/v1/{path}"
+class FileSummary(Struct, frozen=True):
+    """One file among others: its newest version, the active one, what is on trial."""
 
-    def account_of(request: AnyRequest) -> Account:
-        key = require(engine.state, request.scope, "rules")
-        return engine.state.accounts[key.account]
+    name: str
+    newest: int
+    active: int | None
+    shadow: int | None
+    rollout: Rollout | None
+    filling: Filling = UNSET
 
-    @get(base, operation_id=f"list_{path}")
-    async def list_(request: AnyRequest) -> dict[str, Any]:
-        account = account_of(request)
-        return {
-            path: [
-                summary(engine, account.number, name, lineage)
-                for (of, name), lineage in sorted(account.files.items())
-                if of == kind
+
+class VersionSummary(Struct, frozen=True):
+    version: int
+    stored_at: str
+    stored_by: str
+    checksum: str
+
+
+class FileView(FileSummary, frozen=True, kw_only=True):
+    """A file with all its versions, newest first, and the text of the active or newest one."""
+
+    text: str
+    versions: list[VersionSummary]
+
+
+class VersionView(Struct, frozen=True):
+    """One version: its text, the texts of the definitions that it uses, and who stored it."""
+
+    name: str
+    version: int
+    text: str
+    uses: dict[str, str]
+    checksum: str
+    language: int
+    stored_at: str
+    stored_by: str
+
+
+class VersionState(Struct, frozen=True):
+    """`filling` is there while the windows of a version are being filled."""
+
+    name: str
+    version: int
+    active: bool
+    filling: Filling = UNSET
+
+
+class UnpublishedFile(Struct, frozen=True):
+    name: str
+    active: bool = False
+
+
+def list_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("List", list[FileSummary], of.path)
+
+    @operation(
+        "GET",
+        of.base,
+        f"list_{of.path}",
+        tag=of.tag,
+        summary=f"List {of.plural}",
+        doc="Those that the account has stored, by name.",
+        scope="rules",
+        answers={200: Answer("All of them.", answer)},
+    )
+    async def list_files(request: Request) -> Struct:
+        return answer(
+            [
+                file_summary(request, of, name, lineage)
+                for (kind, name), lineage in sorted(request.account.files.items())
+                if kind == of.kind
             ]
-        }
+        )
 
-    @get(f"{base}/{{name:str}}", operation_id=f"read_{noun}")
-    async def read(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        account = account_of(request)
-        lineage = find_lineage(account, kind, name)
-        return {noun: shown(engine, account.number, name, lineage)}
+    return list_files
 
-    @get(f"{base}/{{name:str}}/versions/{{number:str}}", operation_id=f"read_{noun}_version")
-    async def read_version(
-        request: AnyRequest, name: FromPath[str], number: FromPath[str]
-    ) -> dict[str, Any]:
-        account = account_of(request)
-        return {noun: shown_version(find_version(account, kind, name, read_version_number(number)))}
 
-    @post(f"{base}/{{name:str}}/versions", operation_id=f"store_{noun}")
-    async def store_(
-        request: AnyRequest,
-        name: FromPath[str],
-        publish: FromQuery[str | None] = None,
-        expected: FromQuery[str | None] = None,
-        breaking: FromQuery[str | None] = None,
-        applies_from: FromQuery[str | None] = None,
-    ) -> Response[dict[str, Any]]:
-        key = require(engine.state, request.scope, "rules")
+def read_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("Answer", FileView)
+
+    @operation(
+        "GET",
+        f"{of.base}/{{name:str}}",
+        f"read_{of.noun}",
+        tag=of.tag,
+        summary=f"Read {of.one}",
+        doc="All its versions, newest first, with the text of the active one, or of the newest "
+        "when none is active.",
+        scope="rules",
+        answers={200: Answer("The file.", answer)},
+        refusals=(404,),
+    )
+    async def read_file(request: Request, name: FileName) -> Struct:
+        lineage = find_lineage(request.account, of.kind, name)
+        return answer(file_view(request, of, name, lineage))
+
+    return read_file
+
+
+def read_version_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("VersionAnswer", VersionView)
+
+    @operation(
+        "GET",
+        f"{of.base}/{{name:str}}/versions/{{number:str}}",
+        f"read_{of.noun}_version",
+        tag=of.tag,
+        summary=f"Read one version of {of.one}",
+        doc="Versions are numbered from 1 and never change.",
+        scope="rules",
+        answers={200: Answer("The version.", answer)},
+        refusals=(404,),
+    )
+    async def read_version(request: Request, name: FileName, number: VersionNumber) -> Struct:
+        found = find_version(request.account, of.kind, name, read_version_number(number))
+        return answer(version_view(found))
+
+    return read_version
+
+
+def store_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("StateAnswer", VersionState)
+    stored = {of.noun: {"name": of.example, "version": 1, "active": False}}
+
+    @operation(
+        "POST",
+        f"{of.base}/{{name:str}}/versions",
+        f"store_{of.noun}",
+        tag=of.tag,
+        summary="Check and store a new version",
+        doc="""The body is the file's text, which must name `{name}`. Each diagnostic of the checker is one item of a 422, with the place in the text as its `field` and the code as its `type`. Warnings never prevent it. A text equal to the newest version's gives that version again.
+
+With `publish=true` the version becomes active once the windows that it reads are filled from history.""",
+        scope="rules",
+        sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
+        answers={
+            201: Answer(
+                "The version is stored, and active when that was asked for.",
+                answer,
+                {"stored": Example("stored", stored)},
+            ),
+            202: later(answer),
+        },
+        refusals=(404, 409, 422, 503),
+        errors={
+            "diagnostic": Example(
+                "an unknown field",
+                refusal(
+                    f"{of.example}.rule:2:18",
+                    "unknown-name",
+                    "there is no field `amonut`; did you mean `amount`?",
+                ),
+            )
+        },
+    )
+    async def store_version(
+        request: Request,
+        name: FileName,
+        publish: Annotated[
+            str | None, query_parameter("Whether to make it active at once.", FLAG)
+        ] = None,
+        expected: Annotated[
+            str | None,
+            query_parameter(
+                "The newest version that the author has seen, 0 for none; when there is a newer "
+                "one, the answer is 409.",
+                whole(0),
+            ),
+        ] = None,
+        breaking: Breaking = None,
+        applies_from: AppliesFrom = None,
+    ) -> Response[Struct]:
+        key = request.key
         at_once, newest = read_flag("publish", publish), read_count("expected", expected)
         planned = read_plan(read_flag("breaking", breaking), applies_from)
         content = await read_text(request)
         try:
-            stored = await store(engine, key.account, key.id, kind, name, content, newest)
+            stored = await store(
+                request.engine, key.account, key.id, of.kind, name, content, newest
+            )
         except Rejected as rejected:
             raise invalid(violations(name, rejected)) from None
         number = stored.version.number
         if at_once:
-            return await published(key.account, key.id, name, number, planned, HTTPStatus.CREATED)
-        active = engine.state.accounts[key.account].files[kind, name].active == number
-        return Response(
-            {noun: {"name": name, "version": number, "active": active}}, status_code=201
-        )
+            filling = await publish_within_time(request, of, name, number, planned)
+            state = VersionState(name, number, filling is UNSET, filling)
+            return accepted(answer(state), filling, HTTPStatus.CREATED)
+        active = request.account.files[of.kind, name].active == number
+        return Response(answer(VersionState(name, number, active)), status_code=HTTPStatus.CREATED)
 
-    @put(f"{base}/{{name:str}}/active", operation_id=f"activate_{noun}")
-    async def activate(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
-        key = require(engine.state, request.scope, "rules")
-        chosen = await read_json(request, Chosen)
+    return store_version
+
+
+def activate_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("StateAnswer", VersionState)
+
+    @operation(
+        "PUT",
+        f"{of.base}/{{name:str}}/active",
+        f"activate_{of.noun}",
+        tag=of.tag,
+        summary="Make a version active",
+        doc="Publishes a stored version, or goes back to an earlier one.",
+        scope="rules",
+        sent=Body(VersionChoice, {"first": Example("back to version 1", {"version": 1})}),
+        answers={200: Answer("It is active.", answer), 202: later(answer)},
+        refusals=(404, 409, 422, 503),
+    )
+    async def activate(request: Request, name: FileName) -> Response[Struct]:
+        chosen = await read_json(request, VersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
-        return await published(key.account, key.id, name, chosen.version, planned, HTTPStatus.OK)
+        filling = await publish_within_time(request, of, name, chosen.version, planned)
+        state = VersionState(name, chosen.version, filling is UNSET, filling)
+        return accepted(answer(state), filling, HTTPStatus.OK)
 
-    @delete(f"{base}/{{name:str}}/active", operation_id=f"deactivate_{noun}", status_code=200)
-    async def deactivate(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        await unpublish(engine, key.account, key.id, kind, name)
-        return {noun: {"name": name, "active": False}}
-
-    async def published(
-        account: int, by: str, name: str, number: int, planned: Planned, status: HTTPStatus
-    ) -> Response[dict[str, Any]]:
-        doing = publish(engine, account, by, kind, name, number, untold, planned)
-        filling = await within_time(engine, account, kind, name, doing)
-        answer = {"name": name, "version": number, "active": filling is None}
-        return filled(noun, answer, filling, status)
-
-    return [list_, read, read_version, store_, activate, deactivate]
+    return activate
 
 
-def untold(_share: float) -> None:
-    """Nobody waits to hear how far it is: `engine.filling` tells a summary of the file."""
+def deactivate_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("UnpublishedAnswer", UnpublishedFile)
+
+    @operation(
+        "DELETE",
+        f"{of.base}/{{name:str}}/active",
+        f"deactivate_{of.noun}",
+        tag=of.tag,
+        summary=f"Take {of.one} out of force",
+        doc="Its versions stay; any of them can be made active again.",
+        scope="rules",
+        answers={200: Answer("It is not active any more.", answer)},
+        refusals=(404, 409, 422, 503),
+    )
+    async def deactivate(request: Request, name: FileName) -> Struct:
+        await unpublish(request.engine, request.key.account, request.key.id, of.kind, name)
+        return answer(UnpublishedFile(name))
+
+    return deactivate
 
 
-async def within_time(
-    engine: Engine, account: int, kind: Kind, name: str, doing: Coroutine[Any, Any, None]
-) -> float | None:
-    """None once it is done; the share of its windows that are filled when it takes longer."""
-    of = (account, kind, name)
-    task = asyncio.create_task(doing)
-    engine.background.add(task)
-    task.add_done_callback(lambda _: engine.filling.pop(of, None))
-    task.add_done_callback(engine.background.discard)
-    done, _ = await asyncio.wait([task], timeout=PUBLISH_SECONDS)
-    if done:
-        task.result()
-        return None
-    return engine.filling.get(of, 0.0)
-
-
-def filled(
-    noun: str, answer: dict[str, Any], filling: float | None, status: HTTPStatus
-) -> Response[dict[str, Any]]:
-    """`status` for what is done; 202 for what goes on, with the share of windows filled."""
-    if filling is None:
-        return Response({noun: answer}, status_code=status)
-    answer["filling"] = round(filling, 2)
-    return Response({noun: answer}, status_code=HTTPStatus.ACCEPTED)
+async def publish_within_time(
+    request: Request, of: FileKind, name: str, number: int, planned: Planned
+) -> Filling:
+    engine, account, by = request.engine, request.key.account, request.key.id
+    doing = publish(engine, account, by, of.kind, name, number, untold, planned)
+    return await within_time(engine, account, of.kind, name, doing)
 
 
 def read_plan(breaking: bool, applies_from: str | None) -> Planned:
@@ -167,49 +318,48 @@ def read_plan(breaking: bool, applies_from: str | None) -> Planned:
         raise invalid([Violation("applies_from", "invalid_format", str(error))]) from None
 
 
-def summary(engine: Engine, account: int, name: str, lineage: Lineage) -> dict[str, Any]:
-    """One file among others: its newest version, the one that is active, what is on trial."""
-    newest = lineage.versions[-1]
-    answer: dict[str, Any] = {
-        "name": name,
-        "newest": newest.number,
-        "active": lineage.active,
-        "shadow": lineage.shadow,
-        "rollout": lineage.rollout,
-    }
-    share = engine.filling.get((account, newest.kind, name))
-    if share is not None:
-        answer["filling"] = round(share, 2)
-    return answer
+def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileSummary:
+    return FileSummary(
+        name,
+        lineage.versions[-1].number,
+        lineage.active,
+        lineage.shadow,
+        lineage.rollout,
+        filled_share(request.engine, request.key.account, of.kind, name),
+    )
 
 
-def shown(engine: Engine, account: int, name: str, lineage: Lineage) -> dict[str, Any]:
-    """A file with all its versions, newest first, and the text of the active or newest one."""
+def file_view(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileView:
     text_of = lineage.versions[(lineage.active or len(lineage.versions)) - 1]
+    summary = structs.asdict(file_summary(request, of, name, lineage))
     versions = [
-        {
-            "version": version.number,
-            "stored_at": show_instant(version.stored_at),
-            "stored_by": version.stored_by,
-            "checksum": version.checksum,
-        }
+        VersionSummary(
+            version.number, show_instant(version.stored_at), version.stored_by, version.checksum
+        )
         for version in reversed(lineage.versions)
     ]
-    return {
-        **summary(engine, account, name, lineage),
-        "text": text_of.text,
-        "versions": versions,
-    }
+    return FileView(**summary, text=text_of.text, versions=versions)
 
 
-def shown_version(version: Version) -> dict[str, Any]:
-    return {
-        "name": version.name,
-        "version": version.number,
-        "text": version.text,
-        "uses": dict(version.uses),
-        "checksum": version.checksum,
-        "language": version.language,
-        "stored_at": show_instant(version.stored_at),
-        "stored_by": version.stored_by,
-    }
+def version_view(version: Version) -> VersionView:
+    return VersionView(
+        version.name,
+        version.number,
+        version.text,
+        dict(version.uses),
+        version.checksum,
+        version.language,
+        show_instant(version.stored_at),
+        version.stored_by,
+    )
+
+
+_MAKERS: Final[tuple[Callable[[FileKind], HTTPRouteHandler], ...]] = (
+    list_route,
+    read_route,
+    read_version_route,
+    store_route,
+    activate_route,
+    deactivate_route,
+)
+ROUTES = tuple(make(of) for of in FILE_KINDS for make in _MAKERS)

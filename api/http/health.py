@@ -2,32 +2,82 @@
 
 from __future__ import annotations
 
-from litestar import Response, get
-from litestar.datastructures import State
+from typing import Literal
+
+from litestar import Response
+from msgspec import Struct
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from tollkeeper.api.http.errors import unavailable
 from tollkeeper.api.http.metrics import exposition
+from tollkeeper.api.http.operation import TEXT, Answer, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import SERVICE
 
 # The framework tells the character set by itself.
 _FORMAT = CONTENT_TYPE_LATEST.partition("; charset")[0]
 
 
-@get("/health/live", sync_to_thread=False)
-def live() -> dict[str, str]:
-    """The process answers."""
-    return {"status": "live"}
+class Live(Struct, frozen=True):
+    status: Literal["live"] = "live"
 
 
-@get("/health/ready", sync_to_thread=False)
-def ready(state: State) -> dict[str, str]:
-    """The windows are whole: 200; 503 while they are being rebuilt."""
-    if not state.engine.ready.is_set():
+class Ready(Struct, frozen=True):
+    status: Literal["ready"] = "ready"
+
+
+@operation(
+    "GET",
+    "/health/live",
+    "live",
+    tag=SERVICE,
+    summary="Whether the process answers",
+    doc="For a supervisor that restarts what is dead.",
+    scope=None,
+    answers={200: Answer("It does.")},
+)
+async def live() -> Live:
+    return Live()
+
+
+@operation(
+    "GET",
+    "/health/ready",
+    "ready",
+    tag=SERVICE,
+    summary="Whether traffic may come",
+    doc="503 while the windows are being rebuilt after a start.",
+    scope=None,
+    answers={200: Answer("It may.")},
+    refusals=(503,),
+)
+async def ready(request: Request) -> Ready:
+    if not request.engine.ready.is_set():
         raise unavailable("the windows are being rebuilt")
-    return {"status": "ready"}
+    return Ready()
 
 
-@get("/metrics")
-async def metrics(state: State) -> Response[bytes]:
-    """Figures in Prometheus' text format."""
-    return Response(await exposition(state.engine, state.figures), media_type=_FORMAT)
+@operation(
+    "GET",
+    "/metrics",
+    "metrics",
+    tag=SERVICE,
+    summary="Figures in Prometheus' text format",
+    doc="""For whoever runs the service, and not to be exposed: it needs no key.
+
+- `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
+- `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
+- `toll_ready`, `toll_journal_waiting`, `toll_journal_errors_total`.
+- `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number.
+- `toll_shadows_waiting`, `toll_shadows_skipped_total`, `toll_deliveries_pending`.
+
+No label holds a name or an id.""",
+    scope=None,
+    answers={200: Answer("The figures.", str, media_type=TEXT)},
+)
+async def metrics(request: Request) -> Response[bytes]:
+    figures = await exposition(request.engine, request.app.state.figures)
+    return Response(figures, media_type=_FORMAT)
+
+
+ROUTES = (live, ready, metrics)

@@ -3,99 +3,284 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, delete, get, put
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromPath, FromQuery
-from msgspec import UNSET, Struct, UnsetType
+from litestar import Response
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import Cursor, NextCursor, path_parameter
+from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import LISTS
 from tollkeeper.engine.lists.entries import show_entry
-from tollkeeper.engine.lists.spec import EntryType, ListSpec, Lookup, Spec
+from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
+from tollkeeper.engine.lists.values import MAX_TEXT
 from tollkeeper.engine.publish import change_lists as list_changes
 from tollkeeper.engine.registry.lists import find_list, read_spec
-from tollkeeper.engine.runtime import Engine
 
-BASE = "/v1/lists"
+ListName = Annotated[str, path_parameter("The name of the list or table.", "trusted_merchants")]
 
 
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
-    """A list has a `type`, a table `by` and `columns`."""
+class ListBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of strings, of numbers, or of IP addresses and networks."""
+
+    type: EntryType
+
+
+class TableBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table, found by exact value, longest prefix or network."""
+
+    by: Lookup
+    columns: Annotated[
+        dict[str, ColumnType],
+        Meta(description="The type of each column, or the strings that it may hold."),
+    ]
+
+
+class SentList(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `ListBody` or a `TableBody` that is still to be checked."""
 
     type: EntryType | UnsetType = UNSET
     by: Lookup | UnsetType = UNSET
     columns: dict[str, Any] | UnsetType = UNSET
 
 
-class Entries(Struct, frozen=True, forbid_unknown_fields=True):
-    """Entries as `read_entry` takes them; to remove them, their values are enough."""
+class ListView(Struct, frozen=True):
+    """A list has a `type`, a table `by` and `columns`."""
+
+    name: str
+    type: EntryType | UnsetType = UNSET
+    by: Lookup | UnsetType = UNSET
+    columns: dict[str, ColumnType] | UnsetType = UNSET
+
+
+class ListAnswer(Struct, frozen=True):
+    list: ListView
+
+
+class ListOfLists(Struct, frozen=True):
+    lists: list[ListView]
+
+
+class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry; a table's has `columns`. The value of a number may be sent as text.
+
+    A value is kept as it is sent; a card number in a note is masked. `by` may come back as it was
+    read, and is passed over.
+    """
+
+    value: str | float
+    columns: dict[str, Any] | UnsetType = UNSET
+    expires_at: Annotated[
+        str | UnsetType | None, Meta(description="RFC 3339; from then on it is not there.")
+    ] = UNSET
+    note: Annotated[str, Meta(max_length=MAX_TEXT)] | UnsetType | None = UNSET
+    by: str | UnsetType = UNSET
+
+
+class EntryBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Entries to add or renew; to remove them, their values are enough."""
+
+    entries: list[EntryChange]
+
+
+class SentEntries(Struct, frozen=True, forbid_unknown_fields=True):
+    """An `EntryBody` whose entries are still to be checked."""
 
     entries: tuple[Any, ...]
 
 
-def list_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The routes of an account's lists and tables."""
+class EntryView(Struct, frozen=True):
+    """An entry, all its values as text; `by` is the key or command that added it."""
 
-    @get(BASE, operation_id="list_lists")
-    async def list_(request: AnyRequest) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        lists = engine.state.accounts[key.account].lists
-        return {"lists": [shown(name, lists[name].spec) for name in sorted(lists)]}
-
-    @get(f"{BASE}/{{name:str}}", operation_id="read_list")
-    async def read(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        return {"list": shown(name, find_list(engine.state.accounts[key.account], name).spec)}
-
-    @put(f"{BASE}/{{name:str}}", operation_id="make_list")
-    async def make(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
-        key = require(engine.state, request.scope, "rules")
-        spec = read_spec(msgspec.to_builtins(await read_json(request, Asked)))
-        made = await list_changes.make(engine, key.account, key.id, name, spec)
-        kept = engine.state.accounts[key.account].lists[name].spec
-        status = HTTPStatus.CREATED if made else HTTPStatus.OK
-        return Response({"list": shown(name, kept)}, status_code=status)
-
-    @get(f"{BASE}/{{name:str}}/entries", operation_id="read_entries")
-    async def read_entries(
-        request: AnyRequest,
-        name: FromPath[str],
-        cursor: FromQuery[str | None] = None,
-        limit: FromQuery[str | None] = None,
-    ) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        spec = find_list(engine.state.accounts[key.account], name).spec
-        most = read_limit(limit)
-        page = await list_changes.page(engine.journal, key.account, name, cursor, most)
-        entries = [show_entry(spec, entry) for entry in page.entries]
-        return {"entries": entries, "cursor": page.cursor}
-
-    @put(f"{BASE}/{{name:str}}/entries", operation_id="put_entries")
-    async def put_entries(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        find_list(engine.state.accounts[key.account], name)
-        sent = await read_json(request, Entries)
-        count = await list_changes.put(engine, key.account, key.id, name, sent.entries)
-        return {"list": {"name": name, "put": count}}
-
-    @delete(f"{BASE}/{{name:str}}/entries", operation_id="remove_entries", status_code=200)
-    async def remove_entries(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        find_list(engine.state.accounts[key.account], name)
-        sent = await read_json(request, Entries)
-        values = [item.get("value") if isinstance(item, dict) else item for item in sent.entries]
-        count = await list_changes.remove(engine, key.account, key.id, name, values)
-        return {"list": {"name": name, "removed": count}}
-
-    return [list_, read, make, read_entries, put_entries, remove_entries]
+    value: str
+    columns: dict[str, str | None] | UnsetType = UNSET
+    expires_at: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    by: str | UnsetType = UNSET
 
 
-def shown(name: str, spec: Spec) -> dict[str, Any]:
+class EntryPage(Struct, frozen=True):
+    entries: list[EntryView]
+    cursor: NextCursor
+
+
+class PutCount(Struct, frozen=True):
+    name: str
+    put: int
+
+
+class PutAnswer(Struct, frozen=True):
+    list: PutCount
+
+
+class RemovedCount(Struct, frozen=True):
+    name: str
+    removed: int
+
+
+class RemovedAnswer(Struct, frozen=True):
+    list: RemovedCount
+
+
+@operation(
+    "GET",
+    "/v1/lists",
+    "list_lists",
+    tag=LISTS,
+    summary="List the lists and tables",
+    doc="By name.",
+    scope="rules",
+    answers={200: Answer("All of them.")},
+)
+async def list_lists(request: Request) -> ListOfLists:
+    lists = request.account.lists
+    return ListOfLists([list_view(name, lists[name].spec) for name in sorted(lists)])
+
+
+@operation(
+    "GET",
+    "/v1/lists/{name:str}",
+    "read_list",
+    tag=LISTS,
+    summary="Read what a list or table is",
+    doc="Its type, or its lookup and columns.",
+    scope="rules",
+    answers={200: Answer("The list.")},
+    refusals=(404,),
+)
+async def read_list(request: Request, name: ListName) -> ListAnswer:
+    return ListAnswer(list_view(name, find_list(request.account, name).spec))
+
+
+@operation(
+    "PUT",
+    "/v1/lists/{name:str}",
+    "make_list",
+    tag=LISTS,
+    summary="Make a list or a table",
+    doc="With `type` a list, with `by` and `columns` a table. One that is there already is left as "
+    "it is; when it is of another type, the answer is 422. Publishing a rule that declares a "
+    "list makes it as well, empty.",
+    scope="rules",
+    sent=Body(
+        ListBody | TableBody,
+        {
+            "list": Example("a list", {"type": "string"}),
+            "table": Example(
+                "a table of card prefixes",
+                {
+                    "by": "prefix",
+                    "columns": {"country": "string", "funding": ["credit", "debit"]},
+                },
+            ),
+        },
+    ),
+    answers={
+        200: Answer("It was there already."),
+        201: Answer("It is made, empty.", ListAnswer),
+    },
+    refusals=(503,),
+)
+async def make_list(request: Request, name: ListName) -> Response[ListAnswer]:
+    key = request.key
+    spec = read_spec(msgspec.to_builtins(await read_json(request, SentList)))
+    made = await list_changes.make(request.engine, key.account, key.id, name, spec)
+    view = list_view(name, request.account.lists[name].spec)
+    return Response(ListAnswer(view), status_code=HTTPStatus.CREATED if made else HTTPStatus.OK)
+
+
+@operation(
+    "GET",
+    "/v1/lists/{name:str}/entries",
+    "read_entries",
+    tag=LISTS,
+    summary="Read entries, page by page",
+    doc="Ordered by value, expired ones included.",
+    scope="rules",
+    answers={200: Answer("A page.")},
+    refusals=(404, 422, 503),
+)
+async def read_entries(
+    request: Request,
+    name: ListName,
+    cursor: Cursor = None,
+    limit: Annotated[str | None, page_limit(list_changes.PAGE)] = None,
+) -> EntryPage:
+    spec = find_list(request.account, name).spec
+    most = read_limit(limit)
+    journal, account = request.engine.journal, request.key.account
+    page = await list_changes.page(journal, account, name, cursor, most)
+    entries = [msgspec.convert(show_entry(spec, entry), EntryView) for entry in page.entries]
+    return EntryPage(entries, page.cursor)
+
+
+@operation(
+    "PUT",
+    "/v1/lists/{name:str}/entries",
+    "put_entries",
+    tag=LISTS,
+    summary="Add or renew entries",
+    doc="All or none; they work at once, in every rule that uses the list.",
+    scope="rules",
+    sent=Body(
+        EntryBody,
+        {
+            "entry": Example(
+                "one that expires",
+                {
+                    "entries": [
+                        {
+                            "value": "m-1",
+                            "expires_at": "2099-12-31T23:59:59Z",
+                            "note": "contract 17",
+                        }
+                    ]
+                },
+            )
+        },
+    ),
+    answers={200: Answer("They are in.")},
+    refusals=(404, 503),
+)
+async def put_entries(request: Request, name: ListName) -> PutAnswer:
+    key = request.key
+    find_list(request.account, name)
+    sent = await read_json(request, SentEntries)
+    count = await list_changes.put(request.engine, key.account, key.id, name, sent.entries)
+    return PutAnswer(PutCount(name, count))
+
+
+@operation(
+    "DELETE",
+    "/v1/lists/{name:str}/entries",
+    "remove_entries",
+    tag=LISTS,
+    summary="Remove entries",
+    doc="By their values, all or none: one that is not there is a 404.",
+    scope="rules",
+    sent=Body(EntryBody, {"entry": Example("one", {"entries": [{"value": "m-1"}]})}),
+    answers={200: Answer("They are out.")},
+    refusals=(404, 503),
+)
+async def remove_entries(request: Request, name: ListName) -> RemovedAnswer:
+    key = request.key
+    find_list(request.account, name)
+    sent = await read_json(request, SentEntries)
+    values = [item.get("value") if isinstance(item, dict) else item for item in sent.entries]
+    count = await list_changes.remove(request.engine, key.account, key.id, name, values)
+    return RemovedAnswer(RemovedCount(name, count))
+
+
+def list_view(name: str, spec: Spec) -> ListView:
     """A list in the form that `PUT /lists/{name}` takes, with its name."""
     if isinstance(spec, ListSpec):
-        return {"name": name, "type": spec.type}
-    return {"name": name, "by": spec.by, "columns": msgspec.to_builtins(spec.columns)}
+        return ListView(name, type=spec.type)
+    return ListView(name, by=spec.by, columns=spec.columns)
+
+
+ROUTES = (list_lists, read_list, make_list, read_entries, put_entries, remove_entries)

@@ -20,6 +20,7 @@ from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.routing import Find, Route
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.runtime import Engine
 
 NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
@@ -29,6 +30,7 @@ def observed(
     app: ASGIApp,
     straight: Mapping[str, ASGIApp],
     find: Find,
+    engine: Engine,
     figures: Figures,
     settings: Settings,
 ) -> ASGIApp:
@@ -55,7 +57,7 @@ def observed(
         # Of several headers of one name the first counts.
         headers = dict(reversed([*scope["headers"]]))
         state = scope.setdefault("state", {})
-        state.update(log=fields, route=route, settings=settings, headers=headers)
+        state.update(log=fields, route=route, settings=settings, headers=headers, engine=engine)
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)

@@ -2,65 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Awaitable
+from typing import Annotated, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
-from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from tollkeeper.api.http.admission import admit
-from tollkeeper.api.http.answers import Created, PaymentResult, Updated, UpdateResult, analyses
-from tollkeeper.api.http.authentication import require
+from tollkeeper.api.http.answers import (
+    PaymentCreated,
+    PaymentResult,
+    PaymentUpdated,
+    UpdateResult,
+    analyses,
+)
 from tollkeeper.api.http.bodies import read_json_bytes
-from tollkeeper.api.http.errors import JSON, Problem, invalid, not_found, unavailable
+from tollkeeper.api.http.error_answers import refusal
+from tollkeeper.api.http.errors import Problem, invalid, not_found, unavailable
+from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
 from tollkeeper.api.http.idempotency import digest, idempotency_key, repeated
-from tollkeeper.api.http.views import explanation_view, payment_view
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.api.http.views import (
+    ExplanationAnswer,
+    PaymentAnswer,
+    explanation_view,
+    payment_view,
+)
 from tollkeeper.engine.decide import create
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import explain
-from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency
-from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.update import update
-
-PATH = "/v1/payments"
 
 _encode = msgspec.json.Encoder().encode
 
 T = TypeVar("T")
 
-
-def payments(engine: Engine) -> dict[str, ASGIApp]:
-    """What answers each route at and below `/v1/payments`."""
-
-    async def on_all(scope: Scope, receive: Receive, send: Send) -> None:
-        await _send(send, HTTPStatus.CREATED, await post(engine, scope, receive))
-
-    async def on_one(scope: Scope, receive: Receive, send: Send) -> None:
-        raw_id = scope["path"].split("/")[3]
-        operation = OPERATIONS[scope["state"]["route"], cast("HTTPScope", scope)["method"]]
-        await _send(send, HTTPStatus.OK, await operation(engine, scope, receive, raw_id))
-
-    return {PATH: on_all, **{path: on_one for path, _ in OPERATIONS}}
+RawId = Annotated[
+    str,
+    path_parameter(
+        "The payment's id, percent-encoded; a `/` in it as `%2F`.",
+        PAYMENT["payment"]["id"],
+        name="id",
+    ),
+]
 
 
-async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:
-    """`POST /payments`: the body of its 201."""
-    key = require(engine.state, scope, "payments")
+@operation(
+    "POST",
+    "/v1/payments",
+    "create_payment",
+    tag=PAYMENTS,
+    summary="Create a payment and analyse it",
+    doc="""Stores the payment and answers with its analyses. It is on disk when the 201 arrives.
+
+- `transactions` is required when `status` is `succeeded` or `declined`; an empty array counts as not sent. A transaction that is `succeeded` or `declined` needs `connector.response_code`.
+- `status` is `initiated` and `id` is generated when left out. An id that the account has used before is refused (`taken`).
+- `timestamp` is at most 24 hours old and not in the future.
+- A private `device.ip_address` is refused; a private `backend.ip_address` is stored and ignored in the analysis.
+- Confidential headers are removed, and card numbers in free text masked, before anything is stored or analysed.
+- `analyses.bot_behaviour` is there when `analyze.bot_behaviour` is true. **Decide by its `action`**; the score informs.
+- `analyze.rule.name` applies the active version of that rule. A name that is unknown or unpublished is no error: `analyses.rule` is null, and the account's thresholds give the action.
+""",
+    scope="payments",
+    sent=Body(
+        CreationBody,
+        {
+            "purchase": Example("a card payment to be analysed", PAYMENT),
+            "smallest": Example("only what is required", SMALLEST),
+            "declined": Example("a payment that has ended already", FINISHED),
+        },
+    ),
+    answers={
+        201: Answer(
+            "The payment is stored and analysed.",
+            PaymentCreated,
+            {
+                "decided": Example(
+                    "a rule's condition was met",
+                    {
+                        "payment": {
+                            "id": "order-1001-1",
+                            "status": "initiated",
+                            "analyses": ANALYSES,
+                        }
+                    },
+                ),
+                "no_analysis": Example(
+                    "nothing was asked for",
+                    {
+                        "payment": {
+                            "id": "019927d0-9d7c-7cc0-8f2b-5b1d2f3c4a5e",
+                            "status": "initiated",
+                            "analyses": {"rule": None},
+                        }
+                    },
+                ),
+            },
+        )
+    },
+    refusals=(503,),
+    errors={
+        "several": Example(
+            "two rules broken at once",
+            {
+                "errors": [
+                    {
+                        "field": "payment.method",
+                        "type": "missing",
+                        "message": "`method` is required",
+                    },
+                    {
+                        "field": "payment.transactions",
+                        "type": "required_by_status",
+                        "message": "`transactions` is required when `status` is `declined`",
+                    },
+                ]
+            },
+        ),
+        "private_address": Example(
+            "a private device address",
+            refusal(
+                "payment.device.ip_address",
+                "private_address",
+                "`ip_address` must not be a private address",
+            ),
+        ),
+        "taken": Example(
+            "an id in use",
+            refusal("payment.id", "taken", "the account has already used this id"),
+        ),
+        "idempotency_mismatch": Example(
+            "an idempotency key with another body",
+            refusal(
+                "idempotency-key", "idempotency_mismatch", "this key was used with another body"
+            ),
+        ),
+    },
+    repeatable=True,
+)
+async def create_payment(request: Request) -> bytes:
+    engine, account = request.engine, request.key.account
     admit(engine)
-    body = await read_json_bytes(scope, receive)
+    body = await read_json_bytes(request.scope, request.receive)
     arrived = engine.clock()
-    repeat_key = idempotency_key(scope)
+    repeat_key = idempotency_key(request.scope)
     if repeat_key is not None:
-        stored = await engine.journal.find_idempotency(key.account, repeat_key, arrived)
+        stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
             return repeated(stored, body)
-    force = engine.force[key.account]
+    force = engine.force[account]
     payment = read_creation(body, arrived, force.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
@@ -73,59 +171,140 @@ async def post(engine: Engine, scope: Scope, receive: Receive) -> bytes:
         return Idempotency(repeat_key, digest(body), answers[0])
 
     decision = await _kept(create(engine, force, payment, arrived, kept))
-    _note(scope, payment.id, decision)
+    _note(request, payment.id, decision)
     return answers[0]
 
 
-async def patch(engine: Engine, scope: Scope, receive: Receive, raw_id: str) -> bytes:
-    """`PATCH /payments/{id}`: the body of its 200."""
-    key = require(engine.state, scope, "payments")
+@operation(
+    "PATCH",
+    "/v1/payments/{id:str}",
+    "update_payment",
+    tag=PAYMENTS,
+    summary="Tell a payment's final status",
+    doc="""Adds the final status, and data that was not there at the creation.
+
+- Any status may be followed by any of the four final ones; each change is kept.
+- `transactions` is required when `status` is `succeeded` or `declined`.
+- Members of `method` and `card` that are sent replace the stored ones; absent or null keeps them. `card` needs `network` and `presence`.
+- A transaction sent again under its id replaces that attempt and keeps its timestamp unless a new one is sent; others are added.
+- The decision of the creation stays as it was. Counters of later payments see the new status.
+""",
+    scope="payments",
+    sent=Body(UpdateBody, {"succeeded": Example("it was paid", UPDATE)}),
+    answers={
+        200: Answer(
+            "The payment is updated.",
+            PaymentUpdated,
+            {
+                "updated": Example(
+                    "the new status", {"payment": {"id": "order-1001-1", "status": "succeeded"}}
+                )
+            },
+        )
+    },
+    refusals=(404, 503),
+    errors={
+        "status": Example(
+            "a status that is not final",
+            refusal(
+                "payment.status",
+                "invalid_value",
+                "`status` must be one of `succeeded`, `declined`, `failed`, `blocked`",
+            ),
+        )
+    },
+)
+async def update_payment(request: Request, raw_id: RawId) -> bytes:
+    engine, account = request.engine, request.key.account
     payment_id = _payment_id(raw_id)
     admit(engine)
-    body = await read_json_bytes(scope, receive)
+    body = await read_json_bytes(request.scope, request.receive)
     arrived = engine.clock()
-    sent = read_update(body, arrived, engine.force[key.account].limits)
+    sent = read_update(body, arrived, engine.force[account].limits)
     if not isinstance(sent, Update):
         raise invalid(sent)
-    payment = await _kept(update(engine, key.account, payment_id, sent, arrived))
+    payment = await _kept(update(engine, account, payment_id, sent, arrived))
     if payment is None:
         raise _no_payment()
     if not isinstance(payment, Payment):
         raise invalid(payment)
-    scope["state"]["log"].update(payment=payment.id, became=payment.status)
-    return _encode(Updated(UpdateResult(payment.id, payment.status)))
+    request.log.update(payment=payment.id, became=payment.status)
+    return _encode(PaymentUpdated(UpdateResult(payment.id, payment.status)))
 
 
-async def get(engine: Engine, scope: Scope, _receive: Receive, raw_id: str) -> bytes:
-    """`GET /payments/{id}`: the body of its 200."""
-    key = require(engine.state, scope, "payments")
+@operation(
+    "GET",
+    "/v1/payments/{id:str}",
+    "read_payment",
+    tag=PAYMENTS,
+    summary="Read a payment and its history",
+    doc="The fields as known now, under the names they were sent with, and the creation and every "
+    "update, oldest first. Confidential headers and full card numbers were never stored.",
+    scope="payments",
+    answers={
+        200: Answer(
+            "The payment.",
+            PaymentAnswer,
+            {
+                "known": Example(
+                    "a payment that succeeded",
+                    {
+                        "payment": {
+                            "id": "p-7",
+                            "type": "verify",
+                            "status": "succeeded",
+                            "currency": "EUR",
+                            "timestamp": "2026-09-10T00:26:40Z",
+                            "method": {"type": "credit_card"},
+                            "merchant": {"id": "m-1"},
+                            "analyses": {"rule": None},
+                        },
+                        "history": [
+                            {
+                                "at": "2026-09-10T00:26:40Z",
+                                "kind": "creation",
+                                "status": "initiated",
+                            },
+                            {"at": "2026-09-10T00:26:52Z", "kind": "update", "status": "succeeded"},
+                        ],
+                    },
+                )
+            },
+        )
+    },
+    refusals=(404, 503),
+)
+async def read_payment(request: Request, raw_id: RawId) -> bytes:
     payment_id = _payment_id(raw_id)
-    states = await engine.journal.states(key.account, payment_id)
+    states = await request.engine.journal.states(request.key.account, payment_id)
     if not states:
         raise _no_payment()
-    scope["state"]["log"]["payment"] = payment_id
+    request.log["payment"] = payment_id
     return _encode(payment_view(states))
 
 
-async def get_explanation(engine: Engine, scope: Scope, _receive: Receive, raw_id: str) -> bytes:
-    """`GET /payments/{id}/explanation`: the body of its 200."""
-    key = require(engine.state, scope, "payments")
+@operation(
+    "GET",
+    "/v1/payments/{id:str}/explanation",
+    "explain_payment",
+    tag=PAYMENTS,
+    summary="Explain a payment's decision",
+    doc="What each signal added to the score, and what every part of each condition was, from the "
+    "versions and values that the payment recorded; the same years later.",
+    scope="payments",
+    answers={200: Answer("The explanation.", ExplanationAnswer)},
+    refusals=(404, 503),
+)
+async def explain_payment(request: Request, raw_id: RawId) -> bytes:
     payment_id = _payment_id(raw_id)
-    found = await explain(engine.journal, key.account, payment_id)
+    found = await explain(request.engine.journal, request.key.account, payment_id)
     if found is None:
         raise _no_payment()
-    scope["state"]["log"]["payment"] = payment_id
+    request.log["payment"] = payment_id
     return _encode(explanation_view(found))
 
 
-Operation: TypeAlias = Callable[[Engine, Scope, Receive, str], Awaitable[bytes]]
-
-# Those on one payment, by route and method.
-OPERATIONS: dict[tuple[str, str], Operation] = {
-    (f"{PATH}/{{id}}", "GET"): get,
-    (f"{PATH}/{{id}}", "PATCH"): patch,
-    (f"{PATH}/{{id}}/explanation", "GET"): get_explanation,
-}
+ROUTES = (create_payment, update_payment, read_payment, explain_payment)
 
 
 async def _kept(keeping: Awaitable[T]) -> T:
@@ -142,11 +321,11 @@ async def _kept(keeping: Awaitable[T]) -> T:
 
 
 def _created(payment: Payment, decision: Decision) -> bytes:
-    return _encode(Created(PaymentResult(payment.id, payment.status, analyses(decision))))
+    return _encode(PaymentCreated(PaymentResult(payment.id, payment.status, analyses(decision))))
 
 
-def _note(scope: Scope, payment_id: str, decision: Decision) -> None:
-    fields: dict[str, Any] = scope["state"]["log"]
+def _note(request: Request, payment_id: str, decision: Decision) -> None:
+    fields = request.log
     fields["payment"] = payment_id
     fields["action"] = decision.action
     if decision.rule is not None:
@@ -163,14 +342,3 @@ def _payment_id(raw: str) -> str:
 
 def _no_payment() -> Problem:
     return not_found("id", "no payment has this id")
-
-
-async def _send(send: Send, status: HTTPStatus, body: bytes) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", JSON), (b"content-length", str(len(body)).encode())],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -44,6 +44,11 @@ def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
     return find
 
 
+def plain(path: str) -> str:
+    """A path as it is described, without the types of its parameters."""
+    return path.replace(":str}", "}")
+
+
 def _walk(tree: dict[str, Any], path: str) -> Route | None:
     node = tree
     for part in path.split("/")[1:]:

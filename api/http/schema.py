@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from litestar import Response, get
+from litestar import Response
 
-from tollkeeper.api.http.openapi.document import document
-from tollkeeper.api.http.openapi.operation import HTML, JSON, YAML
+from tollkeeper.api.http.operation import HTML, JSON, YAML, Answer, operation
 from tollkeeper.api.http.schema_page import schema_page
+from tollkeeper.api.http.tags import SERVICE
 
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
@@ -19,34 +20,68 @@ _HEADERS: Final = {
 }
 
 
-@get("/schema", operation_id="schema_page", sync_to_thread=True)
-def page() -> Response[bytes]:
-    """The description as a page."""
-    return Response(_page(), media_type=HTML, headers=_HEADERS)
+@operation(
+    "GET",
+    "/schema",
+    "schema_page",
+    tag=SERVICE,
+    summary="This description as a page",
+    doc="Needs nothing from anywhere else: no script, no font, no image.",
+    scope=None,
+    answers={200: Answer("The page.", str, media_type=HTML)},
+)
+async def page() -> Response[bytes]:
+    return Response(await asyncio.to_thread(_page), media_type=HTML, headers=_HEADERS)
 
 
-@get("/schema/openapi.json", operation_id="schema_json", sync_to_thread=True)
-def json() -> Response[bytes]:
-    """The OpenAPI document."""
-    return Response(_json(), media_type=JSON)
+@operation(
+    "GET",
+    "/schema/openapi.json",
+    "schema_json",
+    tag=SERVICE,
+    summary="This description as OpenAPI 3.1",
+    doc="For tools that make clients and tests of it.",
+    scope=None,
+    answers={200: Answer("The document.", dict[str, Any])},
+)
+async def json() -> Response[bytes]:
+    return Response(await asyncio.to_thread(_json), media_type=JSON)
 
 
-@get("/schema/openapi.yaml", operation_id="schema_yaml", sync_to_thread=True)
-def yaml() -> Response[bytes]:
-    """The OpenAPI document in YAML."""
-    return Response(_yaml(), media_type=YAML)
+@operation(
+    "GET",
+    "/schema/openapi.yaml",
+    "schema_yaml",
+    tag=SERVICE,
+    summary="The same in YAML",
+    doc="For people and tools that prefer it.",
+    scope=None,
+    answers={200: Answer("The document.", dict[str, Any], media_type=YAML)},
+)
+async def yaml() -> Response[bytes]:
+    return Response(await asyncio.to_thread(_yaml), media_type=YAML)
 
 
 @cache
 def _page() -> bytes:
-    return schema_page(document()).encode()
+    return schema_page(_document()).encode()
 
 
 @cache
 def _json() -> bytes:
-    return msgspec.json.encode(document())
+    return msgspec.json.encode(_document())
 
 
 @cache
 def _yaml() -> bytes:
-    return msgspec.yaml.encode(document())
+    return msgspec.yaml.encode(_document())
+
+
+def _document() -> dict[str, Any]:
+    # It describes these routes as well, so it can't be there before them.
+    from tollkeeper.api.http.document import document
+
+    return document()
+
+
+ROUTES = (page, json, yaml)

@@ -74,7 +74,7 @@ def _content(document: Json) -> Iterator[Html]:
     yield element("section", markdown(info["description"]))
     for tag in document["tags"]:
         operations = [
-            _operation(method, path, operation)
+            _operation(method, path, operation, document)
             for method, path, operation in _operations(document, tag["name"])
         ]
         head = (element("h2", tag["name"]), element("p", tag["description"]))
@@ -94,7 +94,7 @@ def _operations(document: Json, tag: str) -> Iterator[tuple[str, str, Json]]:
                 yield method, path, operation
 
 
-def _operation(method: str, path: str, operation: Json) -> Html:
+def _operation(method: str, path: str, operation: Json, document: Json) -> Html:
     name = operation["operationId"]
     parts = [
         element("h3", element("a", operation["summary"], href=f"#{name}")),
@@ -102,7 +102,12 @@ def _operation(method: str, path: str, operation: Json) -> Html:
         markdown(operation["description"]),
     ]
     if "parameters" in operation:
-        parts += [element("h4", "Parameters"), _parameters(operation["parameters"])]
+        named = document["components"]["parameters"]
+        parameters = [
+            named[_last(each["$ref"])] if "$ref" in each else each
+            for each in operation["parameters"]
+        ]
+        parts += [element("h4", "Parameters"), _parameters(parameters)]
     if "requestBody" in operation:
         parts += [element("h4", "Request body"), *_media(operation["requestBody"]["content"])]
     parts.append(element("h4", "Answers"))
@@ -185,8 +190,10 @@ def _type(schema: Json) -> Html:
     match schema:
         case {"$ref": reference}:
             return _reference(_last(reference))
-        case {"anyOf": choices}:
+        case {"anyOf": choices} | {"oneOf": choices}:
             return _separated(" or ", map(_type, choices))
+        case {"const": value}:
+            return element("code", json.dumps(value))
         case {"enum": values}:
             return _separated(" ", (element("code", json.dumps(value)) for value in values))
         case {"type": "array", "items": dict(items)}:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any, get_args
+from typing import Annotated, Final, cast
 
-from litestar import Response, delete, get, put
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromPath
-from msgspec import Meta, Struct
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from msgspec import UNSET, Meta, Struct
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json
-from tollkeeper.api.http.files import NOUNS, Chosen, filled, untold, within_time
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.file_kinds import DECIDERS, FileKind
+from tollkeeper.api.http.files import FileName, VersionChoice
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.publishing import Filling, accepted, later, untold, within_time
+from tollkeeper.api.http.request import Request
 from tollkeeper.engine.publish.trials import clear_rollout, clear_shadow, set_rollout, set_shadow
 from tollkeeper.engine.registry.changes import RolloutKey
 from tollkeeper.engine.registry.trials import Decider
-from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.report import ShadowReport, shadow_report
 
-DECIDERS: tuple[Decider, ...] = get_args(Decider)
 
-
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+class RolloutBody(Struct, frozen=True, forbid_unknown_fields=True):
     """`percent` of the payments, chosen by their `by`, get the version."""
 
     version: int
@@ -31,54 +31,159 @@ class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     by: RolloutKey
 
 
-def trial_routes(engine: Engine, kind: Decider) -> list[BaseRouteHandler]:
-    """The routes of one kind of file that decides."""
-    path, noun = NOUNS[kind]
-    base = f"/v1/{path}/{{name:str}}"
+class ShadowReportAnswer(Struct, frozen=True):
+    shadow: ShadowReport
 
-    @get(f"{base}/shadow", operation_id=f"report_{noun}_shadow")
-    async def report(request: AnyRequest, name: FromPath[str]) -> dict[str, ShadowReport]:
-        key = require(engine.state, request.scope, "rules")
-        account = engine.state.accounts[key.account]
-        found = await asyncio.to_thread(shadow_report, engine.journal, account, kind, name)
-        return {"shadow": found}
 
-    @put(f"{base}/shadow", operation_id=f"set_{noun}_shadow")
-    async def shadow(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
-        key = require(engine.state, request.scope, "rules")
-        number = (await read_json(request, Chosen)).version
-        doing = set_shadow(engine, key.account, key.id, kind, name, number, untold)
-        filling = await within_time(engine, key.account, kind, name, doing)
-        return filled(noun, {"name": name, "shadow": number}, filling, HTTPStatus.OK)
+class ShadowState(Struct, frozen=True):
+    name: str
+    shadow: int | None
+    filling: Filling = UNSET
 
-    @delete(f"{base}/shadow", operation_id=f"clear_{noun}_shadow", status_code=200)
-    async def unshadow(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        await clear_shadow(engine, key.account, key.id, kind, name)
-        return {noun: {"name": name, "shadow": None}}
 
-    @put(f"{base}/rollout", operation_id=f"set_{noun}_rollout")
-    async def rollout(request: AnyRequest, name: FromPath[str]) -> Response[dict[str, Any]]:
-        key = require(engine.state, request.scope, "rules")
-        asked = await read_json(request, Asked)
+class RolloutState(Struct, frozen=True):
+    name: str
+    rollout: RolloutBody | None
+    filling: Filling = UNSET
+
+
+def report_route(of: FileKind) -> HTTPRouteHandler:
+    @operation(
+        "GET",
+        f"{of.base}/{{name:str}}/shadow",
+        f"report_{of.noun}_shadow",
+        tag=of.tag,
+        summary=f"Report what a {of.noun}'s shadow would change",
+        doc="How many decisions would go from which action to which, with examples.",
+        scope="rules",
+        answers={200: Answer("The report.")},
+        refusals=(404, 503),
+    )
+    async def report(request: Request, name: FileName) -> ShadowReportAnswer:
+        journal, account = request.engine.journal, request.account
+        found = await asyncio.to_thread(shadow_report, journal, account, decider(of), name)
+        return ShadowReportAnswer(found)
+
+    return report
+
+
+def shadow_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("ShadowAnswer", ShadowState)
+
+    @operation(
+        "PUT",
+        f"{of.base}/{{name:str}}/shadow",
+        f"set_{of.noun}_shadow",
+        tag=of.tag,
+        summary=f"Evaluate a version of a {of.noun} beside the active one",
+        doc="What it says is recorded and never applied; it delays no answer.",
+        scope="rules",
+        sent=Body(VersionChoice, {"second": Example("version 2", {"version": 2})}),
+        answers={200: Answer("It is evaluated from now on.", answer), 202: later(answer)},
+        refusals=(404, 409, 503),
+    )
+    async def shadow(request: Request, name: FileName) -> Response[Struct]:
+        engine, key = request.engine, request.key
+        number = (await read_json(request, VersionChoice)).version
+        doing = set_shadow(engine, key.account, key.id, decider(of), name, number, untold)
+        filling = await within_time(engine, key.account, of.kind, name, doing)
+        return accepted(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)
+
+    return shadow
+
+
+def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("ShadowAnswer", ShadowState)
+
+    @operation(
+        "DELETE",
+        f"{of.base}/{{name:str}}/shadow",
+        f"clear_{of.noun}_shadow",
+        tag=of.tag,
+        summary=f"End a {of.noun}'s shadow",
+        doc="What it recorded stays.",
+        scope="rules",
+        answers={200: Answer("There is no shadow any more.", answer)},
+        refusals=(404, 409, 503),
+    )
+    async def end_shadow(request: Request, name: FileName) -> Struct:
+        key = request.key
+        await clear_shadow(request.engine, key.account, key.id, decider(of), name)
+        return answer(ShadowState(name, None))
+
+    return end_shadow
+
+
+def rollout_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("RolloutAnswer", RolloutState)
+
+    @operation(
+        "PUT",
+        f"{of.base}/{{name:str}}/rollout",
+        f"set_{of.noun}_rollout",
+        tag=of.tag,
+        summary=f"Give a version of a {of.noun} to a percentage of the payments",
+        doc="The same user, device or order always falls on the same side. A payment without the "
+        "key gets the active version.",
+        scope="rules",
+        sent=Body(
+            RolloutBody,
+            {"tenth": Example("a tenth of the users", {"version": 2, "percent": 10, "by": "user"})},
+        ),
+        answers={200: Answer("It decides for that part.", answer), 202: later(answer)},
+        refusals=(404, 409, 422, 503),
+    )
+    async def rollout(request: Request, name: FileName) -> Response[Struct]:
+        engine, key = request.engine, request.key
+        sent = await read_json(request, RolloutBody)
         doing = set_rollout(
             engine,
             key.account,
             key.id,
-            kind,
+            decider(of),
             name,
-            asked.version,
-            asked.percent,
-            asked.by,
+            sent.version,
+            sent.percent,
+            sent.by,
             untold,
         )
-        filling = await within_time(engine, key.account, kind, name, doing)
-        return filled(noun, {"name": name, "rollout": asked}, filling, HTTPStatus.OK)
+        filling = await within_time(engine, key.account, of.kind, name, doing)
+        return accepted(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
 
-    @delete(f"{base}/rollout", operation_id=f"clear_{noun}_rollout", status_code=200)
-    async def unroll(request: AnyRequest, name: FromPath[str]) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "rules")
-        await clear_rollout(engine, key.account, key.id, kind, name)
-        return {noun: {"name": name, "rollout": None}}
+    return rollout
 
-    return [report, shadow, unshadow, rollout, unroll]
+
+def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
+    answer = of.answer_type("RolloutAnswer", RolloutState)
+
+    @operation(
+        "DELETE",
+        f"{of.base}/{{name:str}}/rollout",
+        f"clear_{of.noun}_rollout",
+        tag=of.tag,
+        summary=f"End a {of.noun}'s rollout",
+        doc="The active version decides for all again.",
+        scope="rules",
+        answers={200: Answer("There is no rollout any more.", answer)},
+        refusals=(404, 409, 503),
+    )
+    async def end_rollout(request: Request, name: FileName) -> Struct:
+        key = request.key
+        await clear_rollout(request.engine, key.account, key.id, decider(of), name)
+        return answer(RolloutState(name, None))
+
+    return end_rollout
+
+
+def decider(of: FileKind) -> Decider:
+    return cast("Decider", of.kind)
+
+
+_MAKERS: Final[tuple[Callable[[FileKind], HTTPRouteHandler], ...]] = (
+    report_route,
+    shadow_route,
+    end_shadow_route,
+    rollout_route,
+    end_rollout_route,
+)
+ROUTES = tuple(make(of) for of in DECIDERS for make in _MAKERS)

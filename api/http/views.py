@@ -1,95 +1,177 @@
-"""What reading a payment answers (docs/api.md, "Beside payments")."""
+"""What is read back, as the interface and the terminal show it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_type_hints
 
 import msgspec
+from msgspec import Struct, structs
 
-from tollkeeper.api.http.answers import Analyses, analyses
+from tollkeeper.api.http.answers import Analyses, ThresholdsView, analyses
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.explain.records import Decided
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.programs.compile.explain import (
+    ExplainedHistory,
+    ExplainedLet,
+    ExplainedSignal,
+    RuleExplanation,
+    ScorecardExplanation,
+)
 from tollkeeper.engine.registry.audit import AuditItem
 from tollkeeper.engine.update import decode_decision, decode_recorded
 
+_READ = [field for field in structs.fields(Payment) if field.name != "analyze"]
+"""A payment is read with all its fields but what was asked of the analysis."""
 
-class HistoryItem(msgspec.Struct, frozen=True):
+
+def _known_payment() -> type[Struct]:
+    types = get_type_hints(Payment, include_extras=True)
+    fields: list[Any] = [
+        (field.name, types[field.name])
+        if field.required
+        else (field.name, types[field.name], field.default)
+        for field in _READ
+    ]
+    doc = {"__doc__": "A payment as known now, with the analyses of its creation."}
+    whole = [*fields, ("analyses", Analyses)]
+    return msgspec.defstruct(
+        "KnownPayment", whole, kw_only=True, frozen=True, omit_defaults=True, namespace=doc
+    )
+
+
+KnownPayment = _known_payment()
+
+
+class HistoryItem(Struct, frozen=True):
     """One report of the payment: its creation or an update, at its arrival (RFC 3339)."""
 
     at: str
-    kind: str
+    kind: Literal["creation", "update"]
     status: str
 
 
-def payment_view(states: list[Entry]) -> dict[str, Any]:
+class PaymentAnswer(Struct, frozen=True):
+    payment: KnownPayment  # type: ignore[valid-type]
+    history: list[HistoryItem]
+
+
+class ExplainedScorecard(Struct, frozen=True):
+    """The score, signal by signal: contributions are added to the logit of the baseline."""
+
+    scorecard: str
+    score: float
+    baseline: float
+    logit: float
+    signals: tuple[ExplainedSignal, ...]
+    lets: tuple[ExplainedLet, ...]
+    histories: tuple[ExplainedHistory, ...]
+    version: int | None
+
+
+class ExplainedRule(RuleExplanation, frozen=True, kw_only=True):
+    """The rule, condition by condition, each with the value of every part of its expression."""
+
+    version: int
+
+
+class ExplanationView(Struct, frozen=True):
+    """Why a payment was decided as it was, from the versions and values that it recorded.
+
+    `repeated` says whether evaluating it again gave what was decided. `scorecard` and `rule` are
+    null where none was asked for.
+    """
+
+    payment: str
+    at: str
+    repeated: bool
+    analyses: Analyses
+    thresholds: ThresholdsView
+    scorecard: ExplainedScorecard | None
+    rule: ExplainedRule | None
+
+
+class ExplanationAnswer(Struct, frozen=True):
+    explanation: ExplanationView
+
+
+class DecisionView(Struct, frozen=True):
+    """A decision: the payment in short, and its analyses."""
+
+    id: str
+    at: str
+    type: str
+    currency: str
+    amount: float | None
+    merchant: str
+    analyses: Analyses
+
+
+class AuditView(Struct, frozen=True):
+    """Who changed what, when; `by` is a key's id or a command."""
+
+    at: str
+    by: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
+def payment_view(states: list[Entry]) -> PaymentAnswer:
     """The payment as known now with its analyses, and its history, oldest first."""
     created, latest = states[0], states[-1]
     decision = decode_decision(created.outcome) if created.outcome else Decision()
-    return {
-        "payment": _shown(decode_recorded(latest.body).payment, analyses(decision)),
-        "history": [_history_item(state) for state in states],
-    }
+    payment = decode_recorded(latest.body).payment
+    fields = {field.name: getattr(payment, field.name) for field in _READ}
+    known = KnownPayment(**fields, analyses=analyses(decision))
+    return PaymentAnswer(known, [_history_item(state) for state in states])
 
 
-def decided_view(item: Decided) -> dict[str, Any]:
-    """One decision among others: the payment in short, and its analyses."""
+def decision_view(item: Decided) -> DecisionView:
     payment = item.payment
-    return {
-        "id": payment.id,
-        "at": show_instant(item.arrived),
-        "type": payment.type,
-        "currency": payment.currency,
-        "amount": payment.amount,
-        "merchant": payment.merchant.id,
-        "analyses": analyses(item.decision),
-    }
+    return DecisionView(
+        payment.id,
+        show_instant(item.arrived),
+        payment.type,
+        payment.currency,
+        payment.amount,
+        payment.merchant.id,
+        analyses(item.decision),
+    )
 
 
-def audit_view(item: AuditItem) -> dict[str, Any]:
-    return {
-        "at": show_instant(item.at),
-        "by": item.by,
-        "action": item.action,
-        "subject": item.subject,
-        "detail": item.detail,
-    }
+def audit_view(item: AuditItem) -> AuditView:
+    return AuditView(show_instant(item.at), item.by, item.action, item.subject, item.detail)
 
 
-def explanation_view(found: Explanation) -> dict[str, Any]:
+def explanation_view(found: Explanation) -> ExplanationAnswer:
     """Each signal's contribution, each condition with the value of every part of its expression."""
-    shown: dict[str, Any] = {
-        "payment": found.payment,
-        "at": show_instant(found.arrived),
-        "repeated": found.repeated,
-        "analyses": analyses(found.decision),
-        "thresholds": {
-            "challenge": found.thresholds.challenge / 100,
-            "deny": found.thresholds.deny / 100,
-        },
-        "scorecard": None,
-        "rule": None,
-    }
+    scorecard = rule = None
     if found.scorecard is not None:
-        card = msgspec.to_builtins(found.scorecard)
-        shown["scorecard"] = card | {
-            "version": found.decision.scorecard,
-            "score": found.scorecard.score / 100,
-        }
+        scorecard = _scorecard(found.scorecard, found.decision.scorecard)
     if found.rule is not None and found.decision.rule is not None:
-        version = {"version": found.decision.rule.version}
-        shown["rule"] = msgspec.to_builtins(found.rule) | version
-    return {"explanation": shown}
+        version = found.decision.rule.version
+        rule = ExplainedRule(**structs.asdict(found.rule), version=version)
+    challenge, deny = found.thresholds.challenge, found.thresholds.deny
+    return ExplanationAnswer(
+        ExplanationView(
+            found.payment,
+            show_instant(found.arrived),
+            found.repeated,
+            analyses(found.decision),
+            ThresholdsView(challenge / 100, deny / 100),
+            scorecard,
+            rule,
+        )
+    )
 
 
-def _shown(payment: Payment, found: Analyses) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(payment)
-    shown.pop("analyze", None)
-    shown["analyses"] = msgspec.to_builtins(found)
-    return shown
+def _scorecard(found: ScorecardExplanation, version: int | None) -> ExplainedScorecard:
+    said = structs.asdict(found) | {"score": found.score / 100}
+    return ExplainedScorecard(**said, version=version)
 
 
 def _history_item(state: Entry) -> HistoryItem:

@@ -2,99 +2,219 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Literal, TypeAlias, cast
 
-from litestar import delete, get, put
-from litestar.handlers import BaseRouteHandler
-from litestar.params import FromQuery
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from tollkeeper.api.http.authentication import require
-from tollkeeper.api.http.bodies import AnyRequest, read_json
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, query_parameter
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Delivery
 from tollkeeper.engine.monitors.webhook_reach import check_reach
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.registry.state import Webhook
-from tollkeeper.engine.registry.webhooks import remove_webhook, set_webhook
-from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.registry.webhooks import (
+    MAX_SECRET,
+    MAX_URL,
+    MIN_SECRET,
+    remove_webhook,
+    set_webhook,
+)
+
+Url = Annotated[str, Meta(max_length=MAX_URL, examples=["https://shop.example/alerts"])]
+Secret = Annotated[str, Meta(min_length=MIN_SECRET, max_length=MAX_SECRET)]
+
+DeliveryState: TypeAlias = Literal["pending", "delivered", "dropped"]
 
 
-class Sent(Struct, frozen=True, forbid_unknown_fields=True):
+class WebhookChange(Struct, frozen=True, forbid_unknown_fields=True):
     """An address, with one secret, or two while one replaces the other."""
+
+    url: Url
+    secrets: Annotated[list[Secret], Meta(min_length=1, max_length=2)]
+
+
+class WebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
+    webhook: WebhookChange
+
+
+class SentWebhook(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `WebhookChange` that is still to be checked."""
 
     url: str
     secrets: tuple[str, ...]
 
 
-class SentBody(Struct, frozen=True, forbid_unknown_fields=True):
-    webhook: Sent
+class SentWebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
+    webhook: SentWebhook
 
 
-def webhook_routes(engine: Engine) -> list[BaseRouteHandler]:
-    """The routes of `/webhooks`."""
-
-    @get("/v1/webhooks", operation_id="list_webhooks")
-    async def list_(request: AnyRequest) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        webhooks = engine.state.accounts[key.account].webhooks
-        return {"webhooks": [shown(webhooks[url]) for url in sorted(webhooks)]}
-
-    @put("/v1/webhooks", operation_id="set_webhook")
-    async def set_(request: AnyRequest) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        sent = (await read_json(request, SentBody)).webhook
-        async with engine.changing:
-            account = engine.state.accounts[key.account]
-            change = set_webhook(account, sent.url, sent.secrets)
-            check_reach(sent.url, engine.reach)
-            await make_change(engine, key.account, key.id, change)
-        return {"webhook": shown(engine.state.accounts[key.account].webhooks[sent.url])}
-
-    @delete("/v1/webhooks", operation_id="remove_webhook", status_code=200)
-    async def remove(request: AnyRequest, url: FromQuery[str] = "") -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        async with engine.changing:
-            change = remove_webhook(engine.state.accounts[key.account], url)
-            await make_change(engine, key.account, key.id, change)
-        return {"webhook": {"url": url}}
-
-    @get("/v1/webhooks/deliveries", operation_id="list_deliveries")
-    async def list_deliveries(
-        request: AnyRequest,
-        cursor: FromQuery[str | None] = None,
-        limit: FromQuery[str | None] = None,
-    ) -> dict[str, Any]:
-        key = require(engine.state, request.scope, "admin")
-        before, most = read_place("cursor", cursor), read_limit(limit)
-        found = engine.outbox.read(lambda c: outbox.deliveries(c, key.account, before, most))
-        return {
-            "deliveries": list(map(shown_delivery, found)),
-            "cursor": show_place(found[-1].sequence if len(found) >= most else None),
-        }
-
-    return [list_, set_, remove, list_deliveries]
-
-
-def shown(webhook: Webhook) -> dict[str, Any]:
+class WebhookView(Struct, frozen=True):
     """A webhook with the number of its secrets, which are never shown."""
-    return {"url": webhook.url, "secrets": len(webhook.secrets)}
+
+    url: str
+    secrets: int
 
 
-def shown_delivery(delivery: Delivery) -> dict[str, Any]:
-    """`next_at` while it is pending, `delivered_at` once it is delivered."""
+class WebhookList(Struct, frozen=True):
+    webhooks: list[WebhookView]
+
+
+class WebhookAnswer(Struct, frozen=True):
+    webhook: WebhookView
+
+
+class WebhookAddress(Struct, frozen=True):
+    url: str
+
+
+class WebhookRemoval(Struct, frozen=True):
+    webhook: WebhookAddress
+
+
+class DeliveryView(Struct, frozen=True):
+    """One alert on its way to one address; `status` and `error` are those of the last attempt.
+
+    `next_at` is there while it is pending, `delivered_at` once it is delivered.
+    """
+
+    id: str
+    alert: str
+    url: str
+    state: DeliveryState
+    attempts: int
+    status: int | None
+    error: str | None
+    next_at: str | None
+    delivered_at: str | None
+
+
+class DeliveryPage(Struct, frozen=True):
+    deliveries: list[DeliveryView]
+    cursor: NextCursor
+
+
+@operation(
+    "GET",
+    "/v1/webhooks",
+    "list_webhooks",
+    tag=ACCOUNT,
+    summary="List the webhooks",
+    doc="Where alerts are sent.",
+    scope="admin",
+    answers={200: Answer("All of them.")},
+)
+async def list_webhooks(request: Request) -> WebhookList:
+    webhooks = request.account.webhooks
+    return WebhookList([webhook_view(webhooks[url]) for url in sorted(webhooks)])
+
+
+@operation(
+    "PUT",
+    "/v1/webhooks",
+    "set_webhook",
+    tag=ACCOUNT,
+    summary="Send alerts to an address",
+    doc="A new address, or new secrets for one that is there. It starts with `https://` and is a "
+    "public one, both when it is set and whenever its name is resolved. Each delivery is signed with every "
+    "secret, so that a receiver can change from one to the other.",
+    scope="admin",
+    sent=Body(
+        WebhookBody,
+        {
+            "webhook": Example(
+                "one secret",
+                {
+                    "webhook": {
+                        "url": "https://shop.example/alerts",
+                        "secrets": ["an-example-secret-of-32-letters"],
+                    }
+                },
+            )
+        },
+    ),
+    answers={200: Answer("Alerts are sent there.")},
+    refusals=(503,),
+)
+async def put_webhook(request: Request) -> WebhookAnswer:
+    engine, key = request.engine, request.key
+    sent = (await read_json(request, SentWebhookBody)).webhook
+    async with engine.changing:
+        change = set_webhook(request.account, sent.url, sent.secrets)
+        check_reach(sent.url, engine.reach)
+        await make_change(engine, key.account, key.id, change)
+    return WebhookAnswer(webhook_view(request.account.webhooks[sent.url]))
+
+
+@operation(
+    "DELETE",
+    "/v1/webhooks",
+    "remove_webhook",
+    tag=ACCOUNT,
+    summary="Send no more alerts to an address",
+    doc="Deliveries that are still pending are dropped.",
+    scope="admin",
+    answers={200: Answer("Nothing is sent there any more.")},
+    refusals=(404, 503),
+)
+async def delete_webhook(
+    request: Request,
+    url: Annotated[
+        str, query_parameter("The webhook's address.", example="https://shop.example/alerts")
+    ] = "",
+) -> WebhookRemoval:
+    async with request.engine.changing:
+        change = remove_webhook(request.account, url)
+        await make_change(request.engine, request.key.account, request.key.id, change)
+    return WebhookRemoval(WebhookAddress(url))
+
+
+@operation(
+    "GET",
+    "/v1/webhooks/deliveries",
+    "list_deliveries",
+    tag=ACCOUNT,
+    summary="List deliveries, newest first",
+    doc="Each alert on its way to each address, with its attempts.",
+    scope="admin",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+async def list_deliveries(
+    request: Request, cursor: Cursor = None, limit: Limit = None
+) -> DeliveryPage:
+    before, most = read_place("cursor", cursor), read_limit(limit)
+    account = request.key.account
+    found = request.engine.outbox.read(lambda c: outbox.deliveries(c, account, before, most))
+    return DeliveryPage(
+        [delivery_view(delivery) for delivery in found],
+        show_place(found[-1].sequence if len(found) >= most else None),
+    )
+
+
+def webhook_view(webhook: Webhook) -> WebhookView:
+    return WebhookView(webhook.url, len(webhook.secrets))
+
+
+def delivery_view(delivery: Delivery) -> DeliveryView:
     pending = delivery.state == "pending"
     at = delivery.delivered_at
-    return {
-        "id": delivery.id,
-        "alert": f"{delivery.sequence}-{delivery.number}",
-        "url": delivery.url,
-        "state": delivery.state,
-        "attempts": delivery.attempts,
-        "status": delivery.status,
-        "error": delivery.error,
-        "next_at": show_instant(delivery.next_at) if pending else None,
-        "delivered_at": None if at is None else show_instant(at),
-    }
+    return DeliveryView(
+        id=delivery.id,
+        alert=f"{delivery.sequence}-{delivery.number}",
+        url=delivery.url,
+        state=cast("DeliveryState", delivery.state),
+        attempts=delivery.attempts,
+        status=delivery.status,
+        error=delivery.error,
+        next_at=show_instant(delivery.next_at) if pending else None,
+        delivered_at=None if at is None else show_instant(at),
+    )
+
+
+ROUTES = (list_webhooks, put_webhook, delete_webhook, list_deliveries)

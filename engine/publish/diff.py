@@ -255,8 +255,7 @@ def _own(node: p.Expression, name_of: Callable[[int], str]) -> Any:
         case p.History():
             series = node.series
             shape = (series.where is None, series.value is None, len(series.by), len(node.keys))
-            of = (series.collection, series.event)
-            return node.function, node.over, node.earlier, of, shape
+            return node.function, node.over, series.collection, series.event, shape
     inner = {id(part) for part in children(node)}
     own = []
     for name in PARTS[type(node)]:

@@ -125,14 +125,7 @@ def _metric(
     series = imports.series_of(work, known, found)
     history = found.history
     return p.History(
-        node.id,
-        node.span,
-        history.type,
-        history.function,
-        series,
-        present,
-        history.over,
-        history.earlier,
+        node.id, node.span, history.type, history.function, series, present, history.over
     )
 
 

@@ -69,8 +69,7 @@ def larger(inner: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
     call = joined(
         WORDS,
         "(",
-        optional(st.just(["earlier"])),
-        separated(inner, ",", 0) | joined(inner, "of", WORDS),
+        separated(inner, ",", 0),
         optional(joined("by", several)),
         optional(joined("over", DURATIONS)),
         optional(joined("where", inner)),

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tollkeeper.api.http.openapi.document import document
+from tollkeeper.api.http.document import document
 from tollkeeper.tests.service.process import new_key, serving
 
 EXAMPLES = 4

@@ -26,6 +26,8 @@ def audit(
     account: str, since: str | None, limit: int, cursor: int | None, as_json_: bool, data: Path
 ) -> None:
     """List who changed what, newest first."""
+    import msgspec
+
     from tollkeeper.api.http.views import audit_view
     from tollkeeper.engine.explain.records import audit_page
     from tollkeeper.engine.registry.accounts import find_account
@@ -37,7 +39,7 @@ def audit(
         return await audit_page(picture.journal, number, since=start, cursor=cursor, limit=limit)
 
     page = read_data(data, ask)
-    items = [audit_view(item) for item in page.items]
+    items = [msgspec.to_builtins(audit_view(item)) for item in page.items]
     if as_json_:
         print_json({"audit": items, "cursor": page.cursor})
         return

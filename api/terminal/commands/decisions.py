@@ -37,7 +37,7 @@ def decisions(
     """List decisions, newest first."""
     import msgspec
 
-    from tollkeeper.api.http.views import decided_view
+    from tollkeeper.api.http.views import decision_view
     from tollkeeper.api.terminal.demo_lines import decision_line
     from tollkeeper.engine.explain.records import decided_page
     from tollkeeper.engine.registry.accounts import find_account
@@ -57,7 +57,7 @@ def decisions(
         )
 
     page = read_data(data, ask)
-    items = [msgspec.to_builtins(decided_view(item)) for item in page.items]
+    items = [msgspec.to_builtins(decision_view(item)) for item in page.items]
     if as_json_:
         print_json({"decisions": items, "cursor": page.cursor})
         return

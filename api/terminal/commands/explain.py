@@ -37,6 +37,6 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     if found is None:
         refuse("no payment has this id")
     if as_json_:
-        print_json(msgspec.to_builtins(explanation_view(found)["explanation"]))
+        print_json(msgspec.to_builtins(explanation_view(found).explanation))
     else:
         out.print(draw_explanation(found), soft_wrap=True, highlight=False)

@@ -65,10 +65,12 @@ def make_list(
 @data_option
 def list_lists(account: str, as_json_: bool, data: Path) -> None:
     """List the account's lists and tables."""
-    from tollkeeper.api.http.lists import shown as list_view
+    import msgspec
+
+    from tollkeeper.api.http.lists import list_view
 
     known = read_account(data, account).lists
-    views = [list_view(name, known[name].spec) for name in sorted(known)]
+    views = [msgspec.to_builtins(list_view(name, known[name].spec)) for name in sorted(known)]
     if as_json_:
         print_json(views)
         return

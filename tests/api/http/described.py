@@ -12,8 +12,8 @@ from urllib.parse import quote
 import httpx
 import jsonschema_rs
 
-from tollkeeper.api.http.openapi.document import document
-from tollkeeper.api.http.openapi.operation import JSON
+from tollkeeper.api.http.document import document
+from tollkeeper.api.http.operation import JSON
 
 
 @cache

@@ -15,7 +15,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.api.http.openapi.document import document
+from tollkeeper.api.http.document import document
 from tollkeeper.tests.api.http.service import Service, open_service, payment
 
 REQUESTS = 3000

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tollkeeper.api.http.openapi.document import document
+from tollkeeper.api.http.document import document
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio

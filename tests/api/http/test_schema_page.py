@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from tollkeeper.api.html import element
-from tollkeeper.api.http.openapi.document import OPERATIONS, document
+from tollkeeper.api.http.document import document
+from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.schema_page import schema_page
 from tollkeeper.tests.api.http.service import Service
 
@@ -60,7 +61,7 @@ def test_every_link_leads_to_a_place_on_the_page_or_to_the_document(page: Reader
 
 def test_every_operation_and_schema_has_its_place(page: Reader) -> None:
     ids = {said.get("id") for _, said in page.elements}
-    assert {operation.id for operation in OPERATIONS} <= ids
+    assert {route.operation_id for route in ROUTES} <= ids
     assert {f"schema-{name}" for name in document()["components"]["schemas"]} <= ids
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +14,9 @@ NAMES = [name for name in Settings.__struct_fields__ if name != "folder"]
 
 def test_every_setting_is_an_option_a_variable_and_a_line_of_the_help() -> None:
     told = CliRunner().invoke(main, ["serve", "--help"], terminal_width=200).output
-    options = {option.name: option for option in main.commands["serve"].params}
+    serve = main.get_command(click.Context(main), "serve")
+    assert serve is not None
+    options = {option.name: option for option in serve.params}
     assert options.keys() == {"data", *NAMES}
     for name in NAMES:
         assert options[name].envvar == f"TOLL_{name.upper()}"

@@ -11,7 +11,6 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.contract import LATE, AbandonedError, NotWholeError, State, Windows
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.engine.velocity.worlds import (
-    AGES,
     DAY,
     HOUR,
     KINDS,
@@ -136,7 +135,7 @@ arrivals = st.lists(
 )
 NAMES = ("payments", "cards", "amounts")
 READS = [
-    (window(name, function, None if function in AGES else over), key)
+    (window(name, function, None if function in ("age", "interval") else over), key)
     for name in NAMES
     for key in [("a", "x") if name == "amounts" else ("a",)]
     for function in KINDS[name].functions

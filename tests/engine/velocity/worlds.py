@@ -69,14 +69,12 @@ class Kind:
     by: str = "ip"
 
 
-AGES = ("age", "interval", "first")
-"""The functions that look at all of history."""
 KINDS = {
-    "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", *AGES)),
+    "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", "age", "interval")),
     "declines": Kind(
         keyed("ip"),
         lambda p, d, v: (True,) * (p.status == "declined"),
-        ("count", *AGES),
+        ("count", "age", "interval"),
     ),
     "cards": Kind(keyed("ip"), lambda p, d, v: (p.card,), ("distinct", "count"), String()),
     "amounts": Kind(
@@ -98,7 +96,7 @@ KINDS = {
     "signins": Kind(
         lambda p, d, v: (v["user"],),
         lambda p, d, v: (True,),
-        ("count", "age", "first"),
+        ("count", "age"),
         event="signin",
         by="user",
     ),
@@ -121,8 +119,8 @@ def plan(name: str, over: int | None = DAY, *, ages: bool = False) -> SeriesPlan
     )
 
 
-def window(name: str, function: str, over: int | None = None, *, earlier: bool = False) -> Window:
-    return Window(name, function, over, KINDS[name].type, earlier)
+def window(name: str, function: str, over: int | None = None) -> Window:
+    return Window(name, function, over, KINDS[name].type)
 
 
 def payment(time: int, facts: Paid, *, account: int = 1, arrived: int | None = None) -> Record:
@@ -160,21 +158,17 @@ class Recount:
     def read(
         self, window: Window, key: tuple[Any, ...] | None, at: int, *, before: int | None = None
     ) -> Any:
-        """`before` is the reading record's place, which `AGES` and earlier windows leave out."""
+        """`before` leaves out the reading record, as `age` and `interval` do."""
         if key is None:
             return None
         if window.over is None:
             times = [t for t, _ in self.elements(window.series, key, before=before) if t <= at]
-            if window.function == "first":
-                return not times
             if not times:
                 return None
             return at - (min(times) if window.function == "age" else max(times))
         values = [
             value
-            for time, value in self.elements(
-                window.series, key, before=before if window.earlier else None
-            )
+            for time, value in self.elements(window.series, key)
             if at - window.over < time <= at
         ]
         return recounted(window.function, window.type, values)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tollkeeper.api.http.error_answers import TYPES
 from tollkeeper.api.http.idempotency import MAX_KEY
-from tollkeeper.api.http.openapi import account, events, files, lists, payments, service
-from tollkeeper.api.http.openapi.errors import TYPES
 from tollkeeper.api.http.settings import BODY_BYTES, BODY_SECONDS, HEAD_BYTES
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
@@ -63,17 +62,3 @@ A method that a path does not have gets 405 and the header `Allow`. A 503 has `R
 
 `POST /v1/payments`, and `POST /v1/events` with one event, may be sent again for 24 hours under one `Idempotency-Key`: the same body gets the stored answer, another body gets 422. A `PATCH` may be sent again as it is.
 """
-
-TAGS: Final = {
-    payments.TAG: "Report payments, read what was decided about them, and why.",
-    events.TAG: "Report what happens besides payments, and read what monitors made of it.",
-    files.TAGS[
-        "rule"
-    ]: "What turns a payment into an action: versions, published, rolled back, tried.",
-    files.TAGS["scorecard"]: "What turns a payment into a score; the account's is `bot_behaviour`.",
-    files.TAGS["event"]: "What events hold: their fields, metrics and monitors.",
-    files.TAGS["definitions"]: "What other files share with `use`.",
-    lists.TAG: "What rules look values up in.",
-    account.TAG: "Settings, the audit log, and where alerts are sent.",
-    service.TAG: "Health, figures, and this description.",
-}

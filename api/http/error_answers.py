@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tollkeeper.api.http.openapi.operation import Example
+from tollkeeper.api.http.operation import Example
 
 TYPES: Final[Mapping[str, str]] = {
     "missing": "a required member was not sent",
@@ -149,3 +149,15 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
 }
 """Each status of the one error body that an operation can answer with."""
+
+ERROR_HEADERS: Final[Mapping[int, Any]] = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}}},
+    405: {"Allow": {"schema": {"type": "string"}}},
+    503: {
+        "Retry-After": {
+            "description": "Seconds to wait before sending it again.",
+            "schema": {"type": "integer", "minimum": 1},
+        }
+    },
+}
+"""The headers that an error of a status has, as the document describes them."""

@@ -1,0 +1,215 @@
+"""The OpenAPI 3.1 document: routes as the framework reads them, types as msgspec describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import version
+from inspect import cleandoc, isclass
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+from litestar import Litestar
+from litestar._openapi.schema_generation import SchemaCreator
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.plugins import OpenAPISchemaPluginProtocol
+from litestar.typing import FieldDefinition
+
+from tollkeeper.api.http.description import DESCRIPTION
+from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
+from tollkeeper.api.http.errors import ErrorBody
+from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, declared
+from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
+from tollkeeper.api.http.routes import ROUTES
+from tollkeeper.api.http.routing import plain
+from tollkeeper.api.http.tags import TAGS
+
+OPENAPI = "3.1.1"
+
+_SCHEMAS = "#/components/schemas/"
+_RESPONSES = "#/components/responses/"
+_REPEATABLE = "IdempotencyKey"
+
+Json = dict[str, Any]
+
+
+@cache
+def document() -> Json:
+    """The whole document, in plain data."""
+    types: dict[str, Any] = {ErrorBody.__name__: ErrorBody}
+    paths = _routed(types)
+    for route in ROUTES:
+        operation = declared(route)
+        for path in route.paths:
+            for method in route.http_methods:
+                described = paths[plain(path)][method.lower()]
+                _complete(described, operation, types)
+    return {
+        "openapi": OPENAPI,
+        "info": {
+            "title": "Tollkeeper",
+            "version": version("tollkeeper"),
+            "summary": "A payment risk service with a rule language",
+            "description": DESCRIPTION,
+        },
+        "servers": [{"url": "/", "description": "The service that answers this."}],
+        "tags": [{"name": name, "description": doc} for name, doc in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(types.values()),
+            "responses": {each.name: _error_answer(status) for status, each in STATUSES.items()},
+            "parameters": {_REPEATABLE: IDEMPOTENCY_KEY},
+            "securitySchemes": {
+                SECURITY: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "`Authorization: Bearer <key>`; see Authentication.",
+                }
+            },
+        },
+    }
+
+
+def statuses(operation: Operation) -> list[int]:
+    """Every status of the one error body that the operation can answer with."""
+    found = {*operation.refusals, 400, 500}
+    if operation.scope is not None:
+        found |= {401, 403}
+    if operation.sent is not None:
+        found |= {408, 413, 415, 422}
+    return sorted(found)
+
+
+class _Types(OpenAPISchemaPluginProtocol):
+    """Leaves each Struct to msgspec, under its own name, and remembers it in `types`."""
+
+    def __init__(self, types: dict[str, Any]) -> None:
+        self._types = types
+
+    @staticmethod
+    def is_plugin_supported_type(value: Any) -> bool:
+        return isclass(value) and issubclass(value, msgspec.Struct)
+
+    def to_openapi_schema(
+        self, field_definition: FieldDefinition, schema_creator: SchemaCreator
+    ) -> Any:
+        known = schema_creator.schema_registry
+        schema = known.get_schema_for_field_definition(field_definition)
+        schema.title = _note(field_definition.annotation, self._types)
+        return known.get_reference_for_field_definition(field_definition)
+
+
+def _routed(types: dict[str, Any]) -> dict[str, Json]:
+    """What the framework knows of each route: ids, words, parameters, good answers."""
+    described = Litestar(
+        ROUTES,
+        # Its own pages would stand at `/schema`, and nobody asks this application for them.
+        openapi_config=OpenAPIConfig("", "", path="/unused", render_plugins=[]),
+        plugins=[_Types(types)],
+        logging_config=None,
+    )
+    whole: Json = msgspec.json.decode(msgspec.json.encode(described.openapi_schema.to_schema()))
+    paths: dict[str, Json] = whole["paths"]
+    return paths
+
+
+def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> None:
+    """Add what the framework does not know: errors, bodies, examples."""
+    described.pop("deprecated", None)
+    for parameter in described.get("parameters", ()):
+        _tidy(parameter)
+    answers = {}
+    for status, answer in operation.answers.items():
+        said = described["responses"][str(status)]
+        for content in said["content"].values():
+            _add_examples(content, answer.examples)
+        answers[str(status)] = {"description": answer.doc, "content": said["content"]}
+    for status in statuses(operation):
+        answers[str(status)] = {"$ref": _RESPONSES + STATUSES[status].name}
+    if operation.errors:
+        invalid = {"schema": {"$ref": _SCHEMAS + ErrorBody.__name__}}
+        _add_examples(invalid, operation.errors)
+        answers["422"] = {"description": STATUSES[422].doc, "content": {JSON: invalid}}
+    described["responses"] = answers
+    if operation.repeatable:
+        reference = {"$ref": f"#/components/parameters/{_REPEATABLE}"}
+        described["parameters"] = [*described.get("parameters", ()), reference]
+    if operation.sent is not None:
+        content = {"schema": _shape(operation.sent.type, types)}
+        _add_examples(content, operation.sent.examples)
+        described["requestBody"] = {
+            "required": True,
+            "content": {operation.sent.media_type: content},
+        }
+
+
+def _tidy(parameter: Json) -> None:
+    """Said once: what the framework says of a parameter, again in its schema."""
+    for name in ("deprecated", "allowEmptyValue", "allowReserved"):
+        parameter.pop(name, None)
+    schema = parameter["schema"]
+    schema.pop("description", None)
+    for example in schema.pop("examples", ()):
+        parameter["example"] = example
+    parameter.pop("examples", None)
+
+
+def _add_examples(content: Json, examples: Mapping[str, Example]) -> None:
+    if examples:
+        content["examples"] = {
+            name: {"summary": each.summary, "value": each.value} for name, each in examples.items()
+        }
+
+
+def _error_answer(status: int) -> Json:
+    each = STATUSES[status]
+    content: Json = {"schema": {"$ref": _SCHEMAS + ErrorBody.__name__}}
+    _add_examples(content, {"example": each.example})
+    said: Json = {"description": each.doc, "content": {JSON: content}}
+    if status in ERROR_HEADERS:
+        said["headers"] = ERROR_HEADERS[status]
+    return said
+
+
+def _shape(type_: Any, types: dict[str, Any]) -> Json:
+    """The schema of a body: a named one, or one of several."""
+    if get_origin(type_) in (Union, UnionType):
+        return {"anyOf": [_shape(each, types) for each in get_args(type_)]}
+    if type_ is str:
+        return {"type": "string"}
+    return {"$ref": _SCHEMAS + _note(type_, types)}
+
+
+def _note(type_: Any, types: dict[str, Any]) -> str:
+    """The document's name of a type, which is its own."""
+    name: str = type_.__name__
+    assert types.setdefault(name, type_) is type_, f"two types are named {name}"
+    return name
+
+
+def _schemas(types: Iterable[Any]) -> Json:
+    _, named = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+    assert not [name for name in named if "." in name or "_" in name], "a name is there twice"
+    return {name: _cleaned(named[name]) for name in sorted(named)}
+
+
+def _cleaned(schema: Any) -> Any:
+    """Without defaults of null, which only say that a member may be left out."""
+    if isinstance(schema, Mapping):
+        return {
+            name: cleandoc(value)
+            if name == "description" and isinstance(value, str)
+            else _cleaned(value)
+            for name, value in schema.items()
+            if not (name == "default" and (value is None or value == ()))
+        }
+    if isinstance(schema, list | tuple):
+        return [_cleaned(item) for item in schema]
+    return schema
+
+
+def routes_by_operation() -> dict[str, HTTPRouteHandler]:
+    """Each route by the id of its operation."""
+    return {str(route.operation_id): route for route in ROUTES}

@@ -1,0 +1,93 @@
+"""The four kinds of file that decide, as the interface names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, get_args
+
+from msgspec import Struct, defstruct
+
+from tollkeeper.api.http import examples
+from tollkeeper.api.http.tags import DEFINITIONS, EVENT_TYPES, RULES, SCORECARDS
+from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.registry.trials import Decider
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file: `path` in paths and lists, `noun` in answers, `words` in sentences.
+
+    `type_name` leads the names of its types; `text` is a small file of the kind.
+    """
+
+    kind: Kind
+    path: str
+    noun: str
+    tag: str
+    type_name: str
+    words: str
+    plural: str
+    text: str
+
+    @property
+    def base(self) -> str:
+        """The path of all files of the kind."""
+        return f"/v1/{self.path}"
+
+    @property
+    def one(self) -> str:
+        """One file of the kind, with its article."""
+        return f"{'an' if self.words[0] in 'aeiou' else 'a'} {self.words}"
+
+    @property
+    def example(self) -> str:
+        """The name of the file whose text is the example."""
+        return self.text.split()[1]
+
+    def answer_type(self, suffix: str, type_: Any, member: str | None = None) -> type[Struct]:
+        """The type of an answer that holds `type_` under the kind's own noun, or as `member`."""
+        return _answer_type(f"{self.type_name}{suffix}", member or self.noun, type_)
+
+
+@cache
+def _answer_type(name: str, member: str, type_: Any) -> type[Struct]:
+    field = member.replace("-", "_")
+    return defstruct(name, [(field, type_)], frozen=True, rename={field: member})
+
+
+FILE_KINDS: Final = (
+    FileKind("rule", "rules", "rule", RULES, "Rule", "rule", "rules", examples.RULE),
+    FileKind(
+        "scorecard",
+        "scorecards",
+        "scorecard",
+        SCORECARDS,
+        "Scorecard",
+        "scorecard",
+        "scorecards",
+        examples.SCORECARD,
+    ),
+    FileKind(
+        "event",
+        "event-types",
+        "event_type",
+        EVENT_TYPES,
+        "EventType",
+        "event type",
+        "event types",
+        examples.EVENT_TYPE,
+    ),
+    FileKind(
+        "definitions",
+        "definitions",
+        "definitions",
+        DEFINITIONS,
+        "Definitions",
+        "definitions file",
+        "definitions",
+        examples.DEFINITIONS,
+    ),
+)
+DECIDERS: Final = tuple(each for each in FILE_KINDS if each.kind in get_args(Decider))
+"""The kinds that can be tried beside the active version."""

@@ -1,0 +1,41 @@
+"""Every route of the interface, in the order of its document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar.handlers import HTTPRouteHandler
+
+from tollkeeper.api.http import (
+    account,
+    alerts,
+    audit,
+    decisions,
+    differences,
+    erasures,
+    events,
+    files,
+    health,
+    lists,
+    payments,
+    schema,
+    trials,
+    webhooks,
+)
+
+ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
+    *payments.ROUTES,
+    *decisions.ROUTES,
+    *events.ROUTES,
+    *alerts.ROUTES,
+    *files.ROUTES,
+    *differences.ROUTES,
+    *trials.ROUTES,
+    *lists.ROUTES,
+    *account.ROUTES,
+    *audit.ROUTES,
+    *erasures.ROUTES,
+    *webhooks.ROUTES,
+    *health.ROUTES,
+    *schema.ROUTES,
+)

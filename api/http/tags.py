@@ -1,0 +1,29 @@
+"""The groups that operations stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PAYMENTS: Final = "Payments"
+EVENTS: Final = "Events"
+RULES: Final = "Rules"
+SCORECARDS: Final = "Scorecards"
+EVENT_TYPES: Final = "Event types"
+DEFINITIONS: Final = "Definitions"
+LISTS: Final = "Lists"
+ACCOUNT: Final = "Account"
+SERVICE: Final = "Service"
+
+TAGS: Final[Mapping[str, str]] = {
+    PAYMENTS: "Report payments, read what was decided about them, and why.",
+    EVENTS: "Report what happens besides payments, and read what monitors made of it.",
+    RULES: "What turns a payment into an action: versions, published, rolled back, tried.",
+    SCORECARDS: "What turns a payment into a score; the account's is `bot_behaviour`.",
+    EVENT_TYPES: "What events hold: their fields, metrics and monitors.",
+    DEFINITIONS: "What other files share with `use`.",
+    LISTS: "What rules look values up in.",
+    ACCOUNT: "Settings, the audit log, and where alerts are sent.",
+    SERVICE: "Health, figures, and this description.",
+}
+"""Each group, in the order of the document, and what it is for."""

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from structlog import get_logger
+
+from tollkeeper.engine.events.noting import recover
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.side_file import claim, stands_beside
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.publish.make_change import contents_of
 from tollkeeper.engine.publish.shipped import take_up_shipped
-from tollkeeper.engine.raise_alerts import recover_alerts
 from tollkeeper.engine.registry.changes import Recorded, decode
 from tollkeeper.engine.registry.state import State, fold_all
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
-from tollkeeper.engine.velocity.first_seen_store import open_moments, write_behind
+from tollkeeper.engine.velocity.first_seen_file import FILE as MOMENTS_FILE
+from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
 from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
 
 SEAL_EVERY_S = 5.0
@@ -50,8 +55,8 @@ async def open_engine(
     opening = open_journal(folder, purpose, waiting_limit=waiting_limit)
     async with (
         opening as journal,
-        open_outbox(folder) as outbox,
-        open_moments(folder, journal.last_sequence()) as moments,
+        open_outbox(folder, journal) as outbox,
+        _open_own_moments(folder, journal) as moments,
     ):
         state = fold_all(State(), recorded(await journal.changes()))
         engine = Engine(
@@ -87,6 +92,19 @@ async def open_engine(
             await asyncio.wait(beside)
 
 
+@asynccontextmanager
+async def _open_own_moments(folder: Path, journal: Journal) -> AsyncIterator[MomentsStore]:
+    """The first-seen times; those of another journal are removed, and filled again from this one."""
+    path, identity = folder / MOMENTS_FILE, journal.identity()
+    with suppress(sqlite3.Error):
+        if path.exists() and not stands_beside(path, identity):
+            get_logger().warning("file_of_another_journal", file=str(path), done="made again")
+            path.unlink()
+    async with open_moments(folder, journal.last_sequence()) as moments:
+        claim(path, identity)
+        yield moments
+
+
 async def _seal_behind(journal: Journal) -> None:
     while True:
         with suppress(JournalError):
@@ -100,7 +118,7 @@ def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
 
 async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
-    await recover_alerts(engine)
+    await recover(engine)
     forces = list(engine.force.values())
     engine.moments.give_up_others(
         {

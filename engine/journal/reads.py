@@ -156,9 +156,15 @@ def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
 
 
 def last_sequence(connection: sqlite3.Connection) -> int:
-    """The highest sequence number, 0 in an empty journal."""
-    (sequence,) = connection.execute("SELECT max(place) FROM journal").fetchone()
-    return sequence or 0
+    """The highest sequence number that was ever sealed or is there, 0 in an empty journal.
+
+    So the number of a last entry that retention has removed is not given again.
+    """
+    (sequence,) = connection.execute(
+        "SELECT max(coalesce((SELECT max(place) FROM journal), 0),"
+        " coalesce((SELECT max(sequence) FROM seals), 0))"
+    ).fetchone()
+    return int(sequence)
 
 
 def identity(connection: sqlite3.Connection) -> str:

@@ -7,8 +7,10 @@ import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
+from zlib import crc32
 
 from tollkeeper.engine.journal import retention
 from tollkeeper.engine.journal.contract import Unavailable
@@ -84,3 +86,24 @@ def connect(path: Path, durability: Durability) -> sqlite3.Connection:
     connection.execute(f"PRAGMA synchronous = {durability}")
     connection.execute("PRAGMA secure_delete = ON")
     return connection
+
+
+def claim(path: Path, identity: str) -> None:
+    """Notes in the file which journal it stands beside."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA application_id = {_mark(identity)}")
+
+
+def stands_beside(path: Path, identity: str) -> bool:
+    """Whether the file may stand beside this journal: it is its own, new, or of an earlier version.
+
+    Raises `sqlite3.Error` for a file that can't be read.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+    return mark in (0, _mark(identity))
+
+
+def _mark(identity: str) -> int:
+    """The place that SQLite has for it takes 31 bits; 0 is a file without a mark."""
+    return crc32(identity.encode()) >> 1 | 1

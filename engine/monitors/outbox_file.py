@@ -10,21 +10,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.side_file import SideFile, create_file
+from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.side_file import SideFile, claim, create_file, stands_beside
 from tollkeeper.engine.monitors import outbox
 
 FILE = "alerts.db"
+_WHAT_TO_DO = "restore a backup, or move this file away to list and send all alerts again"
 
 
 @asynccontextmanager
-async def open_outbox(folder: Path) -> AsyncIterator[SideFile]:
-    """The outbox of a data folder whose lock is held. Raises `JournalError` for an unusable file."""
+async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]:
+    """The outbox of a data folder whose lock is held.
+
+    Raises `JournalError` for an unusable file, and for one that belongs to another journal or
+    knows more than this one has: alerts would be lost unseen.
+    """
     path = folder / FILE
     try:
         create_file(path)
+        if not stands_beside(path, journal.identity()):
+            raise JournalError(f"`{path}` belongs to another journal: {_WHAT_TO_DO}")
         file = SideFile(path, "FULL")
         await file.write(outbox.prepare)
+        claim(path, journal.identity())
+        known, last = file.read(outbox.noted_sequence), journal.last_sequence()
+        if known > last:
+            file.close()
+            raise JournalError(
+                f"`{path}` knows of entry {known}, but the journal ends with {last}: it is an older"
+                f" copy, or one without its `-wal` file; {_WHAT_TO_DO}"
+            )
     except (OSError, sqlite3.Error) as error:
         raise JournalError(f"cannot open `{path}`: {error}") from error
     try:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tollkeeper.engine.decision import Action, AppliedRule
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.counting import Counting
@@ -36,18 +35,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRule:
-    """`decide(facts, score, values, environment)` is the index of the met condition, or -1.
-
-    `applied` and `actions` have an item for each condition, and a last one for none of them, which
-    is the one at -1. An action is None where the rule leaves it to the account's thresholds.
-    """
+    """`decide(facts, score, values, environment)` is the index of the met condition, or -1."""
 
     version: int
     rule: Rule
     reading: Reading
     decide: Callable[[Facts, int | None, Values, Environment], int]
-    applied: tuple[AppliedRule, ...]
-    actions: tuple[Action | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +54,8 @@ class LoadedScorecard:
 
 
 def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
-    name, conditions = rule.name, rule.conditions
     return LoadedRule(
-        version=version,
-        rule=rule,
-        reading=reading_of(rule, vocabulary),
-        decide=compile_rule(rule, vocabulary).decide,
-        applied=(
-            *(AppliedRule(name, version, each.name, each.title) for each in conditions),
-            AppliedRule(name, version),
-        ),
-        actions=(*(each.action for each in conditions), rule.otherwise),
+        version, rule, reading_of(rule, vocabulary), compile_rule(rule, vocabulary).decide
     )
 
 

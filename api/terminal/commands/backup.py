@@ -1,0 +1,35 @@
+"""`toll backup`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import refusals
+from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.output import plural, print_json, progress_bar, say
+
+
+@click.command(panel="Service")
+@click.argument("target", type=click.Path(file_okay=False, path_type=Path))
+@json_option
+@data_option
+def backup(target: Path, as_json_: bool, data: Path) -> None:
+    """Back the data folder up into TARGET; again, and only what has changed is written.
+
+    A running service goes on meanwhile.
+    """
+    import msgspec
+
+    from tollkeeper.engine.backup.backup import back_up
+
+    with refusals(), progress_bar("backing up") as progress:
+        made = back_up(data, target, progress)
+    if as_json_:
+        print_json(msgspec.to_builtins(made))
+        return
+    say(
+        f"backed up {plural(len(made.files), 'file')} up to entry {made.sequence}:"
+        f" {made.bytes:,} bytes, of which {made.written:,} were written"
+    )

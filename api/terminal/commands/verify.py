@@ -1,0 +1,55 @@
+"""`toll verify`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import rich_click as click
+from rich.markup import escape
+
+from tollkeeper.api.terminal.folder import refusals
+from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.output import NO, OK, plural, print_json, progress_bar, say
+
+
+@click.command(panel="Service")
+@json_option
+@data_option
+def verify(as_json_: bool, data: Path) -> None:
+    """Look for damage in a data folder, or in a backup; exit 1 when there is some.
+
+    Nothing is changed, and a running service goes on meanwhile.
+    """
+    from tollkeeper.engine.backup.verify import verify as verify_folder
+
+    with refusals(), progress_bar("verifying") as progress:
+        report = verify_folder(data, progress)
+    if as_json_:
+        print_json(
+            {
+                "files": [str(path) for path in report.files],
+                "entries": dict(report.entries),
+                "sealed": report.sealed,
+                "without_checksum": report.without_checksum,
+                "faults": [
+                    {"sequence": fault.sequence, "text": fault.text} for fault in report.faults
+                ],
+                "more": report.more,
+            }
+        )
+    else:
+        for fault in report.faults:
+            say(escape(fault.text), style="red")
+        if report.more:
+            say(f"and {report.more} more", style="red")
+        read = plural(report.entries.total(), "entry")
+        say(f"read {plural(len(report.files), 'file')} and {read}, {report.sealed} of them sealed")
+        if report.without_checksum:
+            say(f"{report.without_checksum} were written before there were checksums")
+        faults = len(report.faults) + report.more
+        say(
+            plural(faults, "fault") if faults else "no fault",
+            style="bold red" if faults else "bold green",
+        )
+    sys.exit(NO if report.faults else OK)

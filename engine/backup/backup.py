@@ -1,0 +1,177 @@
+"""A backup of a data folder, taken while the service goes on, and brought up to date by the next.
+
+All files in it fit together: those beside the journal are copied first, so that they never know of
+anything that the journal does not. A backup counts from the moment its manifest is in place; one
+that was cut off leaves the backup before it whole.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.backup.frozen import frozen
+from tollkeeper.engine.backup.pages import Copy, finish_copy, prepare_copy
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.lock import FILE as LOCK_FILE
+from tollkeeper.engine.journal.lock import lock
+
+MANIFEST = "backup.json"
+PENDING = "backup.json.pending"
+PURPOSE = "backup"
+FORMAT = 1
+
+Progress = Callable[[float], None]
+
+
+class Manifest(Struct, frozen=True):
+    """What a backup holds: the files by name, the journal's identity and last sequence number.
+
+    `taken_at` is in µs, `version` that of the release that took it.
+    """
+
+    format: int
+    version: str
+    taken_at: int
+    journal: str
+    sequence: int
+    files: dict[str, Copy]
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes all files have together."""
+        return sum(copy.bytes for copy in self.files.values())
+
+    @property
+    def written(self) -> int:
+        """How many of them were not yet in the backup before."""
+        return sum(copy.written for copy in self.files.values())
+
+
+_read = msgspec.json.Decoder(Manifest).decode
+
+
+def back_up(folder: Path, target: Path, progress: Progress = lambda _share: None) -> Manifest:
+    """Makes `target` a backup of the data folder, whether or not a service holds it.
+
+    Raises `JournalError` for a folder that can't be read, and a target that can't be written or is
+    something else than a backup of the same journal.
+    """
+    schema.require_current(folder)
+    with lock(target, PURPOSE), _named_errors(target):
+        _require_backup(target)
+        settle(target)
+        with closing(schema.connect_for_reading(folder)) as connection:
+            identity = reads.identity(connection)
+        before = read_manifest(target)
+        if before is not None and before.journal != identity:
+            raise JournalError(f"`{target}` is a backup of another journal: choose another folder")
+        manifest = _gather(folder, target, identity, progress)
+        _write(target / PENDING, msgspec.json.format(msgspec.json.encode(manifest)))
+        settle(target)
+    return manifest
+
+
+def settle(target: Path) -> None:
+    """Finishes a backup that was cut off, or removes what it had gathered."""
+    pending = target / PENDING
+    if pending.exists():
+        for name, copy in _read(pending.read_bytes()).files.items():
+            finish_copy(target / name, copy.bytes)
+        sync_folder(target)
+        pending.rename(target / MANIFEST)
+    for left in target.glob("*.changes"):
+        left.unlink()
+    sync_folder(target)
+
+
+def read_manifest(target: Path) -> Manifest | None:
+    """The backup's manifest; None when there is none. Raises `JournalError` for one that is not ours."""
+    try:
+        manifest = _read((target / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise JournalError(f"`{target / MANIFEST}` can't be read: {error}") from error
+    if manifest.format != FORMAT:
+        raise JournalError(f"`{target}` was backed up by a newer version")
+    return manifest
+
+
+def databases(folder: Path) -> list[Path]:
+    """The folder's databases, the journal last."""
+    beside = sorted(path for path in folder.glob("*.db") if path.name != schema.FILE)
+    return [*beside, folder / schema.FILE]
+
+
+def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Manifest:
+    paths = databases(folder)
+    total = sum(path.stat().st_size for path in paths) or 1
+    done = 0
+
+    def count(read: int) -> None:
+        nonlocal done
+        done += read
+        progress(min(1.0, done / total))
+
+    files, sequence = {}, 0
+    for path in paths:
+        with frozen(path) as database:
+            copied = prepare_copy(database.file, database.size, target / path.name, count)
+            files[path.name] = copied
+            if path.name == schema.FILE:
+                sequence = reads.last_sequence(database.connection)
+    return Manifest(
+        format=FORMAT,
+        version=version("tollkeeper"),
+        taken_at=time.time_ns() // 1000,
+        journal=identity,
+        sequence=sequence,
+        files=files,
+    )
+
+
+def _require_backup(target: Path) -> None:
+    """A folder in which something else lives is not written to."""
+    known = {MANIFEST, PENDING, LOCK_FILE}
+    others = {path.name for path in target.iterdir() if path.suffix != ".changes"} - known
+    if others and not (target / MANIFEST).exists() and not (target / PENDING).exists():
+        raise JournalError(
+            f"`{target}` holds `{min(others)}` and is no backup: choose another folder"
+        )
+
+
+def _write(path: Path, content: bytes) -> None:
+    written = path.with_name(f"{path.name}.changes")
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    written.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names in the folder are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _named_errors(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"`{target}` can't be written: {error.strerror or error}") from error

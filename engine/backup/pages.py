@@ -1,0 +1,102 @@
+"""The copy of a file, brought up to date by writing only those blocks that differ.
+
+The new blocks are first gathered in a file beside the copy, so that a copy is always either as it
+was or can be finished (`finish_copy`), whenever the process or the machine stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+BLOCK = 8192
+"""So many bytes are compared and written at once: a page of the journal."""
+READ = 128 * BLOCK
+_HEAD = struct.Struct("<QI")
+
+
+class Copy(Struct, frozen=True):
+    """A file as it is copied: its bytes, their SHA-256 in hex, and how many had to be written."""
+
+    bytes: int
+    sha256: str
+    written: int
+
+
+def prepare_copy(
+    source: BinaryIO, size: int, target: Path, progress: Callable[[int], None]
+) -> Copy:
+    """Gathers in `NAME.changes` what makes `target` the first `size` bytes of `source`.
+
+    `target` itself is left as it is; `progress` is told of the bytes read.
+    """
+    digest, written, offset = hashlib.sha256(), 0, 0
+    with _opened(target) as before, _new(changes_of(target)) as changes:
+        while offset < size:
+            data = source.read(min(READ, size - offset))
+            if not data:
+                raise OSError(f"`{source.name}` ends before its {size} bytes")
+            digest.update(data)
+            old = before.read(len(data))
+            if old != data:
+                for start in range(0, len(data), BLOCK):
+                    block = data[start : start + BLOCK]
+                    if old[start : start + BLOCK] != block:
+                        changes.write(_HEAD.pack(offset + start, len(block)))
+                        changes.write(block)
+                        written += len(block)
+            offset += len(data)
+            progress(len(data))
+        changes.flush()
+        os.fsync(changes.fileno())
+    return Copy(size, digest.hexdigest(), written)
+
+
+def finish_copy(target: Path, size: int) -> None:
+    """Writes what was gathered into `target`; doing it again changes nothing."""
+    changes_path = changes_of(target)
+    if not changes_path.exists():
+        return
+    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b") as copy, changes_path.open("rb") as changes:
+        while head := changes.read(_HEAD.size):
+            offset, length = _HEAD.unpack(head)
+            copy.seek(offset)
+            copy.write(changes.read(length))
+        copy.truncate(size)
+        copy.flush()
+        os.fsync(copy.fileno())
+    changes_path.unlink()
+
+
+def changes_of(target: Path) -> Path:
+    """Where a copy's new blocks are gathered."""
+    return target.with_name(f"{target.name}.changes")
+
+
+def sha256_of(path: Path, progress: Callable[[int], None]) -> str:
+    """The file's SHA-256 in hex; `progress` is told of the bytes read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(READ):
+            digest.update(data)
+            progress(len(data))
+    return digest.hexdigest()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return open(os.devnull, "rb")  # noqa: PTH123 - an empty copy
+
+
+def _new(path: Path) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")

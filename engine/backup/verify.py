@@ -1,0 +1,148 @@
+"""Is a data folder, or a backup, whole: every file, every entry, and whether they fit together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tollkeeper.engine.backup.backup import databases, read_manifest
+from tollkeeper.engine.backup.restore import require_whole
+from tollkeeper.engine.events.stored import decode_kept
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.inspect import Fault, inspect_journal
+from tollkeeper.engine.journal.side_file import stands_beside
+from tollkeeper.engine.registry.changes import decode
+from tollkeeper.engine.update import decode_decision, decode_recorded
+
+Progress = Callable[[float], None]
+MOST_OF_A_FILE = 20
+"""How many faults of one file's structure are told."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found: entries by kind, how many of them are sealed, and all that is wrong.
+
+    `files` are those that were looked through, `more` the faults that are only counted.
+    """
+
+    files: list[Path]
+    entries: Counter[str] = field(default_factory=Counter)
+    sealed: int = 0
+    without_checksum: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    more: int = 0
+
+
+def verify(folder: Path, progress: Progress = lambda _share: None) -> Report:
+    """Looks through everything, beside a running service too; nothing is changed.
+
+    Raises `JournalError` for a folder without a journal, or one of another version.
+    """
+    journal = folder / schema.FILE
+    if not journal.exists():
+        raise JournalError(f"there is no `{journal}`")
+    report = Report(databases(folder))
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        try:
+            require_whole(folder, manifest, lambda _share: None)
+        except JournalError as error:
+            report.faults.append(Fault(None, str(error)))
+    for path in report.files:
+        report.faults += _structure(path)
+    # Only an index may be damaged: then the entries can still be looked through.
+    try:
+        schema.require_current(folder)
+        with closing(schema.connect_for_reading(folder)) as connection:
+            identity = reads.identity(connection)
+            inspection = inspect_journal(connection, wrong_with, progress)
+    except sqlite3.DatabaseError as error:
+        report.faults.append(Fault(None, f"`{journal}` can't be read: {error}"))
+        return report
+    report.entries, report.sealed = inspection.kinds, inspection.sealed
+    report.without_checksum, report.more = inspection.without_checksum, inspection.more
+    report.faults += inspection.faults
+    for path in report.files:
+        if path != journal and not _fits(path, identity):
+            report.faults.append(Fault(None, f"`{path}` belongs to another journal"))
+    return report
+
+
+def wrong_with(entry: Entry) -> str | None:
+    """Why an entry's contents can't be read; None when they can."""
+    try:
+        _DECODERS.get(entry.kind, _as_json)(entry)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return str(error)
+    return None
+
+
+def _payment(entry: Entry) -> None:
+    decode_recorded(entry.body)
+    if entry.outcome:
+        decode_decision(entry.outcome)
+
+
+def _update(entry: Entry) -> None:
+    decode_recorded(entry.body)
+    _outcome(entry)
+
+
+def _event(entry: Entry) -> None:
+    decode_kept(entry.body)
+    _outcome(entry)
+
+
+def _change(entry: Entry) -> None:
+    decode(entry.sequence, entry.arrived, entry.account, entry.body)
+
+
+def _as_json(entry: Entry) -> None:
+    msgspec.json.decode(entry.body)
+    _outcome(entry)
+
+
+def _outcome(entry: Entry) -> None:
+    if entry.outcome:
+        msgspec.json.decode(entry.outcome)
+
+
+_DECODERS: Mapping[int, Callable[[Entry], None]] = {
+    Kind.PAYMENT: _payment,
+    Kind.UPDATE: _update,
+    Kind.EVENT: _event,
+    Kind.CHANGE: _change,
+}
+
+
+def _structure(path: Path) -> list[Fault]:
+    """What SQLite finds wrong with a file's pages and indexes."""
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            found = connection.execute(f"PRAGMA integrity_check({MOST_OF_A_FILE})").fetchall()
+    except sqlite3.DatabaseError as error:
+        return [Fault(None, f"`{path}` can't be read: {error}")]
+    lines = [line for (text,) in found for line in str(text).splitlines()]
+    return [
+        Fault(None, f"`{path}`: {line}")
+        for line in lines[:MOST_OF_A_FILE]
+        if line != "ok" and not line.startswith("***")
+    ]
+
+
+def _fits(path: Path, identity: str) -> bool:
+    try:
+        return stands_beside(path, identity)
+    except sqlite3.DatabaseError:
+        # Told already, as a file that can't be read.
+        return True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.engine.offline.rule_files import rule_files
+from tollkeeper.engine.offline.rule_files import check_files, rule_files
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.files import library_of, load_file
 from tollkeeper.engine.programs.load import SHIPPED
@@ -23,6 +23,13 @@ def test_a_shipped_file_decides_as_its_tests_say(path: Path) -> None:
     if not isinstance(file.program, Definitions):
         for test in file.program.tests:
             assert run_test(file, test).failures == ()
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in FILES}), ids=lambda folder: folder.name
+)
+def test_a_shipped_folder_checks_by_itself(folder: Path) -> None:
+    assert [found for _, several in check_files([folder]) for found in several] == []
 
 
 def test_there_are_at_least_25_examples() -> None:

@@ -1,8 +1,12 @@
-"""Instants: microseconds since the epoch inside the engine, RFC 3339 text outside of it."""
+"""Instants: microseconds since the epoch inside the engine, text of ISO 8601 outside of it."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Annotated, TypeAlias
+
+import msgspec
 
 HOUR = 3_600_000_000
 """In µs, as every length of time in the engine."""
@@ -10,6 +14,45 @@ DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+Rfc3339: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+"""An instant as the decoder of JSON reads it: RFC 3339, with seconds and an offset."""
+
+_LONGEST = 64
+_OFFSET = r"(?P<offset>Z|[+-]\d\d(?::?\d\d)?)"
+_FRACTION = r"(?:[.,](?P<fraction>\d+))?"
+_EXTENDED = (
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]"
+    rf"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d){_FRACTION})?"
+)
+_BASIC = (
+    r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T"
+    rf"(?P<hour>\d\d)(?P<minute>\d\d)(?:(?P<second>\d\d){_FRACTION})?"
+)
+_FORMS = tuple(re.compile(form + _OFFSET, re.IGNORECASE | re.ASCII) for form in (_EXTENDED, _BASIC))
+"""ISO 8601's extended and basic form of a calendar date and a time of day with an offset."""
+
+
+def read_iso_8601(text: str) -> datetime:
+    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time").
+
+    Raises `ValueError` for any other text.
+    """
+    found = next(filter(None, (form.fullmatch(text[: _LONGEST + 1]) for form in _FORMS)), None)
+    if found is None or len(text) > _LONGEST:
+        raise ValueError("this is no instant of ISO 8601")
+    second = found["second"] or "00"
+    fraction = f".{found['fraction']}" if found["fraction"] else ""
+    offset = found["offset"].upper()
+    if offset != "Z":
+        offset = f"{offset[:3]}:{offset[3:].removeprefix(':') or '00'}"
+    day = f"{found['year']}-{found['month']}-{found['day']}"
+    time = f"{found['hour']}:{found['minute']}:{second}{fraction}"
+    try:
+        return msgspec.convert(f"{day}T{time}{offset}", Rfc3339)
+    except msgspec.ValidationError:
+        raise ValueError("this is no date and time of the calendar") from None
 
 
 def to_microseconds(instant: datetime) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, json, structs
 
-from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.instants import read_iso_8601, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.exact_numbers import double_of
 from tollkeeper.engine.intake.field_rules import rules_at
@@ -162,8 +162,8 @@ def _more(body: bytes, now: int, force: InForce) -> list[Violation]:
 
 def _moment(timestamp: Any, now: int) -> int:
     try:
-        return to_microseconds(msgspec.convert(timestamp, Timestamp))
-    except (msgspec.ValidationError, OverflowError):
+        return to_microseconds(read_iso_8601(timestamp))
+    except (TypeError, ValueError, OverflowError):
         return now
 
 

@@ -12,6 +12,12 @@ LONGEST = 45
 
 _IPV4_BYTES = 4
 _MAPPED = 0xFFFF << 32
+_LAST_32 = 0xFFFF_FFFF
+_NAT64_OR_COMPATIBLE = frozenset({0x0064_FF9B << 64, 0})
+"""The first 96 bits of `64:ff9b::/96` and `::/96`."""
+_LOCAL_NAT64 = 0x0064_FF9B_0001
+_SIX_TO_FOUR = 0x2002
+_TEREDO = 0x2001_0000
 
 PRIVATE_NETWORKS = tuple(
     ip_network(text)
@@ -47,7 +53,31 @@ def address_number(text: str) -> int | None:
 
 
 def is_private(number: int) -> bool:
-    """Whether the address is one that no server on the internet sees."""
+    """Whether the address, or the IPv4 address that it carries, is one that no server on the
+    internet sees."""
+    if _in_private_network(number):
+        return True
+    carried = carried_ipv4(number)
+    return carried is not None and _in_private_network(carried)
+
+
+def carried_ipv4(number: int) -> int | None:
+    """The IPv4 address inside a NAT64, 6to4, Teredo or IPv4-compatible address, else None.
+
+    NAT64 is RFC 6052's prefix and RFC 8215's, with the IPv4 address in the last 32 bits; 6to4 is
+    RFC 3056's, Teredo RFC 4380's, where the client's address has its bits inverted.
+    """
+    last = number & _LAST_32
+    if number >> 32 in _NAT64_OR_COMPATIBLE or number >> 80 == _LOCAL_NAT64:
+        return _MAPPED | last
+    if number >> 112 == _SIX_TO_FOUR:
+        return _MAPPED | (number >> 80 & _LAST_32)
+    if number >> 96 == _TEREDO:
+        return _MAPPED | (last ^ _LAST_32)
+    return None
+
+
+def _in_private_network(number: int) -> bool:
     return bisect_right(_BOUNDS, number) % 2 == 1
 
 

@@ -35,6 +35,9 @@ RULES_OF_STRUCTS: Mapping[Any, str] = {
 }
 """Rules between the fields of a Struct, each by the name of a method of `FieldRules`."""
 
+INSTANT = "an ISO 8601 date and time with an offset"
+"""What an instant must be, in the words of a violation."""
+
 _RULES_OF_TEXT = frozenset({"amount", "metadata"})
 
 
@@ -44,7 +47,8 @@ class Shape(Struct, frozen=True):
     `struct` is set for an object with named members, `element` for an array; `rule` is the name
     of a method of `FieldRules`. `max_length` bounds a text, an array or an object; 0 is no bound.
     `has_rule` tells whether a rule applies to the value or to a part of it, `needs_text` whether
-    one of these rules reads the JSON text instead of the decoded value.
+    one of these rules reads the JSON text instead of the decoded value. A `free` value may be
+    anything, even what no decoder takes.
     """
 
     core: Any
@@ -61,6 +65,7 @@ class Shape(Struct, frozen=True):
     choices: tuple[str, ...] = ()
     has_rule: bool = False
     needs_text: bool = False
+    free: bool = False
 
     @property
     def has_parts(self) -> bool:
@@ -75,8 +80,7 @@ class Shape(Struct, frozen=True):
         if self.choices:
             return violations.not_one_of(field, self.choices)
         if self.core is datetime:
-            expected = "an RFC 3339 timestamp with seconds and an offset"
-            return violations.invalid_format(field, expected)
+            return violations.invalid_format(field, INSTANT)
         if self.core is int and not sent.lstrip(b"-").isdigit():
             return violations.invalid_type(field, self.words)
         if self.ge is not None and self.le is not None:
@@ -111,7 +115,8 @@ def shape_of(annotation: Any) -> Shape:
             ("max_length", meta.max_length),
             ("ge", meta.ge),
             ("le", meta.le),
-            ("rule", meta.extra and meta.extra["rule"]),
+            ("rule", meta.extra and meta.extra.get("rule")),
+            ("free", meta.extra and meta.extra.get("free")),
         )
         if value is not None
     }

@@ -7,6 +7,7 @@ Struct names. So a hostile body costs little more than a pass over its bytes.
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from msgspec import (
     structs,
 )
 
+from tollkeeper.engine.instants import read_iso_8601
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.annotations import RULES_OF_STRUCTS, Member, Shape, members
 from tollkeeper.engine.intake.exact_numbers import has_two_decimals
@@ -118,6 +120,8 @@ class _Search:
         json_type = _json_type(sent)
         if json_type == "null" and shape.nullable:
             return None
+        if shape.free:
+            return ""
         if json_type != shape.json_type:
             return self.refuse(_wrong_type(field, json_type, shape.words))
         if shape.struct is not None:
@@ -189,7 +193,18 @@ class _Search:
             text = json.decode(sent, type=str)
             self.found += getattr(self.rules, shape.rule)(field, text[: shape.max_length + 1])
             return INVALID
+        if shape.core is datetime:
+            return self.instant(shape, field, sent)
         return self.refuse(shape.refusal(field, bytes(sent)))
+
+    def instant(self, shape: Shape, field: str, sent: Raw) -> object:
+        """An instant in a form of ISO 8601 that the decoder does not know."""
+        try:
+            value = read_iso_8601(json.decode(sent, type=str))
+        except ValueError:
+            return self.refuse(shape.refusal(field, bytes(sent)))
+        self.found += _broken_rules(self.rules, shape, field, value)
+        return value
 
     def headers(self, shape: Shape, field: str, sent: Raw) -> Any:
         parts = _OBJECT.decode(sent)

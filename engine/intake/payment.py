@@ -15,12 +15,11 @@ Field names are the interface's own, so encoding a `Payment` gives what a mercha
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
-from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.instants import Rfc3339, to_microseconds
 from tollkeeper.engine.intake.addresses import LONGEST
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ _Provider: TypeAlias = Literal["basic", "vendorjs"]
 _Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT)]
 RequiredText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 _Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_AMOUNT, extra={"rule": "amount"})]
-Timestamp: TypeAlias = Annotated[datetime, Meta(tz=True, extra={"rule": "instant"})]
+Timestamp: TypeAlias = Annotated[Rfc3339, Meta(extra={"rule": "instant"})]
 _Currency: TypeAlias = Annotated[
     str, Meta(extra={"rule": "currency"}, examples=["BRL"], extra_json_schema={"maxLength": 3})
 ]
@@ -98,10 +97,13 @@ _DeviceAddress: TypeAlias = Annotated[
 _BackendAddress: TypeAlias = Annotated[str, Meta(max_length=LONGEST, extra={"rule": "address"})]
 
 # A header's value is text to a reader; an array of values is joined as the body is read.
+# Nothing about a rule's name fails a request: any other value becomes text that names no rule.
 if TYPE_CHECKING:
     _HeaderValue: TypeAlias = str
+    _RuleName: TypeAlias = str | None
 else:
     _HeaderValue = str | list[str]
+    _RuleName = Any
 
 _Headers: TypeAlias = Annotated[
     dict[str, _HeaderValue], Meta(max_length=MAX_HEADERS, extra={"rule": "headers"})
@@ -230,7 +232,15 @@ class Transaction(Struct, frozen=True, gc=False, omit_defaults=True):
 class AnalyzeRule(Struct, frozen=True, gc=False, omit_defaults=True):
     """The rule that the merchant asks for."""
 
-    name: Annotated[_Text | None, Meta(description="Name of a registered rule.")] = None
+    name: Annotated[
+        _RuleName,
+        Meta(
+            description="Name of a registered rule. One that is unknown, or no name at all, is no "
+            "error: no rule is applied.",
+            extra={"free": True},
+            extra_json_schema={"type": ["string", "null"]},
+        ),
+    ] = None
 
 
 class Analyze(Struct, frozen=True, gc=False, omit_defaults=True):

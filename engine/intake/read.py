@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import MsgspecError, Raw, Struct, json
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from tollkeeper.engine.intake.addresses import is_address, is_public_address
 from tollkeeper.engine.intake.card_numbers import Mask, mask_for
@@ -22,6 +22,9 @@ from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
 from tollkeeper.engine.intake.merge import date_transactions
 from tollkeeper.engine.intake.payment import (
     MAX_HEADER,
+    MAX_TEXT,
+    Analyze,
+    AnalyzeRule,
     Card,
     Creation,
     CreationBody,
@@ -147,8 +150,19 @@ def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None)
         merchant=creation.merchant,
         transactions=date_transactions(transactions, moment),
         metadata=creation.metadata and scrub_metadata(creation.metadata, mask),
-        analyze=creation.analyze,
+        analyze=creation.analyze and _named(creation.analyze),
     )
+
+
+def _named(analyze: Analyze) -> Analyze:
+    """With a rule's name that is text, or null: any other value names no rule."""
+    if analyze.rule is None:
+        return analyze
+    name: object = analyze.rule.name
+    if name is None or (isinstance(name, str) and len(name) <= MAX_TEXT):
+        return analyze
+    cut = name[:MAX_TEXT] if isinstance(name, str) else ""
+    return replace(analyze, rule=AnalyzeRule(cut))
 
 
 def _metadata_fits(body: bytes, limits: Limits) -> bool:

@@ -11,11 +11,8 @@ import re
 from decimal import Context, Decimal
 from socket import AF_INET, inet_ntop
 
-import msgspec
-
-from tollkeeper.engine.instants import show_instant, to_microseconds
+from tollkeeper.engine.instants import read_iso_8601, show_instant, to_microseconds
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.lists.spec import ColumnType
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE
@@ -103,12 +100,12 @@ def read_number(given: object) -> int:
 
 
 def read_instant(given: object) -> int:
-    """RFC 3339 text, as µs since the epoch."""
+    """Text of ISO 8601, as µs since the epoch."""
     if not isinstance(given, str):
         raise ValueError('a time is a string such as "2030-01-31T12:00:00Z"')
     try:
-        return to_microseconds(msgspec.convert(given, Timestamp))
-    except (msgspec.ValidationError, OverflowError):
+        return to_microseconds(read_iso_8601(given))
+    except (ValueError, OverflowError):
         message = f'`{_short(given)}` is not a time such as "2030-01-31T12:00:00Z"'
         raise ValueError(message) from None
 

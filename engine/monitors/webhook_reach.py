@@ -10,14 +10,14 @@ import asyncio
 import re
 import ssl
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from socket import SOCK_STREAM, gaierror, inet_aton, inet_ntoa
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import httpcore
 
-from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.addresses import address_number, carried_ipv4, is_private
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.errors import Invalid
 
@@ -26,7 +26,6 @@ Reach: TypeAlias = Literal["public", "any"]
 
 
 _NAME = re.compile(r"(?![0-9.]+$)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
-_LAST_32_BITS = (ip_network("64:ff9b::/96"), ip_network("::/96"))
 
 
 def check_reach(url: str, reach: Reach) -> None:
@@ -64,9 +63,11 @@ def _is_public(text: str) -> bool:
         address = ip_address(text)
     except ValueError:
         return False
-    if isinstance(address, IPv6Address):
-        address = _carried(address) or address
     number = address_number(str(address))
+    if number is not None and (carried := carried_ipv4(number)):
+        address = IPv4Address(carried & 0xFFFF_FFFF)
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
     return (
         number is not None
         and not is_private(number)
@@ -74,13 +75,6 @@ def _is_public(text: str) -> bool:
         and not address.is_multicast
         and not (isinstance(address, IPv6Address) and address.is_site_local)
     )
-
-
-def _carried(address: IPv6Address) -> IPv4Address | None:
-    """Mapped, 6to4, NAT64 or the old compatible form."""
-    if any(address in network for network in _LAST_32_BITS):
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour
 
 
 def connections(reach: Reach) -> httpcore.AsyncConnectionPool:

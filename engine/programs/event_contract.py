@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.instants import read_iso_8601, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
+from tollkeeper.engine.intake.annotations import INSTANT
 from tollkeeper.engine.intake.card_numbers import mask_card_numbers
-from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.engine.programs.compile.series import CompiledSeries
@@ -142,12 +140,14 @@ def _read_text(
 
 
 def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Violation:
+    if not isinstance(given, str):
+        return violations.invalid_type(path, "a string")
     try:
-        return given, to_microseconds(msgspec.convert(given, Timestamp))
-    except msgspec.ValidationError:
-        return _unfit(given, path, "an RFC 3339 timestamp with seconds and an offset")
+        return given, to_microseconds(read_iso_8601(given))
     except OverflowError:
         return violations.invalid_format(path, _TOO_BIG)
+    except ValueError:
+        return violations.invalid_format(path, INSTANT)
 
 
 def _unfit(given: object, path: str, expected: str) -> Violation:

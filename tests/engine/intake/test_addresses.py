@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +19,7 @@ EDGES = [
     for network in PRIVATE_NETWORKS
     for offset in (0, network.num_addresses - 1, network.num_addresses)
 ]
+LAST_32_BITS = [ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
 ADDRESSES = st.ip_addresses() | st.sampled_from(EDGES)
 
 
@@ -28,10 +29,42 @@ def test_an_address_is_private_when_a_private_network_holds_it(
 ) -> None:
     number = address_number(str(address))
     assert number is not None
-    unwrapped = (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
-    assert is_private(number) == any(
-        unwrapped in network for network in PRIVATE_NETWORKS if network.version == unwrapped.version
+    assert is_private(number) == any(map(in_private_network, meanings(address)))
+
+
+@given(st.ip_addresses(v=4) | st.sampled_from([each for each in EDGES if each.version == 4]))
+def test_an_ipv4_address_is_as_private_inside_an_ipv6_address(address: IPv4Address) -> None:
+    number = int(address)
+    for carrying in (
+        IPv6Address((0x64FF9B << 96) + number),
+        IPv6Address((0x64FF9B0001 << 80) + (0xABCDEF << 32) + number),
+        IPv6Address((0x2002 << 112) + (number << 80) + 1),
+        IPv6Address((0x20010000 << 96) + (0xCB007107 << 64) + (number ^ 0xFFFFFFFF)),
+    ):
+        found = address_number(str(carrying))
+        assert found is not None
+        assert is_private(found) == in_private_network(address), carrying
+
+
+def in_private_network(address: IPv4Address | IPv6Address) -> bool:
+    return any(
+        address in network for network in PRIVATE_NETWORKS if network.version == address.version
     )
+
+
+def meanings(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
+    """The address, and the IPv4 address that the standard library finds in it."""
+    if isinstance(address, IPv4Address):
+        return [address]
+    last = IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    carried = [
+        address.ipv4_mapped,
+        address.sixtofour,
+        teredo and teredo[1],
+        last if any(address in network for network in LAST_32_BITS) else None,
+    ]
+    return [address, *(each for each in carried if each is not None)]
 
 
 @given(st.ip_addresses(v=4))

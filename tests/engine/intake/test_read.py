@@ -145,6 +145,28 @@ def test_a_rule_name_takes_null() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [b'""', b'"' + b"x" * 257 + b'"', b'"' + b"x" * 9_000 + b'"', b"7", b"1.5", b"true", b"[]",
+     b'{"name": "checkout"}', b'[[[["checkout"]]]]', b"9" * 5_000, b"-1e999"],
+)  # fmt: skip
+def test_nothing_about_a_rules_name_fails_a_request(name: bytes) -> None:
+    body = creation(analyze={"rule": {"name": 0}}).replace(b'"name":0', b'"name":' + name)
+    payment = accepted(body)
+    assert payment.analyze is not None
+    assert payment.analyze.rule is not None
+    kept = payment.analyze.rule.name
+    assert kept is not None
+    assert set(kept) <= {"x"}
+    assert len(kept) <= 256
+    assert json.decode(json.encode(payment), type=Payment) == payment
+
+
+@pytest.mark.parametrize("rule", ["checkout", 7, [], True])
+def test_a_rule_is_an_object_still(rule: object) -> None:
+    assert refused(creation(analyze={"rule": rule})) == [("payment.analyze.rule", "invalid_type")]
+
+
+@pytest.mark.parametrize(
     "field",
     ["type", "status", "currency", "amount", "method", "backend", "device", "user", "order",
      "merchant", "transactions", "analyze"],
@@ -278,11 +300,25 @@ def test_a_zero_with_a_sign_is_zero(sent: bytes) -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    ["2026-01-15T11:59:00", "2026-01-15T11:59Z", "2026-01-15", "yesterday", "",
-     "2026-02-30T00:00:00Z", "2026-01-15T25:00:00Z"],
+    ["2026-01-15T11:59:00", "2026-01-15", "yesterday", "", "2026-02-30T00:00:00Z",
+     "2026-01-15T25:00:00Z", "2026-W03-4T11:59Z", "2026-015T11:59Z", "20260115T11:59Z",
+     "2026-01-15T1159Z", "2026-01-15T11Z", "2026-01-15T11:59.5Z", "2026-01-15T11:59:00.Z",
+     "2026-01-15T11:59+25:00", "2026-01-15T11:59:0٣Z"],
 )  # fmt: skip
-def test_a_timestamp_is_rfc_3339_with_seconds_and_an_offset(sent: str) -> None:
+def test_a_timestamp_is_an_iso_8601_date_and_time_with_an_offset(sent: str) -> None:
     assert refused(creation(timestamp=sent)) == [("payment.timestamp", "invalid_format")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "before"),
+    [("2026-01-15T11:59Z", 60), ("20260115T115900Z", 60), ("20260115T1159Z", 60),
+     ("2026-01-15T11:59:57,5Z", 2.5), ("2026-01-15T11:59:57.123456789+00", 2.876543),
+     ("2026-01-15T08:59-03", 60), ("2026-01-15T08:59:00-0300", 60),
+     ("20260115T172900,25+0530", 59.75), ("2026-01-15t11:59z", 60), ("2026-01-15 11:59:00Z", 60)],
+)  # fmt: skip
+def test_a_timestamp_may_be_in_either_form_of_iso_8601(sent: str, before: float) -> None:
+    payment = accepted(creation(timestamp=sent))
+    assert payment.microseconds == NOW - before * 1_000_000
 
 
 def test_a_timestamp_keeps_its_instant_and_offset() -> None:

@@ -42,7 +42,7 @@ else:
 
 
 _PaymentType: TypeAlias = Literal["purchase", "verify"]
-_PaymentStatus: TypeAlias = Literal["initiated", "succeeded", "declined", "failed", "blocked"]
+PaymentStatus: TypeAlias = Literal["initiated", "succeeded", "declined", "failed", "blocked"]
 _FinalStatus: TypeAlias = Literal["succeeded", "declined", "failed", "blocked"]
 _TransactionStatus: TypeAlias = Literal["succeeded", "declined", "failed", "canceled"]
 _Network: TypeAlias = Literal[
@@ -263,7 +263,7 @@ class Creation(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     ] = None
     type: Annotated[_PaymentType, Meta(description="Purchase or verification.")]
     status: Annotated[
-        Omittable[_PaymentStatus], Meta(description="Payment status; `initiated` when not sent.")
+        Omittable[PaymentStatus], Meta(description="Payment status; `initiated` when not sent.")
     ] = None
     currency: Annotated[_Currency, Meta(description="Currency code, ISO 4217.")]
     amount: Annotated[
@@ -301,7 +301,7 @@ class Payment(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     """
 
     id: Annotated[RequiredText, Meta(description="Payment identifier, unique in the account.")]
-    status: Annotated[_PaymentStatus, Meta(description="Payment status.")]
+    status: Annotated[PaymentStatus, Meta(description="Payment status.")]
     timestamp: Annotated[Timestamp, Meta(description="When the payment was initiated.")]
 
     @property

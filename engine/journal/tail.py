@@ -97,3 +97,10 @@ class Tail:
     def sequence_at(self, time: int) -> int:
         """The first that arrived at `time` (µs) or later, one beyond the last without it."""
         return reads.sequence_at(self._connection, time)
+
+    def next_arrival(self, after: int) -> int | None:
+        """When the next entry beyond a sequence number arrived (µs); None without one."""
+        row = self._connection.execute(
+            "SELECT arrived FROM journal WHERE place > ? ORDER BY place LIMIT 1", (after,)
+        ).fetchone()
+        return None if row is None else int(row[0])

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.instants import HOUR, from_microseconds
 from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.labels.label import Label
+from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.privacy.retention import purge
+from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop
 
 DAY = 24 * HOUR
@@ -50,6 +53,11 @@ updates = st.tuples(
     st.sampled_from(["succeeded", "declined", "failed"]),
     st.none() | st.sampled_from(CARDS),
 )
+labels = st.tuples(
+    st.integers(0, 9),
+    st.sampled_from(["chargeback", "review", "import"]),
+    st.none() | st.sampled_from(["fraud", "legitimate", "unsure"]),
+)
 steps = st.lists(
     st.tuples(
         # Ties, then minutes, then days, so that windows end and what is old is purged.
@@ -59,6 +67,7 @@ steps = st.lists(
             payments.map(lambda sent: ("pay", sent)),
             updates.map(lambda sent: ("update", sent)),
             updates.map(lambda sent: ("update", sent)),
+            labels.map(lambda sent: ("label", sent)),
             payments.map(lambda sent: ("lose", sent)),
             updates.map(lambda sent: ("lose", sent)),
             st.sampled_from(USERS).map(lambda user: ("erase", user)),
@@ -80,12 +89,16 @@ async def happen(shop: Shop, happened: list[tuple[int, tuple[str, Any]]]) -> Non
                 ids.append(f"p-{number}")
             case "update" if sent[0] < len(ids):
                 await update(shop, ids[sent[0]], sent)
+            case "label" if sent[0] < len(ids):
+                await label(shop, ids[sent[0]], *sent[1:])
             case "lose":
                 await lose(shop, ids, number, sent)
             case "erase":
                 await erase_user(shop.engine, shop.account, "test", sent)
             case "purge":
                 await purge(shop.engine, shop.account)
+            case "call":
+                await sent(shop)
             case "write":
                 await shop.engine.moments.write(shop.engine.journal.flush)
 
@@ -124,6 +137,13 @@ async def update(shop: Shop, id_: str, sent: tuple[int, str, str | None]) -> Non
     # One that was purged or is not there yet can't be updated.
     with suppress(AssertionError):
         await shop.update(id_, body)
+
+
+async def label(shop: Shop, id_: str, source: Any, verdict: Any) -> None:
+    # A payment that was purged can't be labelled.
+    with suppress(NotFound):
+        said = Label(source, verdict, shop.now, "test", "told by u")
+        await set_label(shop.engine, shop.account, id_, said)
 
 
 async def lose(shop: Shop, ids: list[str], number: int, sent: Any) -> None:

@@ -1,0 +1,191 @@
+"""Ask the index of a data folder, kept by a process of its own or, without a service, here.
+
+The process reads length-prefixed MessagePack from its standard input and answers on its standard
+output: `Asked` in, `Answered` out, in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+from structlog import get_logger
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.questions import Question
+from tollkeeper.engine.search.reading import open_index
+
+T = TypeVar("T")
+
+LENGTH = 4
+"""How many bytes, the most significant first, tell the length of a message."""
+PATIENCE_S = 30.0
+_PAUSE_S = 1.0
+_END_S = 5.0
+
+log = get_logger()
+
+
+class IndexUnavailable(JournalError):  # noqa: N818 - named for what happened
+    """The index can't be asked at the moment."""
+
+
+class Search(Protocol):
+    """Answers questions about an account's payments."""
+
+    async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
+        """What was found, of type `found`, and how far (µs) it is behind the journal.
+
+        Raises `Invalid` for a question that can't be answered, `IndexUnavailable`.
+        """
+
+
+class Asked(Struct, frozen=True):
+    number: int
+    account: int
+    question: Question
+
+
+class Answered(Struct, frozen=True):
+    """`found` is encoded again. `violations` are in its place where the question was refused, neither
+    is there when it failed.
+    """
+
+    number: int
+    lag: int = 0
+    found: bytes | None = None
+    violations: tuple[Violation, ...] = ()
+
+
+class SearchHere:
+    """Brings the index up to the journal, then asks it, in another thread of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._turn = asyncio.Lock()
+
+    async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
+        """See `Search`."""
+        async with self._turn:
+            answer = await asyncio.to_thread(self._ask, account, question)
+        return msgspec.convert(msgspec.to_builtins(answer), found), 0
+
+    def _ask(self, account: int, question: Question) -> Any:
+        try:
+            with closing(Follower(self._folder)) as follower:
+                follower.catch_up()
+            with open_index(self._folder, account) as index:
+                return question.answer(index)
+        except sqlite3.Error as error:
+            raise IndexUnavailable(f"the index can't be used: {error}") from error
+
+
+class SearchProcess:
+    """Asks the process that keeps the index; one that ended is started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process's, None while it is not there."""
+        return None if self._process is None else self._process.pid
+
+    async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
+        """See `Search`."""
+        if self._process is None or self._process.stdin is None:
+            raise IndexUnavailable("the index is being started")
+        number = next(self._numbers)
+        waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            message = msgspec.msgpack.encode(Asked(number, account, question))
+            self._process.stdin.write(len(message).to_bytes(LENGTH) + message)
+            answered = await asyncio.wait_for(waiting, PATIENCE_S)
+        except TimeoutError:
+            raise IndexUnavailable("the index did not answer in time") from None
+        finally:
+            del self._waiting[number]
+        if answered.violations:
+            raise Invalid(answered.violations)
+        if answered.found is None:
+            raise IndexUnavailable("the index could not answer")
+        return msgspec.msgpack.decode(answered.found, type=found), answered.lag
+
+    async def run(self) -> None:
+        """Keeps the process running, until cancelled."""
+        while True:
+            try:
+                await self._run_once()
+            except Exception:  # whatever it is, the next process may do better
+                log.exception("index_process_failed")
+            log.warning("index_process_ended")
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _run_once(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tollkeeper.engine.search.process",
+            str(self._folder),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with suppress(asyncio.IncompleteReadError):
+                while True:
+                    length = int.from_bytes(await process.stdout.readexactly(LENGTH))
+                    self._settle(await process.stdout.readexactly(length))
+        finally:
+            self._process = None
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(IndexUnavailable("the index's process ended"))
+            process.stdin.close()
+            await _ended(process)
+
+    def _settle(self, message: bytes) -> None:
+        answered = _decode(message)
+        waiting = self._waiting.get(answered.number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answered)
+
+
+_decode = msgspec.msgpack.Decoder(Answered).decode
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Waits for a process whose input has ended, and ends it if that takes long."""
+    try:
+        await asyncio.wait_for(asyncio.shield(process.wait()), _END_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def searching(folder: Path) -> AsyncIterator[Search]:
+    """The process beside a service, for as long as this lasts."""
+    search = SearchProcess(folder)
+    running = asyncio.create_task(search.run())
+    try:
+        yield search
+    finally:
+        running.cancel()
+        await asyncio.wait([running])

@@ -1,0 +1,87 @@
+"""Sets of payments as integers: a block holds 65,536 sequence numbers, each of them one bit.
+
+Counting a set, or what two sets have in common, takes microseconds a block, so that any question
+about 10,000,000 payments is answered from a few hundred blocks, exactly.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator
+
+SHIFT = 16
+SIZE = 1 << SHIFT
+WHOLE = (1 << SIZE) - 1
+_BYTES = SIZE // 8
+# Up to so many members are stored as a list of two bytes each, more as one bit for each number.
+_LISTED = 1024
+
+
+def block_of(sequence: int) -> int:
+    return sequence >> SHIFT
+
+
+def bit_of(sequence: int) -> int:
+    """The position of a sequence number in its block."""
+    return sequence & SIZE - 1
+
+
+def numbers_from(block: int, first: int) -> int:
+    """The set of all numbers of the block from `first` on."""
+    below = first - (block << SHIFT)
+    if below <= 0:
+        return WHOLE
+    return (WHOLE >> below) << below if below < SIZE else 0
+
+
+def numbers_below(block: int, end: int) -> int:
+    """The set of all numbers of the block before `end`."""
+    return WHOLE & ~numbers_from(block, end)
+
+
+def unpack(stored: bytes) -> int:
+    """The set that is stored so."""
+    if len(stored) == _BYTES:
+        return int.from_bytes(stored, "little")
+    return set_of(array("H", stored))
+
+
+def set_of(bits: Collection[int]) -> int:
+    """The set of the numbers at these positions."""
+    if len(bits) == 1:
+        (bit,) = bits
+        return 1 << bit
+    flags = bytearray(_BYTES)
+    for bit in bits:
+        flags[bit >> 3] |= 1 << (bit & 7)
+    return int.from_bytes(flags, "little")
+
+
+def changed(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
+    """What is stored of a set once these positions have come and gone; empty for no members."""
+    if len(stored) < _BYTES and len(stored) // 2 + len(come) <= _LISTED:
+        return array("H", sorted({*array("H", stored), *come}.difference(gone))).tobytes()
+    return without(unpack(stored) | set_of(come), set_of(gone))
+
+
+def without(members: int, gone: int) -> bytes:
+    """What is stored of a set without those `gone`."""
+    left = members & ~gone
+    return left.to_bytes(_BYTES, "little") if left else b""
+
+
+def descending(block: int, members: int) -> Iterator[int]:
+    """The sequence numbers of a set, highest first."""
+    base = block << SHIFT
+    while members:
+        bit = members.bit_length() - 1
+        yield base + bit
+        members ^= 1 << bit
+
+
+def by_block(sequences: Iterable[int]) -> dict[int, int]:
+    """Sets of sequence numbers, by their blocks."""
+    bits: dict[int, list[int]] = {}
+    for sequence in sequences:
+        bits.setdefault(block_of(sequence), []).append(bit_of(sequence))
+    return {block: set_of(found) for block, found in bits.items()}

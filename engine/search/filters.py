@@ -1,0 +1,231 @@
+"""Which payments are meant: the one filter of search, figures and the stream, and its text form.
+
+`action:deny bin:470200 since:1h` is the text of the same filter that a query's parameters make.
+Members of different names must all hold; of one name given twice, either may.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, get_args
+
+from msgspec import Struct
+
+from tollkeeper.engine.decision import Action
+from tollkeeper.engine.intake.payment import PaymentStatus
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.labels.label import VERDICTS
+from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search.terms import NONE, Facet, Term, address_term
+
+MOST = 50
+"""How many members a filter has."""
+_MOST_SCORE = 100
+_LONGEST = 256
+_SHORTEST_BEGINNING = 4
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_SCORE = re.compile(r"0?\.[0-9]{1,2}|0|1(?:\.00?)?")
+_WORD = re.compile(r'\s*([a-z_]+):("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
+_BIN = re.compile(r"[0-9]{6}(?:[0-9]{2})?")
+
+Member: TypeAlias = tuple[str, str]
+"""A member's name and text, as in a query or in the text form."""
+
+
+class Filter(Struct, frozen=True):
+    """Instants in µs (`since` is in it, `until` is not), scores in hundredths, both ends in it.
+
+    Of each of `terms` one must hold. Of `ids` and `beginnings`, when there are any, one names the
+    payment.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    score_from: int = 0
+    score_to: int | None = None
+    terms: tuple[tuple[Term, ...], ...] = ()
+    ids: tuple[str, ...] = ()
+    beginnings: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        """Whether only payments with certain scores are meant."""
+        return self.score_from > 0 or self.score_to is not None
+
+
+def _text(facet: Facet) -> Callable[[str], Term]:
+    return lambda text: (facet, text)
+
+
+def _choice(facet: Facet, *choices: str) -> Callable[[str], Term]:
+    def read(text: str) -> Term:
+        if text not in choices:
+            known = ", ".join(f"`{choice}`" for choice in choices)
+            raise ValueError(f"this is one of {known}")
+        return facet, NONE if text == "none" else text
+
+    return read
+
+
+def _or_none(facet: Facet) -> Callable[[str], Term]:
+    return lambda text: (facet, NONE if text == "none" else text)
+
+
+def _version(text: str) -> Term:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise ValueError("a version is a whole number")
+    return Facet.VERSION, int(text)
+
+
+def _bin(text: str) -> Term:
+    if not _BIN.fullmatch(text):
+        raise ValueError("this is the first 6 or 8 digits of a card number")
+    return Facet.BIN, text
+
+
+_READERS: dict[str, Callable[[str], Term]] = {
+    "action": _choice(Facet.ACTION, *get_args(Action), "none"),
+    "rule": _or_none(Facet.RULE),
+    "version": _version,
+    "condition": _or_none(Facet.CONDITION),
+    "status": _choice(Facet.STATUS, *get_args(PaymentStatus)),
+    "label": _choice(Facet.LABEL, *VERDICTS, "none"),
+    "merchant": _text(Facet.MERCHANT),
+    "currency": _text(Facet.CURRENCY),
+    "card": _text(Facet.CARD),
+    "bin": _bin,
+    "device": _text(Facet.DEVICE),
+    "ip": address_term,
+    "user": _text(Facet.USER),
+    "email": lambda text: (Facet.EMAIL, text.lower()),
+    "order": _text(Facet.ORDER),
+}
+_OTHERS = ("since", "until", "score", "score_from", "score_to", "id")
+NAMES = (*_READERS, *_OTHERS)
+"""Every name that a filter's member may have."""
+
+
+def read_filter(members: Iterable[Member], now: int) -> Filter:
+    """The filter of these members; `now` (µs) is what spans such as `1h` are counted back from.
+
+    Raises `Invalid` with every member that is wrong, each under its name.
+    """
+    reading = _Reading(now)
+    violations = []
+    given = list(members)
+    if len(given) > MOST:
+        raise Invalid([Violation("q", "too_long", f"a filter has at most {MOST} members")])
+    for name, text in given:
+        try:
+            reading.take(name, text)
+        except KeyError:
+            known = ", ".join(f"`{name}`" for name in sorted(NAMES))
+            message = f"there is no `{name}` to find payments by; there is {known}"
+            violations.append(Violation(name, "invalid_value", message))
+        except ValueError as error:
+            violations.append(Violation(name, "invalid_value", str(error)))
+    if violations:
+        raise Invalid(violations)
+    return reading.filter()
+
+
+def read_members(text: str) -> list[Member]:
+    """The members of the text form. Raises `Invalid` at `q`, naming the place."""
+    members, position = [], 0
+    text = text.strip()
+    while position < len(text):
+        found = _WORD.match(text, position)
+        if found is None:
+            rest = text[position:].strip()[:40]
+            message = f"from `{rest}` on this is not of the form `name:value`, as in `action:deny`"
+            raise Invalid([Violation("q", "invalid_format", message)])
+        name, value = found.groups()
+        if value.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        members.append((name, value))
+        position = found.end()
+    return members
+
+
+def show_members(members: Iterable[Member]) -> str:
+    """The text form of these members."""
+    return " ".join(f"{name}:{_quoted(value)}" for name, value in members)
+
+
+class _Reading:
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self._terms: dict[str, list[Term]] = {}
+        self._since: int | None = None
+        self._until: int | None = None
+        self._scores: tuple[int, int | None] = (0, None)
+        self._ids: list[str] = []
+        self._beginnings: list[str] = []
+
+    def take(self, name: str, text: str) -> None:
+        if not 0 < len(text) <= _LONGEST:
+            raise ValueError(f"this has 1 to {_LONGEST} characters")
+        lowest, highest = self._scores
+        match name:
+            case "since":
+                self._since = _instant(text, self._now)
+            case "until":
+                self._until = _instant(text, self._now)
+            case "score_from":
+                self._scores = _score(text), highest
+            case "score_to":
+                self._scores = lowest, _score(text)
+            case "score":
+                first, dots, last = text.partition("..")
+                self._scores = (
+                    _score(first) if first or not dots else 0,
+                    _score(last if dots else first) if last or not dots else _MOST_SCORE,
+                )
+            case "id" if text.endswith("*"):
+                if len(text) <= _SHORTEST_BEGINNING:
+                    message = f"the beginning of an id has {_SHORTEST_BEGINNING} characters or more"
+                    raise ValueError(message)
+                self._beginnings.append(text[:-1])
+            case "id":
+                self._ids.append(text)
+            case _:
+                self._terms.setdefault(name, []).append(_READERS[name](text))
+
+    def filter(self) -> Filter:
+        lowest, highest = self._scores
+        return Filter(
+            since=self._since,
+            until=self._until,
+            score_from=lowest,
+            score_to=highest,
+            terms=tuple(map(tuple, self._terms.values())),
+            ids=tuple(self._ids),
+            beginnings=tuple(self._beginnings),
+        )
+
+
+def _instant(text: str, now: int) -> int:
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return now - int(span[1]) * _UNITS[span[2]] * 1_000_000
+    try:
+        # In a query, a plus sign that was not escaped has become a space.
+        return read_instant(text.replace(" ", "+"))
+    except ValueError:
+        message = 'this is a span back from now such as "1h" or "30d", or a time such as'
+        raise ValueError(f'{message} "2030-01-31T12:00:00Z"') from None
+
+
+def _score(text: str) -> int:
+    if not _SCORE.fullmatch(text):
+        raise ValueError("a score is between 0 and 1, with at most two decimals")
+    return round(float(text) * 100)
+
+
+def _quoted(value: str) -> str:
+    if value and not re.search(r'[\s"\\]', value):
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'

@@ -1,0 +1,130 @@
+"""Payments that a filter means, newest first, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.fields_read import facts_decoder
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.labels.label import Verdict, verdict_of
+from tollkeeper.engine.lists.values import IP_BITS, show_network
+from tollkeeper.engine.search.blocks import descending
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.reading import Index, Selection
+from tollkeeper.engine.search.terms import read_decision
+
+_NO_DECISION = Decision()
+
+
+class Found(Struct, frozen=True):
+    """One payment in short, as it is known now.
+
+    `arrived` and `time` (the payment's own) in µs; `decision` without what it read.
+    """
+
+    sequence: int
+    id: str
+    arrived: int
+    time: int
+    type: str
+    status: str
+    currency: str
+    amount: float | None
+    merchant: str
+    order: str | None
+    user: str | None
+    email: str | None
+    network: str | None
+    bin: str | None
+    last_four: str | None
+    device: str | None
+    ip: str | None
+    decision: Decision
+    label: Verdict | None
+
+
+class FoundPage(Struct, frozen=True):
+    """`cursor` continues, None at the end."""
+
+    payments: list[Found]
+    cursor: int | None
+
+
+def find(index: Index, wanted: Filter, cursor: int | None, limit: int) -> FoundPage:
+    """A page of payments, newest first, before the sequence number `cursor`."""
+    selection = Selection(index, wanted)
+    if cursor is not None:
+        selection.end = min(selection.end, cursor)
+    payments: list[Found] = []
+    for block in selection.blocks():
+        for sequence in descending(block, selection.members(block)):
+            if len(payments) == limit:
+                return FoundPage(payments, payments[-1].sequence)
+            payment = found(index, sequence)
+            if payment is not None:
+                payments.append(payment)
+    return FoundPage(payments, None)
+
+
+def count(index: Index, wanted: Filter) -> int:
+    """How many payments the filter means."""
+    selection = Selection(index, wanted)
+    return sum(selection.members(block).bit_count() for block in selection.blocks())
+
+
+def found(index: Index, sequence: int) -> Found | None:
+    """The payment in short; None for one that the journal no longer has."""
+    entry = index.tail.known(sequence, index.tail.last_sequence())
+    if entry is None:
+        return None
+    facts = _read(entry)
+    payment = facts.payment
+    user, device, card, order = payment.user, payment.device, payment.method.card, payment.order
+    address = facts.device_ip if facts.device_ip is not None else facts.backend_ip
+    decision = read_decision(entry.outcome) if entry.outcome else _NO_DECISION
+    return Found(
+        sequence=sequence,
+        id=entry.id,
+        arrived=entry.arrived,
+        time=entry.time,
+        type=payment.type,
+        status=payment.status,
+        currency=payment.currency,
+        amount=payment.amount,
+        merchant=payment.merchant.id,
+        order=None if order is None else order.id,
+        user=None if user is None else user.id,
+        email=None if user is None else user.email,
+        network=None if card is None else card.network,
+        bin=None if card is None else card.bin,
+        last_four=None if card is None else card.last_four,
+        device=None if device is None or device.fingerprint is None else device.fingerprint.id,
+        ip=None if address is None else show_network(address, IP_BITS),
+        decision=replace(decision, reads=(), lost=()),
+        label=verdict_of(index.labels(sequence)),
+    )
+
+
+_read: Callable[[Entry], Any] = facts_decoder(
+    [
+        ("payment", "type"),
+        ("payment", "status"),
+        ("payment", "currency"),
+        ("payment", "amount"),
+        ("payment", "merchant", "id"),
+        ("payment", "order", "id"),
+        ("payment", "user", "id"),
+        ("payment", "user", "email"),
+        ("payment", "method", "card", "network"),
+        ("payment", "method", "card", "bin"),
+        ("payment", "method", "card", "last_four"),
+        ("payment", "device", "ip_address"),
+        ("payment", "device", "fingerprint", "id"),
+        ("payment", "backend", "ip_address"),
+    ]
+)

@@ -1,0 +1,285 @@
+"""Bring the index up to the journal, a stretch of sequence numbers in each transaction.
+
+A stretch writes by which terms payments are found that they were not found by before it, and the
+other way round. What was rewritten or removed in the journal is taken out of the index whole, and
+put in again as it now is.
+"""
+
+# ruff: noqa: S608 - only constants of this module are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.tail import Amendment, Tail
+from tollkeeper.engine.labels.label import decode_label
+from tollkeeper.engine.search import index_file
+from tollkeeper.engine.search.blocks import (
+    bit_of,
+    block_of,
+    by_block,
+    changed,
+    unpack,
+    without,
+)
+from tollkeeper.engine.search.terms import (
+    NAMED,
+    Facet,
+    Hashes,
+    Term,
+    decided_terms,
+    label_terms,
+    read_decision,
+    read_facts,
+    reported_terms,
+)
+
+STRETCH = 8192
+"""How many sequence numbers one transaction takes in."""
+MINUTE = 60_000_000
+_AMENDMENTS = 5_000
+
+_Found = frozenset[tuple[Facet, int]]
+
+
+class Follower:
+    """Writes the index of a data folder; of several at once each does what the others have not."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises `sqlite3.Error` for a folder or an index that can't be used."""
+        self._tail = Tail(folder)
+        try:
+            self._open(folder)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            # It is damaged, and derived: what was in it is read from the journal again.
+            index_file.remove(folder)
+            self._open(folder)
+
+    def close(self) -> None:
+        self._index.close()
+        self._tail.close()
+
+    def catch_up(self) -> None:
+        """Takes in all that is on disk."""
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Takes in one stretch; whether there was anything to take in."""
+        if not self._is_behind():
+            return False
+        with index_file.transaction(self._index):
+            followed = index_file.followed(self._index)
+            if self._tail.lacks_amendments(followed.amendment):
+                index_file.empty(self._index, self._tail.last_amendment())
+                return True
+            last = min(self._tail.last_sequence(), followed.sequence + STRETCH)
+            changes = _Changes(self._index, self._tail, Hashes(followed.key))
+            for entry in self._tail.records(followed.sequence, last):
+                changes.take(entry)
+            changes.write()
+            amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
+            changes.renew(amendments, last)
+            amendment = amendments[-1].number if amendments else followed.amendment
+            index_file.note(self._index, last, self._arrived(last), amendment)
+        return True
+
+    def _open(self, folder: Path) -> None:
+        self._index = index_file.connect_to_write(folder)
+        with index_file.transaction(self._index):
+            if not (index_file.is_current(self._index) and self._is_of_this_journal()):
+                index_file.empty(self._index, self._tail.last_amendment())
+
+    def _is_of_this_journal(self) -> bool:
+        followed = index_file.followed(self._index)
+        if followed.sequence > self._tail.last_sequence():
+            return False
+        arrived = self._arrived(followed.sequence)
+        return 0 in (arrived, followed.arrived) or arrived == followed.arrived
+
+    def _is_behind(self) -> bool:
+        followed = index_file.followed(self._index)
+        return (
+            followed.sequence < self._tail.last_sequence()
+            or followed.amendment < self._tail.last_amendment()
+        )
+
+    def _arrived(self, sequence: int) -> int:
+        """When the entry arrived, 0 for one that isn't there."""
+        entry = self._tail.entry(sequence)
+        return 0 if entry is None else entry.arrived
+
+
+class _Changes:
+    """What a stretch brings, until it is written."""
+
+    def __init__(self, index: sqlite3.Connection, tail: Tail, hashes: Hashes) -> None:
+        self._index = index
+        self._tail = tail
+        self._hashes = hashes
+        # Of payments: by which terms they are found now and were not, and the other way round.
+        self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
+        self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
+        # The payments of the stretch, by account and id, with the terms of their last report.
+        self._reported: dict[tuple[int, str], tuple[int, _Found]] = {}
+        self._names: dict[tuple[int, Facet, int], str] = {}
+
+    def take(self, entry: Entry) -> None:
+        """A payment, an update or a label, in the order of the journal."""
+        match entry.kind:
+            case Kind.PAYMENT:
+                self._take_payment(entry)
+            case Kind.UPDATE:
+                self._take_update(entry)
+            case Kind.LABEL:
+                self._take_label(entry)
+
+    def renew(self, amendments: Iterable[Amendment], last: int) -> None:
+        """Takes payments out whole, and puts in what the journal has of them up to `last`."""
+        again = {(each.account, self._payment_of(each)) for each in amendments}
+        payments = sorted(
+            (account, sequence) for account, sequence in again if 0 < sequence <= last
+        )
+        for account in {account for account, _ in payments}:
+            own = [sequence for of, sequence in payments if of == account]
+            for block, gone in by_block(own).items():
+                self._clear(account, block, gone)
+        for account, sequence in payments:
+            known = self._tail.known(sequence, last)
+            if known is None:
+                self._index.execute(
+                    "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
+                )
+            else:
+                self._take_payment(known)
+                self._change(account, sequence, frozenset(), self._labelled(account, sequence))
+        self.write()
+
+    def write(self) -> None:
+        """Writes what was taken."""
+        moved: defaultdict[tuple[int, int, int, int], tuple[list[int], list[int]]]
+        moved = defaultdict(lambda: ([], []))
+        for position, terms in enumerate((self._come, self._gone)):
+            for (account, sequence), found in terms.items():
+                block, bit = block_of(sequence), bit_of(sequence)
+                for facet, value in found:
+                    moved[account, facet, block, value][position].append(bit)
+        for of in sorted(moved):
+            come, gone = moved[of]
+            row = self._index.execute(_MEMBERS, of).fetchone()
+            self._put(of, changed(row[0] if row else b"", come, gone))
+        self._index.executemany(
+            "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
+            [(*of, name) for of, name in self._names.items()],
+        )
+        for held in (self._come, self._gone, self._reported, self._names):
+            held.clear()
+
+    def _take_payment(self, entry: Entry) -> None:
+        reported = self._values(entry.account, reported_terms(read_facts(entry)))
+        decision = read_decision(entry.outcome) if entry.outcome else Decision()
+        decided = self._values(entry.account, decided_terms(decision))
+        payment = frozenset({(Facet.PAYMENT, 0)})
+        self._change(entry.account, entry.sequence, frozenset(), payment | reported | decided)
+        self._reported[entry.account, entry.id] = entry.sequence, reported
+        minute = entry.arrived // MINUTE
+        self._index.execute(_MINUTE, (minute, entry.sequence, minute))
+
+    def _take_update(self, entry: Entry) -> None:
+        of = entry.account, entry.id
+        if of not in self._reported:
+            sequence = self._tail.payment_sequence(*of)
+            known = None if sequence is None else self._tail.known(sequence, entry.sequence - 1)
+            if known is None:
+                return
+            reported = self._values(entry.account, reported_terms(read_facts(known)))
+            self._reported[of] = known.sequence, reported
+        sequence, before = self._reported[of]
+        after = self._values(entry.account, reported_terms(read_facts(entry)))
+        self._change(entry.account, sequence, before - after, after - before)
+        self._reported[of] = sequence, after
+
+    def _take_label(self, entry: Entry) -> None:
+        label = decode_label(entry.body)
+        of = entry.account, entry.id
+        sequence = (
+            self._reported[of][0] if of in self._reported else self._tail.payment_sequence(*of)
+        )
+        if sequence is None:
+            return
+        before = self._labelled(entry.account, sequence)
+        if label.label is None:
+            self._index.execute(
+                "DELETE FROM labels WHERE account = ? AND payment = ? AND source = ?",
+                (entry.account, sequence, label.source),
+            )
+        else:
+            self._index.execute(
+                "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?)",
+                (entry.account, sequence, label.source, label.label, label.at, entry.sequence),
+            )
+        after = self._labelled(entry.account, sequence)
+        self._change(entry.account, sequence, before - after, after - before)
+
+    def _labelled(self, account: int, sequence: int) -> _Found:
+        rows = self._index.execute(
+            "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
+            (account, sequence),
+        )
+        return self._values(account, label_terms(dict(rows.fetchall())))
+
+    def _change(self, account: int, sequence: int, gone: _Found, come: _Found) -> None:
+        have, lost = self._come[account, sequence], self._gone[account, sequence]
+        lost |= gone - have
+        have -= gone
+        have |= come - lost
+        lost -= come
+
+    def _values(self, account: int, terms: Iterable[Term]) -> _Found:
+        found = set()
+        for facet, text in terms:
+            value = self._hashes.value(account, facet, text)
+            found.add((facet, value))
+            if facet in NAMED:
+                self._names[account, facet, value] = str(text)
+        return frozenset(found)
+
+    def _clear(self, account: int, block: int, gone: int) -> None:
+        """Takes payments out of every set of their block."""
+        for facet in Facet:
+            rows = self._index.execute(_OF_BLOCK, (account, facet, block)).fetchall()
+            for value, stored in rows:
+                members = unpack(stored)
+                if members & gone:
+                    self._put((account, facet, block, value), without(members, gone))
+
+    def _put(self, of: tuple[int, int, int, int], stored: bytes) -> None:
+        if stored:
+            self._index.execute(
+                "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?, ?)", (*of, stored)
+            )
+        else:
+            self._index.execute(_DELETE, of)
+
+    def _payment_of(self, amendment: Amendment) -> int:
+        """The payment's sequence number, 0 for an update of one that is gone."""
+        if amendment.kind == Kind.PAYMENT:
+            return amendment.sequence
+        return self._tail.payment_sequence(amendment.account, amendment.id) or 0
+
+
+_OF = "account = ? AND facet = ? AND block = ? AND value = ?"
+_MEMBERS = f"SELECT members FROM postings WHERE {_OF}"
+_DELETE = f"DELETE FROM postings WHERE {_OF}"
+_OF_BLOCK = "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
+# The sequence numbers of a minute begin with its first payment, whatever the clock did later.
+_MINUTE = (
+    "INSERT INTO minutes SELECT ?, ? WHERE ? > (SELECT coalesce(max(minute), -1) FROM minutes)"
+)

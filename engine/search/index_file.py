@@ -1,0 +1,117 @@
+"""The index's file beside the journal: derived from it, so it may be deleted at any time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tollkeeper.engine.journal.side_file import create_file
+
+FILE = "search.db"
+VERSION = 1
+"""Of the tables and of what is in them: an index of another version is made anew."""
+_KEY_BYTES = 32
+_CACHE_KIB = 64 * 1024
+_PATIENCE_S = 30.0
+
+_TABLES = """
+CREATE TABLE followed (
+  sequence INTEGER NOT NULL, arrived INTEGER NOT NULL, amendment INTEGER NOT NULL, key BLOB NOT NULL
+);
+CREATE TABLE postings (
+  account INTEGER NOT NULL, facet INTEGER NOT NULL, block INTEGER NOT NULL, value INTEGER NOT NULL,
+  members BLOB NOT NULL, PRIMARY KEY (account, facet, block, value)
+) WITHOUT ROWID;
+CREATE TABLE names (
+  account INTEGER NOT NULL, facet INTEGER NOT NULL, value INTEGER NOT NULL, name TEXT NOT NULL,
+  PRIMARY KEY (account, facet, value)
+) WITHOUT ROWID;
+CREATE TABLE minutes (minute INTEGER PRIMARY KEY, first INTEGER NOT NULL);
+CREATE TABLE labels (
+  account INTEGER NOT NULL, payment INTEGER NOT NULL, source TEXT NOT NULL, label TEXT NOT NULL,
+  at INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (account, payment, source)
+) WITHOUT ROWID;
+CREATE INDEX labels_in_order ON labels(account, sequence);
+"""
+
+
+class Followed(NamedTuple):
+    """The last sequence number and amendment taken in, and the key of the terms' hashes."""
+
+    sequence: int
+    arrived: int
+    amendment: int
+    key: bytes
+
+
+def connect_to_write(folder: Path) -> sqlite3.Connection:
+    """The index's file, maybe without tables. Raises `sqlite3.Error`."""
+    path = folder / FILE
+    create_file(path)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # What a power cut takes is read from the journal again.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def connect_to_read(folder: Path) -> sqlite3.Connection:
+    """The index as it stands. Raises `sqlite3.Error`, also where there is none."""
+    path = (folder / FILE).absolute().as_uri()
+    connection = sqlite3.connect(
+        f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether its tables are there, and of this version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version == VERSION)
+
+
+def empty(connection: sqlite3.Connection, amendment: int) -> None:
+    """Leaves empty tables and a new key, for one who has heard of amendments up to `amendment`."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        connection.execute(f"DROP TABLE {table}")
+    for statement in _TABLES.split(";")[:-1]:
+        connection.execute(statement)
+    key = os.urandom(_KEY_BYTES)
+    connection.execute("INSERT INTO followed VALUES (0, 0, ?, ?)", (amendment, key))
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def followed(connection: sqlite3.Connection) -> Followed:
+    """How far the index has come."""
+    row = connection.execute("SELECT sequence, arrived, amendment, key FROM followed").fetchone()
+    return Followed(*row)
+
+
+def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment: int) -> None:
+    """Says how far the index has come; `arrived` is 0 where nothing has the sequence number."""
+    connection.execute(
+        "UPDATE followed SET sequence = ?, arrived = ?, amendment = ?",
+        (sequence, arrived, amendment),
+    )
+
+
+def remove(folder: Path) -> None:
+    """Deletes the index's files."""
+    for ending in ("", "-wal", "-shm"):
+        (folder / f"{FILE}{ending}").unlink(missing_ok=True)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        yield

@@ -1,0 +1,92 @@
+"""The process that keeps the index of a data folder: `python -m … FOLDER`.
+
+It follows the journal and answers questions at the lowest priority, so that neither takes the time
+of a payment. It ends when its standard input does, as the service's end leaves it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search.asking import LENGTH, Answered, Asked
+from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.reading import open_index
+
+AT_ONCE = 4
+"""How many questions are answered side by side."""
+_PAUSE_S = 0.1
+_AFTER_FAILURE_S = 1.0
+_NICENESS = 15
+
+_decode = msgspec.msgpack.Decoder(Asked).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def main(folder: Path) -> None:
+    """Until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    # Whoever asks finds an index, if an empty one.
+    Follower(folder).close()
+    threading.Thread(target=follow, args=(folder,), daemon=True).start()
+    writing = threading.Lock()
+
+    def answer(asked: Asked) -> None:
+        answered = _encode(answer_to(folder, asked))
+        with writing, suppress(BrokenPipeError):
+            sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
+            sys.stdout.buffer.flush()
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        while (asked := _read(sys.stdin.buffer)) is not None:
+            threads.submit(answer, asked)
+    # The thread that follows may be within a transaction, which is then as if never begun.
+    os._exit(0)
+
+
+def follow(folder: Path) -> None:
+    """Follows the journal for ever."""
+    while True:
+        try:
+            with closing(Follower(folder)) as follower:
+                while True:
+                    if not follower.step():
+                        time.sleep(_PAUSE_S)
+        except (sqlite3.Error, OSError) as error:
+            sys.stderr.write(f"the index can't follow the journal: {error}\n")
+            time.sleep(_AFTER_FAILURE_S)
+
+
+def answer_to(folder: Path, asked: Asked) -> Answered:
+    """What the index says."""
+    try:
+        with open_index(folder, asked.account) as index:
+            found = _encode(asked.question.answer(index))
+            return Answered(asked.number, index.lag(time.time_ns() // 1000), found)
+    except Invalid as refused:
+        return Answered(asked.number, violations=tuple(refused.violations))
+    except Exception as error:
+        # Whatever it is, who asked must hear of it.
+        sys.stderr.write(f"a question to the index failed: {error!r}\n")
+        return Answered(asked.number)
+
+
+def _read(source: BinaryIO) -> Asked | None:
+    length = source.read(LENGTH)
+    return _decode(source.read(int.from_bytes(length))) if length else None
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

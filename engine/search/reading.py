@@ -1,0 +1,204 @@
+"""Read the index: the sets of payments that a filter means, block by block."""
+
+# ruff: noqa: S608 - only constants of this module are put into the queries
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from operator import or_
+from pathlib import Path
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.tail import Tail
+from tollkeeper.engine.labels.label import Source, Verdict
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search import index_file
+from tollkeeper.engine.search.blocks import (
+    block_of,
+    by_block,
+    numbers_below,
+    numbers_from,
+    unpack,
+)
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.terms import NONE, Facet, Hashes, Term
+
+MOST_BEGINNING = 10_000
+"""How many payments may begin with what is given as the beginning of an id."""
+_LAST = 2**63 - 1
+_HIGHEST_SCORE = 100
+_OF = "account = ? AND facet = ? AND block = ?"
+
+
+class Index:
+    """One account's part of the index, as it is within `snapshot`, and the journal behind it."""
+
+    def __init__(self, connection: sqlite3.Connection, tail: Tail, account: int) -> None:
+        self.connection = connection
+        self.tail = tail
+        self.account = account
+        followed = index_file.followed(connection)
+        self.last = followed.sequence
+        self.hashes = Hashes(followed.key)
+
+    def members(self, facet: Facet, value: int, block: int) -> int:
+        """The payments of a block that have a term."""
+        row = self.connection.execute(
+            f"SELECT members FROM postings WHERE {_OF} AND value = ?",
+            (self.account, facet, block, value),
+        ).fetchone()
+        return 0 if row is None else unpack(row[0])
+
+    def members_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, int]:
+        """The payments of several blocks that have a term, by the blocks that have some."""
+        rows = self.connection.execute(
+            "SELECT block, members FROM postings WHERE account = ? AND facet = ? AND value = ?"
+            " AND block IN (SELECT value FROM json_each(?))",
+            (self.account, facet, value, json.dumps(blocks)),
+        )
+        return {block: unpack(stored) for block, stored in rows}
+
+    def facet(self, facet: Facet, block: int) -> Iterator[tuple[int, int]]:
+        """Every value of a facet in a block, with the payments that have it."""
+        rows = self.connection.execute(
+            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
+        )
+        for value, stored in rows:
+            yield value, unpack(stored)
+
+    def value(self, facet: Facet, text: str | int) -> int:
+        return self.hashes.value(self.account, facet, text)
+
+    def names(self, facet: Facet) -> dict[int, str]:
+        """The names of a facet's values."""
+        rows = self.connection.execute(
+            "SELECT value, name FROM names WHERE account = ? AND facet = ?", (self.account, facet)
+        )
+        return dict(rows.fetchall())
+
+    def blocks(self, first: int, end: int) -> list[int]:
+        """The blocks with payments of sequence numbers from `first` and before `end`, last first."""
+        if end <= first:
+            return []
+        rows = self.connection.execute(
+            "SELECT block FROM postings WHERE account = ? AND facet = 0 AND block BETWEEN ? AND ?"
+            " ORDER BY block DESC",
+            (self.account, block_of(first), block_of(end - 1)),
+        )
+        return [block for (block,) in rows]
+
+    def sequence_at(self, time: int | None, otherwise: int) -> int:
+        """The first sequence number that arrived at a time (µs) or later."""
+        return otherwise if time is None else self.tail.sequence_at(time)
+
+    def arrived(self, sequence: int) -> int:
+        """When a payment arrived (µs), 0 for one that the journal no longer has."""
+        entry = self.tail.entry(sequence)
+        return 0 if entry is None else entry.arrived
+
+    def labels(self, sequence: int) -> dict[Source, Verdict]:
+        """A payment's labels by their sources."""
+        rows = self.connection.execute(
+            "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
+            (self.account, sequence),
+        )
+        return dict(rows.fetchall())
+
+    def lag(self, now: int) -> int:
+        """For how long (µs) the oldest entry that is not in the index has waited; 0 without one."""
+        waiting = self.tail.next_arrival(self.last)
+        return 0 if waiting is None else max(now - waiting, 1)
+
+
+@contextmanager
+def open_index(folder: Path, account: int) -> Iterator[Index]:
+    """An account's index for reading. Raises `sqlite3.Error` where none is made yet."""
+    tail = Tail(folder)
+    connection = index_file.connect_to_read(folder)
+    try:
+        with snapshot(connection):
+            yield Index(connection, tail, account)
+    finally:
+        connection.close()
+        tail.close()
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it the index stays as it was at the first read."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+class Selection:
+    """The payments that a filter means."""
+
+    def __init__(self, index: Index, wanted: Filter) -> None:
+        """Raises `Invalid` for the beginning of too many ids."""
+        self._index = index
+        self.first = index.sequence_at(wanted.since, 0)
+        self.end = min(index.sequence_at(wanted.until, _LAST), index.last + 1)
+        # Entities before all others: they leave the least to look at.
+        either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
+        self._either = [tuple(map(self._valued, terms)) for terms in either]
+        if wanted.scored:
+            highest = _HIGHEST_SCORE if wanted.score_to is None else wanted.score_to
+            scores = range(wanted.score_from, highest + 1)
+            self._either.append(tuple((Facet.SCORE, score) for score in scores))
+        named = _named(index, wanted)
+        self._named = None if named is None else by_block(named)
+
+    def blocks(self) -> list[int]:
+        """The blocks that may hold some of them, last first."""
+        found = self._index.blocks(self.first, self.end)
+        if self._named is None:
+            return found
+        return [block for block in found if block in self._named]
+
+    def members(self, block: int) -> int:
+        """Those of one block."""
+        members = numbers_from(block, self.first) & numbers_below(block, self.end)
+        if self._named is not None:
+            members &= self._named.get(block, 0)
+        for terms in self._either:
+            if not members:
+                return 0
+            members &= reduce(or_, (self._having(facet, value, block) for facet, value in terms), 0)
+        return members & self._index.members(Facet.PAYMENT, 0, block) if members else 0
+
+    def _valued(self, term: Term) -> tuple[Facet, int]:
+        facet, text = term
+        if facet is Facet.LABEL and text == NONE:
+            return facet, UNLABELLED
+        return facet, self._index.value(facet, text)
+
+    def _having(self, facet: Facet, value: int, block: int) -> int:
+        if facet is Facet.LABEL and value == UNLABELLED:
+            labelled = reduce(or_, (members for _, members in self._index.facet(facet, block)), 0)
+            return self._index.members(Facet.PAYMENT, 0, block) & ~labelled
+        return self._index.members(facet, value, block)
+
+
+UNLABELLED = -1
+"""Stands for the value that payments without a label would have."""
+
+
+def _named(index: Index, wanted: Filter) -> Sequence[int] | None:
+    """The payments that the filter names by their ids; None when it names none."""
+    if not (wanted.ids or wanted.beginnings):
+        return None
+    found = {index.tail.payment_sequence(index.account, id_) for id_ in wanted.ids}
+    for beginning in wanted.beginnings:
+        several = index.tail.payments_beginning(index.account, beginning, MOST_BEGINNING + 1)
+        if len(several) > MOST_BEGINNING:
+            message = f"more than {MOST_BEGINNING} payments begin so: give more characters"
+            raise Invalid([Violation("id", "invalid_value", message)])
+        found.update(several)
+    return [sequence for sequence in found if sequence is not None]

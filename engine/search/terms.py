@@ -1,0 +1,219 @@
+"""By what a payment is found: its terms, each a facet and a value.
+
+A value is kept as a keyed hash, never as the text itself, but for numbers; `names` of the facets
+that figures are shown by stand beside them in the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.fields_read import facts_decoder
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.labels.label import Source, Verdict, verdict_of
+from tollkeeper.engine.lists.values import IP_BITS, read_network, show_network
+
+
+class Facet(IntEnum):
+    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths."""
+
+    PAYMENT = 0
+    ACTION = 1
+    RULE = 2
+    VERSION = 3
+    CONDITION = 4
+    SCORE = 5
+    STATUS = 6
+    LABEL = 7
+    LABELLED = 8
+    MERCHANT = 9
+    CURRENCY = 10
+    AMOUNT = 11
+    CARD = 20
+    BIN = 21
+    DEVICE = 22
+    IP = 23
+    NETWORK = 24
+    USER = 25
+    EMAIL = 26
+    ORDER = 27
+
+
+NUMBERS = frozenset({Facet.PAYMENT, Facet.VERSION, Facet.SCORE, Facet.AMOUNT})
+"""Facets whose values are numbers, kept as they are."""
+NAMED = frozenset(
+    {
+        Facet.ACTION,
+        Facet.RULE,
+        Facet.CONDITION,
+        Facet.STATUS,
+        Facet.LABEL,
+        Facet.LABELLED,
+        Facet.MERCHANT,
+        Facet.CURRENCY,
+    }
+)
+"""Facets whose values are kept by name too: they tell nothing of a person."""
+ENTITIES = (
+    Facet.CARD,
+    Facet.DEVICE,
+    Facet.IP,
+    Facet.NETWORK,
+    Facet.USER,
+    Facet.EMAIL,
+    Facet.ORDER,
+    Facet.BIN,
+)
+"""What a payment may share with others, the most telling first."""
+
+read_decision = msgspec.json.Decoder(Decision).decode
+"""The decision in the outcome of a payment's entry."""
+
+NONE = ""
+"""Stands for no action, no rule, or no condition that was met."""
+
+Text: TypeAlias = str | int
+Term: TypeAlias = tuple[Facet, Text]
+
+_MAPPED = 0xFFFF
+# Of 128 bits: /24 of an IPv4 address, /48 of an IPv6 address.
+_IPV4_NETWORK = 120
+_IPV6_NETWORK = 48
+_SHORT_BIN = 6
+
+read_facts: Callable[[Entry], Any] = facts_decoder(
+    [
+        ("payment", "status"),
+        ("payment", "currency"),
+        ("payment", "amount"),
+        ("payment", "merchant", "id"),
+        ("payment", "method", "card", "bin"),
+        ("payment", "device", "ip_address"),
+        ("payment", "device", "fingerprint", "id"),
+        ("payment", "backend", "ip_address"),
+        ("payment", "user", "id"),
+        ("payment", "user", "email"),
+        ("payment", "order", "id"),
+        ("card_fingerprint",),
+    ]
+)
+"""The facts of a stored payment that terms are made of."""
+
+
+def reported_terms(facts: Any) -> Iterator[Term]:
+    """The terms of what was reported: an update may change them."""
+    payment = facts.payment
+    yield Facet.STATUS, payment.status
+    yield Facet.MERCHANT, payment.merchant.id
+    yield Facet.CURRENCY, payment.currency
+    for bit in _bits(facts.payment.amount):
+        yield Facet.AMOUNT, bit
+    for facet, value in entities_of(facts):
+        yield facet, value
+        if facet is Facet.BIN and len(value) > _SHORT_BIN:
+            yield facet, value[:_SHORT_BIN]
+
+
+def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
+    """What the payment may share with others, in the order of `ENTITIES`."""
+    payment = facts.payment
+    device, user, card = payment.device, payment.user, payment.method.card
+    if facts.card_fingerprint is not None:
+        yield Facet.CARD, facts.card_fingerprint
+    if device is not None and device.fingerprint is not None:
+        yield Facet.DEVICE, device.fingerprint.id
+    address = _address(facts)
+    if address is not None:
+        yield Facet.IP, show_network(address, IP_BITS)
+        yield Facet.NETWORK, network_of(address)
+    if user is not None and user.id:
+        yield Facet.USER, user.id
+    if user is not None and user.email:
+        yield Facet.EMAIL, user.email.lower()
+    if payment.order is not None and payment.order.id:
+        yield Facet.ORDER, payment.order.id
+    if card is not None and card.bin:
+        yield Facet.BIN, card.bin
+
+
+def decided_terms(decision: Decision) -> Iterator[Term]:
+    """The terms of what was decided: they never change."""
+    yield Facet.ACTION, decision.action or NONE
+    if decision.score is not None:
+        yield Facet.SCORE, decision.score
+    if decision.rule is None:
+        yield Facet.RULE, NONE
+        return
+    yield Facet.RULE, decision.rule.name
+    yield Facet.VERSION, decision.rule.version
+    yield Facet.CONDITION, decision.rule.condition or NONE
+
+
+def label_terms(labels: Mapping[Source, Verdict]) -> Iterator[Term]:
+    """The terms of a payment's labels, given by their sources."""
+    verdict = verdict_of(labels)
+    if verdict is not None:
+        yield Facet.LABEL, verdict
+    for source, label in labels.items():
+        yield Facet.LABELLED, f"{source}:{label}"
+
+
+def network_of(address: int) -> str:
+    """The network that an address (a number of 128 bits) is counted in: /24, or /48 of IPv6."""
+    bits = _IPV4_NETWORK if address >> 32 == _MAPPED else _IPV6_NETWORK
+    return show_network(address >> IP_BITS - bits << IP_BITS - bits, bits)
+
+
+def address_term(text: str) -> Term:
+    """The term of an address, or of a network of the length that payments are counted in.
+
+    Raises `ValueError` for another text.
+    """
+    first, bits = read_network(text)
+    if bits == IP_BITS:
+        return Facet.IP, show_network(first, bits)
+    network = network_of(first)
+    if network != show_network(first, bits):
+        raise ValueError("a network of IPv4 has the length /24 here, one of IPv6 /48")
+    return Facet.NETWORK, network
+
+
+class Hashes:
+    """Values of terms, by the index's own key; two accounts have no value in common."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._hash = lru_cache(100_000)(self._hashed)
+
+    def value(self, account: int, facet: Facet, text: Text) -> int:
+        """A number of at most 63 bits."""
+        return text if isinstance(text, int) else self._hash(account, facet, text)
+
+    def values(self, account: int, terms: Iterable[Term]) -> frozenset[tuple[Facet, int]]:
+        return frozenset((facet, self.value(account, facet, text)) for facet, text in terms)
+
+    def _hashed(self, account: int, facet: Facet, text: str) -> int:
+        mixed = f"{account} {facet:d} {text}".encode(errors="surrogatepass")
+        digest = hashlib.blake2b(mixed, digest_size=8, key=self._key).digest()
+        return int.from_bytes(digest) >> 1
+
+
+def _address(facts: Any) -> int | None:
+    """The device's, or without one the backend's."""
+    number: int | None = facts.device_ip if facts.device_ip is not None else facts.backend_ip
+    return number
+
+
+def _bits(amount: float | None) -> Iterator[int]:
+    hundredths = 0 if amount is None else round(amount * 100)
+    while hundredths:
+        bit = hundredths.bit_length() - 1
+        yield bit
+        hundredths ^= 1 << bit

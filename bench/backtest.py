@@ -20,7 +20,6 @@ from time import process_time
 import msgspec
 
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts, StoredFacts, derive, record
@@ -36,6 +35,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.stored_records import encode
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.checker import Known

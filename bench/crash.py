@@ -29,7 +29,7 @@ from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.programs.load import loaded_rule
 from tollkeeper.engine.read_folder import Picture, read_folder
-from tollkeeper.engine.update import decode_decision, decode_recorded
+from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 CLIENTS = 12
 USERS = 40

@@ -26,12 +26,12 @@ import uvloop
 
 from tollkeeper.api.http.serve import settle_memory
 from tollkeeper.api.http.views import payment_view
+from tollkeeper.bench.create import create
 from tollkeeper.bench.history import fill
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.rules import growing
 from tollkeeper.bench.servers import ACCOUNT, held
 from tollkeeper.bench.tables import Target, show, show_targets
-from tollkeeper.engine.decide import create
 from tollkeeper.engine.explain.explain import explain
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation

@@ -13,7 +13,6 @@ from uuid import UUID
 import msgspec
 
 from tollkeeper.bench.payments import payment
-from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive, record
@@ -23,6 +22,7 @@ from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now
+from tollkeeper.engine.stored_records import encode
 
 USERS = 200_000
 BINS = 900

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts, amend, derive, record
@@ -40,7 +39,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
-from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.stored_records import StoredRecords, encode
 
 RULE = """rule velocity
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)

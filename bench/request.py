@@ -2,7 +2,7 @@
 
     python -m tollkeeper.bench.request [--payments 4000] [--rounds 5] [--at-once 32]
 
-`create` is called as the API calls it, so many at once, on a real journal, one durable commit for
+`create` takes payments the way that the API does, so many at once, on a real journal, one durable commit for
 all that wait. The loop's thread and the thread that writes are told apart. Below, the parts of the
 way are run one by one over the same payments; what the loop itself does is what they leave over.
 The figures are µs of processor time, the least of the rounds.
@@ -27,23 +27,26 @@ import msgspec
 import uvloop
 
 from tollkeeper.api.http.serve import COLLECT_AT
+from tollkeeper.bench.create import create
 from tollkeeper.bench.http import LEAN_RULE, LEAN_SCORECARD
 from tollkeeper.bench.payments import payment
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.decide import asked, choose, create, decide, encode
+from tollkeeper.engine.decide import reads_of
 from tollkeeper.engine.facts.facts import Facts, derive, record
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.entries import Kind as EntryKind
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.active import InForce, choose_programs
+from tollkeeper.engine.programs.decider import decide
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import encode
 from tollkeeper.engine.velocity.contract import Record, State
 
 
@@ -163,7 +166,7 @@ async def by_parts(
 ) -> dict[str, float]:
     watch = Stopwatch(len(payments))
     windows, journal = engine.windows, engine.journal
-    account = force.account.number
+    account, thresholds = force.account.number, force.account.settings.thresholds
     watch.part(
         "exists",
         lambda: [finish(journal.exists(account, EntryKind.PAYMENT, p.id)) for p, _ in payments],
@@ -171,10 +174,10 @@ async def by_parts(
     facts: list[Facts] = watch.part(
         "derive", lambda: [derive(p, arrived, engine.clients) for p, arrived in payments]
     )
-    programs = watch.part("choose", lambda: [choose(force, p) for p, _ in payments])
+    programs = watch.part("choose", lambda: [choose_programs(force, p) for p, _ in payments])
     reads = watch.part(
         "keys to read by",
-        lambda: [asked(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
+        lambda: [reads_of(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
     )
     observed = watch.part(
         "observe",
@@ -190,7 +193,7 @@ async def by_parts(
     decisions = watch.part(
         "decide",
         lambda: [
-            decide(force, chosen, f, seen.values, seen.lost)
+            decide(chosen, f, seen.values, force.environment, thresholds, lost=seen.lost)
             for chosen, f, seen in zip(programs, facts, observed, strict=True)
         ],
     )

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from tollkeeper.bench.create import create
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.decide import create
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.lists.environment import Environment

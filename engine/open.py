@@ -12,7 +12,6 @@ from pathlib import Path
 
 from structlog import get_logger
 
-from tollkeeper.engine.events.noting import recover
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
@@ -23,6 +22,7 @@ from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.publish.make_change import contents_of
 from tollkeeper.engine.publish.shipped import take_up_shipped
+from tollkeeper.engine.raise_alerts import recover_alerts
 from tollkeeper.engine.registry.changes import Recorded, decode
 from tollkeeper.engine.registry.state import State, fold_all
 from tollkeeper.engine.runtime import Engine
@@ -118,7 +118,7 @@ def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
 
 async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
-    await recover(engine)
+    await recover_alerts(engine)
     forces = list(engine.force.values())
     engine.moments.give_up_others(
         {

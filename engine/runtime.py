@@ -17,7 +17,7 @@ from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.state import State
-from tollkeeper.engine.shadows.queue import ShadowQueue
+from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.velocity.contract import Windows
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore
 

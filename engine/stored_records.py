@@ -1,24 +1,78 @@
-"""Stored payments and events as the windows take them in, and nothing of them that is not read."""
+"""What the journal stores of payments, updates and events, written and read back.
+
+Bodies and outcomes are JSON. `StoredRecords` gives windows what their series read, and no more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, TypeAlias
 
-from tollkeeper.engine.events.stored import reader
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.facts import StoredFacts, recall
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.programs.event_contract import Contract
-from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.programs.event_contract import Contract, recall_data
+from tollkeeper.engine.programs.event_versions import contract_of
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.update import decode_decision
 from tollkeeper.engine.velocity.contract import Record, SeriesPlan, State
-from tollkeeper.grammar.program import EventType
+
+encode = msgspec.json.Encoder().encode
+decode_recorded = msgspec.json.Decoder(StoredFacts).decode
+decode_decision = msgspec.json.Decoder(Decision).decode
+
+
+class StoredEvent(Struct, frozen=True):
+    """The body of an event: the version of its type that it was checked against, and its data."""
+
+    type: str
+    version: int
+    data: dict[str, Any]
+
+
+decode_event = msgspec.json.Decoder(StoredEvent).decode
+
+ReadEvent: TypeAlias = Callable[[Entry], Record]
+
+
+def state_of(created: Entry, latest: Entry) -> State:
+    """A payment as its latest update left it; `latest` is `created` when it has none."""
+    facts = recall(decode_recorded(latest.body), created.arrived)
+    decision = decode_decision(created.outcome) if created.outcome else None
+    return State(facts, decision)
+
+
+def event_reader(account: Account) -> ReadEvent:
+    """Reads the account's stored events, each by the version that it was checked against."""
+
+    def contract(type_: str, number: int) -> Contract:
+        return contract_of(account.files["event", type_].versions[number - 1])
+
+    return event_reader_by(contract)
+
+
+def event_reader_by(contract: Callable[[str, int], Contract]) -> ReadEvent:
+    """Reads stored events; `contract(type, version)` says what their data holds."""
+    find_contract = cache(contract)
+
+    def read(entry: Entry) -> Record:
+        stored = decode_event(entry.body)
+        contract = find_contract(stored.type, stored.version)
+        state = State(data=recall_data(contract, stored.data, entry.id, entry.time))
+        return Record(entry.account, entry.id, entry.time, entry.arrived, state, event=stored.type)
+
+    return read
 
 
 class StoredRecords:
-    """`kinds` are those of the entries that the series of `plans` hold."""
+    """Stored payments and events as the series of `plans` count them.
+
+    `kinds` are those of the entries that the series hold.
+    """
 
     def __init__(self, account: Account, plans: Sequence[SeriesPlan]) -> None:
         of_payments = [plan for plan in plans if plan.event is None]
@@ -27,11 +81,7 @@ class StoredRecords:
             frozenset(fact for plan in of_payments for fact in plan.compiled.facts)
         )
         self._decided = any(plan.decided for plan in of_payments)
-
-        def contract(type_: str, number: int) -> Contract:
-            return _contract(account.files["event", type_].versions[number - 1].program)
-
-        self._event_of = reader(contract)
+        self._event_of = event_reader(account)
 
     def record(self, entry: Entry) -> Record:
         """A payment, as the entry knows it, or an event."""
@@ -40,24 +90,16 @@ class StoredRecords:
         return Record(entry.account, entry.id, entry.time, entry.arrived, self._state(entry))
 
     def amended(self, before: Entry, after: Entry) -> Record:
-        """A payment that was known otherwise before."""
-        known = self._state(before)
-        return Record(after.account, after.id, after.time, after.arrived, self._state(after), known)
+        """A payment that an update changed: `before` and `after` are what was stored of it."""
+        old, new = self._state(before), self._state(after)
+        return Record(after.account, after.id, after.time, after.arrived, new, old)
 
     def _state(self, entry: Entry) -> State:
         decision = decode_decision(entry.outcome) if self._decided and entry.outcome else None
         return State(self._facts_of(entry), decision)
 
 
-# Made of new types, which takes milliseconds.
+# A decoder is made of new types, which takes milliseconds.
 @lru_cache(64)
 def _facts_decoder(wanted: frozenset[Access]) -> Callable[[Entry], Any]:
     return facts_decoder(wanted)
-
-
-# Series know contracts by identity: one for each version, so that they don't come to know many.
-@lru_cache(64)
-def _contract(encoded: bytes) -> Contract:
-    program = decode_program(encoded)
-    assert isinstance(program, EventType)
-    return Contract.of(program)

@@ -1,38 +1,41 @@
-"""The way of an update: what is known of the payment, merged, counted from now on, kept."""
+"""The way of an update: what is known of the payment, merged, counted from now on, to be kept."""
 
 from __future__ import annotations
 
-import msgspec
+from typing import NamedTuple
 
-from tollkeeper.engine.decide import encode, keep
-from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.events.payment_monitors import payment_turns
-from tollkeeper.engine.facts.facts import Facts, StoredFacts, amend, recall, record
+from tollkeeper.engine.facts.facts import Facts, amend, record
 from tollkeeper.engine.intake.merge import merge
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.monitors.alerts import EventOutcome
+from tollkeeper.engine.raise_alerts import payment_turns
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import encode, state_of
 from tollkeeper.engine.velocity.contract import Record, State
 
-decode_recorded = msgspec.json.Decoder(StoredFacts).decode
-decode_decision = msgspec.json.Decoder(Decision).decode
+
+class UpdatedPayment(NamedTuple):
+    """A payment as it is known after an update that is still to be kept."""
+
+    pending: Pending
+    payment: Payment
 
 
-async def update(
-    engine: Engine, account: int, payment_id: str, update_: Update, arrived: int
-) -> Payment | tuple[Violation, ...] | None:
-    """The payment as known now, once that is on disk; None when no payment has the id.
+async def merge_update(
+    engine: Engine, account: int, payment_id: str, update: Update, arrived: int
+) -> UpdatedPayment | tuple[Violation, ...] | None:
+    """Merge an update, which windows count from now on; None when no payment has the id.
 
-    Violations when what is known and what was sent don't fit together. Raises `Unavailable` or
-    `Overloaded` when the update can't be kept; nothing of it is left then.
+    Violations when what is known and what was sent don't fit together. `arrived` in µs.
     """
     known = await engine.journal.first_and_last(account, payment_id)
     if known is None:
         return None
     before = state_of(*known)
-    after = updated(before, update_, arrived)
+    after = updated(before, update, arrived)
     if not isinstance(after, State):
         return after
     facts: Facts = after.payment
@@ -50,21 +53,13 @@ async def update(
         body=encode(record(facts)),
         outcome=encode(EventOutcome(turns=turns)) if turns else None,
     )
-    await keep(engine, observed, entry, turns=turns)
-    return facts.payment
+    return UpdatedPayment(Pending(observed, entry, turns), facts.payment)
 
 
-def updated(before: State, update_: Update, arrived: int) -> State | tuple[Violation, ...]:
+def updated(before: State, update: Update, arrived: int) -> State | tuple[Violation, ...]:
     """What is known of a payment after an update; violations when the two don't fit together."""
     facts: Facts = before.payment
-    merged = merge(facts.payment, update_, arrived)
+    merged = merge(facts.payment, update, arrived)
     if not isinstance(merged, Payment):
         return merged
     return State(amend(facts, merged), before.decision)
-
-
-def state_of(created: Entry, latest: Entry) -> State:
-    """What is known of a payment after its creation and its latest update, or that alone."""
-    facts = recall(decode_recorded(latest.body), created.arrived)
-    decision = decode_decision(created.outcome) if created.outcome else None
-    return State(facts, decision)

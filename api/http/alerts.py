@@ -11,8 +11,8 @@ from tollkeeper.api.http.queries import read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENTS
 from tollkeeper.engine.monitors import outbox
-from tollkeeper.engine.monitors.alerts import Shown
 from tollkeeper.engine.monitors.outbox import show_alert
+from tollkeeper.engine.programs.json_values import JsonValue
 
 
 class AlertView(Struct, frozen=True):
@@ -22,9 +22,9 @@ class AlertView(Struct, frozen=True):
     type: str
     monitor: str
     title: str | None
-    key: list[Shown]
+    key: list[JsonValue]
     at: str
-    values: dict[str, Shown]
+    values: dict[str, JsonValue]
 
 
 class AlertPage(Struct, frozen=True):

@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import Send
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.contract import JournalError, Overloaded
 from tollkeeper.engine.registry.errors import Conflict, NotFound, Refused
 
 JSON = b"application/json"
@@ -114,6 +114,17 @@ def unavailable(message: str, retry_after: int = 1) -> Problem:
     )
 
 
+def taken(field: str) -> Problem:
+    """An id that is sent in `field` is in use."""
+    return invalid([Violation(field, "taken", "the account has already used this id")])
+
+
+def not_kept(error: JournalError) -> Problem:
+    if isinstance(error, Overloaded):
+        return unavailable("too many requests wait to be written")
+    return unavailable("nothing can be written at the moment")
+
+
 def as_problem(error: Exception) -> Problem | None:
     """What a request that ended with `error` is answered; None for a fault of ours."""
     match error:
@@ -126,7 +137,7 @@ def as_problem(error: Exception) -> Problem | None:
         case Refused():
             return invalid(error.violations)
         case JournalError():
-            return unavailable("nothing can be written at the moment")
+            return not_kept(error)
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
             return nothing_here()
         case HTTPException(status_code=status, detail=detail):

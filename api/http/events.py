@@ -14,25 +14,24 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tollkeeper.api.http.admission import admit
 from tollkeeper.api.http.bodies import read_json_bytes
 from tollkeeper.api.http.error_answers import refusal
-from tollkeeper.api.http.errors import Problem, invalid, not_found, unavailable
+from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
 from tollkeeper.api.http.examples import EVENT
 from tollkeeper.api.http.examples import EVENTS as EVENT_BATCH
 from tollkeeper.api.http.files import FileName
-from tollkeeper.api.http.idempotency import digest, idempotency_key, repeated
-from tollkeeper.api.http.operation import Answer as OperationAnswer
-from tollkeeper.api.http.operation import Body, Example, operation
+from tollkeeper.api.http.idempotency import idempotency_key, repeatable, repeated
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, query_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENT_TYPES, EVENTS
-from tollkeeper.engine.events.accept import Accepted, Answer, accept
+from tollkeeper.engine.events.accept import AcceptedEvent, accept_event
 from tollkeeper.engine.events.metrics import KeyMismatch, course
 from tollkeeper.engine.events.submission import MAX_EVENTS, Event, Sent, read_event, split, within
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal.contract import Overloaded, Taken, Unavailable
-from tollkeeper.engine.journal.entries import Idempotency
-from tollkeeper.engine.monitors.alerts import Shown
+from tollkeeper.engine.journal.contract import JournalError, Taken
+from tollkeeper.engine.keep import keep
 from tollkeeper.engine.programs.active import InForce, choose_event_type
+from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
 
 encode = msgspec.json.Encoder().encode
@@ -41,7 +40,7 @@ AT_ONCE = 32
 """How many events of a batch are on their way to disk together."""
 
 Metrics: TypeAlias = Annotated[
-    dict[str, Shown], Meta(description="Each metric's value for this event's own keys.")
+    dict[str, JsonValue], Meta(description="Each metric's value for this event's own keys.")
 ]
 
 
@@ -89,7 +88,7 @@ class BatchAnswer(Struct, frozen=True):
 
 class MetricPoint(Struct, frozen=True):
     at: str
-    value: Shown
+    value: JsonValue
 
 
 class MetricView(Struct, frozen=True):
@@ -99,7 +98,7 @@ class MetricView(Struct, frozen=True):
     name: str
     version: int
     key: list[str]
-    value: Shown
+    value: JsonValue
     course: list[MetricPoint]
 
 
@@ -126,8 +125,8 @@ With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or
         },
     ),
     answers={
-        201: OperationAnswer("All is stored.", EventAnswer | BatchAnswer),
-        207: OperationAnswer("Of a batch, some events were refused.", BatchAnswer),
+        201: Answer("All is stored.", EventAnswer | BatchAnswer),
+        207: Answer("Of a batch, some events were refused.", BatchAnswer),
     },
     refusals=(503,),
     errors={
@@ -177,18 +176,16 @@ async def submit_one(
         stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
             return created(repeated(stored, body))
-
-    def answer(accepted: Accepted) -> Idempotency | None:
-        if repeat_key is None:
-            return None
-        return Idempotency(repeat_key, digest(body), encode({"event": accepted}))
-
-    force = engine.force[account]
-    accepted = await accepted_one(engine, force, body, arrived, answer)
+    try:
+        pending, accepted = await take_in(engine, engine.force[account], body, arrived)
+        response = encode({"event": accepted})
+        await keep(engine, pending, repeatable(repeat_key, body, response))
+    except Taken:
+        raise taken("event.id") from None
     request.log.update(
         event_type=accepted.type, event_id=accepted.id, kept=1, alerts=len(accepted.alerts)
     )
-    return created(encode({"event": accepted}))
+    return created(response)
 
 
 @operation(
@@ -199,7 +196,7 @@ async def submit_one(
     summary="Read a metric's value now and its recent course",
     doc="For one key, hour by hour over the last day.",
     scope="rules",
-    answers={200: OperationAnswer("The metric.")},
+    answers={200: Answer("The metric.")},
     refusals=(404, 422, 503),
 )
 async def read_metric(
@@ -247,22 +244,12 @@ def created(body: bytes) -> Response[Any]:
     return Response(body, status_code=HTTPStatus.CREATED, media_type=MediaType.JSON)
 
 
-async def accepted_one(
-    engine: Engine, force: InForce, body: bytes, arrived: int, answer: Answer | None = None
-) -> Accepted:
-    """Raises `Problem` for an event that is refused or can't be kept."""
+async def take_in(engine: Engine, force: InForce, body: bytes, arrived: int) -> AcceptedEvent:
+    """Raises `Problem` for an event that is refused."""
     event = read_event(body, arrived, force)
     if not isinstance(event, Event):
         raise invalid(event)
-    try:
-        return await accept(engine, force, event, arrived, answer)
-    except Taken:
-        message = "the account has already used this id"
-        raise invalid([Violation("event.id", "taken", message)]) from None
-    except Overloaded:
-        raise unavailable("too many requests wait to be written") from None
-    except Unavailable:
-        raise unavailable("nothing can be written at the moment") from None
+    return await accept_event(engine, force, event, arrived)
 
 
 async def accepted_all(
@@ -270,14 +257,19 @@ async def accepted_all(
 ) -> list[dict[str, Any]]:
     """The result of each event, in order; each is kept whole or not at all."""
 
+    def failed(index: int, problem: Problem) -> dict[str, Any]:
+        return {"status": int(problem.status), "errors": within(index, problem.violations)}
+
     async def one(index: int) -> dict[str, Any]:
         try:
-            accepted = await accepted_one(engine, force, batch[index], arrived)
+            pending, accepted = await take_in(engine, force, batch[index], arrived)
+            await keep(engine, pending)
         except Problem as problem:
-            return {
-                "status": int(problem.status),
-                "errors": within(index, problem.violations),
-            }
+            return failed(index, problem)
+        except Taken:
+            return failed(index, taken("event.id"))
+        except JournalError as error:
+            return failed(index, not_kept(error))
         return {"status": int(HTTPStatus.CREATED), "event": accepted}
 
     results: list[dict[str, Any]] = []

@@ -26,10 +26,10 @@ from tollkeeper.api.http.publishing import (
 )
 from tollkeeper.api.http.queries import read_count, read_flag, read_version_number
 from tollkeeper.api.http.request import Request
-from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.programs.event_versions import Planned
 from tollkeeper.engine.publish.activate import Rejected, publish, store, unpublish, violations
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
 from tollkeeper.engine.registry.versions import find_lineage, find_version

@@ -34,9 +34,14 @@ def idempotency_key(scope: Scope) -> str | None:
     return value.decode()
 
 
+def repeatable(key: str | None, body: bytes, response: bytes) -> Idempotency | None:
+    """What is kept for a request with a key, so that it can be sent again."""
+    return None if key is None else Idempotency(key, _digest(body), response)
+
+
 def repeated(stored: Idempotency, body: bytes) -> bytes:
     """The stored response. Raises `Problem` 422 when the key was used with another body."""
-    if stored.digest != digest(body):
+    if stored.digest != _digest(body):
         raise _refused("idempotency_mismatch", "this key was used with another body")
     return stored.response
 
@@ -45,5 +50,5 @@ def _refused(type_: ViolationType, message: str) -> Problem:
     return invalid([Violation(_FIELD, type_, message)])
 
 
-def digest(body: bytes) -> bytes:
+def _digest(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()

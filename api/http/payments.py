@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Annotated, TypeVar
+from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -18,9 +17,9 @@ from tollkeeper.api.http.answers import (
 )
 from tollkeeper.api.http.bodies import read_json_bytes
 from tollkeeper.api.http.error_answers import refusal
-from tollkeeper.api.http.errors import Problem, invalid, not_found, unavailable
+from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
-from tollkeeper.api.http.idempotency import digest, idempotency_key, repeated
+from tollkeeper.api.http.idempotency import idempotency_key, repeatable, repeated
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
@@ -31,19 +30,17 @@ from tollkeeper.api.http.views import (
     explanation_view,
     payment_view,
 )
-from tollkeeper.engine.decide import create
+from tollkeeper.engine.decide import decide_payment
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import explain
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import read_creation, read_update
-from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal.contract import Overloaded, Taken, Unavailable
-from tollkeeper.engine.journal.entries import Idempotency
-from tollkeeper.engine.update import update
+from tollkeeper.engine.journal.contract import Taken
+from tollkeeper.engine.keep import keep
+from tollkeeper.engine.shadows.evaluate import queue_shadows
+from tollkeeper.engine.update import UpdatedPayment, merge_update
 
 _encode = msgspec.json.Encoder().encode
-
-T = TypeVar("T")
 
 RawId = Annotated[
     str,
@@ -162,17 +159,15 @@ async def create_payment(request: Request) -> bytes:
     payment = read_creation(body, arrived, force.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
-    answers: list[bytes] = []
-
-    def kept(decision: Decision) -> Idempotency | None:
-        answers.append(_created(payment, decision))
-        if repeat_key is None:
-            return None
-        return Idempotency(repeat_key, digest(body), answers[0])
-
-    decision = await _kept(create(engine, force, payment, arrived, kept))
-    _note(request, payment.id, decision)
-    return answers[0]
+    try:
+        decided = await decide_payment(engine, force, payment, arrived)
+        response = _created(payment, decided.decision)
+        await keep(engine, decided.pending, repeatable(repeat_key, body, response))
+    except Taken:
+        raise taken("payment.id") from None
+    queue_shadows(engine, force, decided)
+    _note(request, payment.id, decided.decision)
+    return response
 
 
 @operation(
@@ -223,11 +218,13 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     sent = read_update(body, arrived, engine.force[account].limits)
     if not isinstance(sent, Update):
         raise invalid(sent)
-    payment = await _kept(update(engine, account, payment_id, sent, arrived))
-    if payment is None:
+    updated = await merge_update(engine, account, payment_id, sent, arrived)
+    if updated is None:
         raise _no_payment()
-    if not isinstance(payment, Payment):
-        raise invalid(payment)
+    if not isinstance(updated, UpdatedPayment):
+        raise invalid(updated)
+    await keep(engine, updated.pending)
+    payment = updated.payment
     request.log.update(payment=payment.id, became=payment.status)
     return _encode(PaymentUpdated(UpdateResult(payment.id, payment.status)))
 
@@ -305,19 +302,6 @@ async def explain_payment(request: Request, raw_id: RawId) -> bytes:
 
 
 ROUTES = (create_payment, update_payment, read_payment, explain_payment)
-
-
-async def _kept(keeping: Awaitable[T]) -> T:
-    """What was kept; a journal that can't keep it is a 422 or a 503."""
-    try:
-        return await keeping
-    except Taken:
-        message = "the account has already used this id"
-        raise invalid([Violation("payment.id", "taken", message)]) from None
-    except Overloaded:
-        raise unavailable("too many requests wait to be written") from None
-    except Unavailable:
-        raise unavailable("nothing can be written at the moment") from None
 
 
 def _created(payment: Payment, decision: Decision) -> bytes:

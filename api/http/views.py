@@ -22,7 +22,7 @@ from tollkeeper.engine.programs.compile.explain import (
     ScorecardExplanation,
 )
 from tollkeeper.engine.registry.audit import AuditItem
-from tollkeeper.engine.update import decode_decision, decode_recorded
+from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 _READ = [field for field in structs.fields(Payment) if field.name != "analyze"]
 """A payment is read with all its fields but what was asked of the analysis."""

@@ -13,14 +13,13 @@ import msgspec
 
 from tollkeeper.engine.backup.backup import databases, read_manifest
 from tollkeeper.engine.backup.restore import require_whole
-from tollkeeper.engine.events.stored import decode_kept
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import Fault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
 from tollkeeper.engine.registry.changes import decode
-from tollkeeper.engine.update import decode_decision, decode_recorded
+from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
 
 Progress = Callable[[float], None]
 MOST_OF_A_FILE = 20
@@ -98,7 +97,7 @@ def _update(entry: Entry) -> None:
 
 
 def _event(entry: Entry) -> None:
-    decode_kept(entry.body)
+    decode_event(entry.body)
     _outcome(entry)
 
 

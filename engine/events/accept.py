@@ -1,25 +1,27 @@
-"""The way of one event: windows, metrics, monitors, journal, outbox."""
+"""The way of an event up to what monitors make of it: windows, metrics, monitors.
+
+`keep` puts it into the journal, and its alerts into the outbox.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from tollkeeper.engine.decide import encode, keep
-from tollkeeper.engine.events.stored import Kept
 from tollkeeper.engine.events.submission import Event
 from tollkeeper.engine.journal.contract import Taken
-from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
-from tollkeeper.engine.monitors.alerts import EventOutcome, Shown
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.keep import Pending
+from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.watch import turns_at
 from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.programs.event_type import LoadedEventType
+from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import StoredEvent, encode
 from tollkeeper.engine.velocity.contract import Observation, Record, State
-
-Answer = Callable[["Accepted"], Idempotency | None]
 
 
 class Arrival(Struct, frozen=True, gc=False):
@@ -35,18 +37,21 @@ class Accepted:
     id: str
     type: str
     version: int
-    metrics: dict[str, Shown]
+    metrics: dict[str, JsonValue]
     alerts: tuple[str, ...]
 
 
-async def accept(
-    engine: Engine, force: InForce, event: Event, arrived: int, answer: Answer | None = None
-) -> Accepted:
-    """Count and keep an event; done when it is on disk and its alerts are in the outbox.
+class AcceptedEvent(NamedTuple):
+    """What is answered to an event that is still to be kept."""
 
-    `arrived` in µs since the epoch; `answer`, when given, makes what is kept for the request's
-    idempotency key. Raises `Taken` for an id in use, `Unavailable` or `Overloaded` when the event
-    can't be kept; nothing of it is left then.
+    pending: Pending
+    accepted: Accepted
+
+
+async def accept_event(engine: Engine, force: InForce, event: Event, arrived: int) -> AcceptedEvent:
+    """Take in an event, which windows count from now on. `arrived` in µs since the epoch.
+
+    Raises `Taken` for an id in use.
     """
     account, loaded = force.account.number, event.loaded
     if await engine.journal.exists(account, Kind.EVENT, event.id):
@@ -78,17 +83,16 @@ async def accept(
         id=event.id,
         arrived=arrived,
         time=event.timestamp,
-        body=encode(Kept(name, loaded.version, event.kept)),
+        body=encode(StoredEvent(name, loaded.version, event.kept)),
         outcome=encode(EventOutcome(observed.values, turns)),
     )
-    await keep(engine, observed, entry, answer and answer(accepted), turns)
-    return accepted
+    return AcceptedEvent(Pending(observed, entry, turns), accepted)
 
 
-def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, Shown]:
+def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, JsonValue]:
     """Each metric's value for the event's own keys."""
     values = observed.values
     return {
-        each.name: None if (value := values[each.index]) is None else each.show(value)
+        each.name: None if (value := values[each.index]) is None else each.to_json(value)
         for each in loaded.metrics
     }

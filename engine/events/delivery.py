@@ -19,11 +19,11 @@ import httpcore
 import msgspec
 from structlog import get_logger
 
-from tollkeeper.engine.events.noting import advance
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert, Delivery, show_alert
 from tollkeeper.engine.monitors.webhook_reach import connections
+from tollkeeper.engine.raise_alerts import remember_progress
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.runtime import Engine
 
@@ -80,7 +80,7 @@ async def _look(
         async with asyncio.timeout(LOOK_S):
             await engine.watch.raised.wait()
     except TimeoutError:
-        await advance(engine)
+        await remember_progress(engine)
 
 
 async def _send_due(

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.lists.values import read_value
-from tollkeeper.engine.monitors.alerts import Shown, show
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMetric
+from tollkeeper.engine.programs.json_values import JsonValue, json_value
 from tollkeeper.engine.velocity.contract import Key, Windows
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
@@ -22,7 +22,7 @@ class Point(NamedTuple):
     """`at` in µs."""
 
     at: int
-    value: Shown
+    value: JsonValue
 
 
 class KeyMismatch(Exception):  # noqa: N818 - an answer, not a fault of ours
@@ -47,7 +47,7 @@ async def course(
     for back in reversed(range(POINTS)):
         at = now - back * HOUR
         (value,) = await windows.read(account, at, [(window, key)])
-        points.append(Point(at, show(value, metric.type)))
+        points.append(Point(at, json_value(value, metric.type)))
     return points
 
 

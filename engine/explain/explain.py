@@ -42,8 +42,7 @@ from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, State, Version, fold_all
-from tollkeeper.engine.stored_records import StoredRecords
-from tollkeeper.engine.update import state_of
+from tollkeeper.engine.stored_records import StoredRecords, state_of
 from tollkeeper.engine.velocity.contract import Record
 from tollkeeper.grammar.program import Rule, Scorecard, Value
 

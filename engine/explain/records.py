@@ -11,7 +11,7 @@ from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.audit import AuditItem, audit_item
 from tollkeeper.engine.registry.changes import decode
-from tollkeeper.engine.update import decode_decision, decode_recorded
+from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.monitors.alerts import Shown, Turn
+from tollkeeper.engine.monitors.alerts import Turn
 from tollkeeper.engine.monitors.watch import NEVER, Of, Standing
+from tollkeeper.engine.programs.json_values import JsonValue
 
 # How many rows a purge removes in one step: a few milliseconds.
 STEP = 500
@@ -93,7 +94,7 @@ class Delivery(Struct, frozen=True):
 
 _encode = msgspec.json.Encoder().encode
 _turn = msgspec.json.Decoder(Turn).decode
-_key = msgspec.json.Decoder(tuple[Shown, ...]).decode
+_key = msgspec.json.Decoder(tuple[JsonValue, ...]).decode
 _COLUMNS = "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at"
 
 

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.monitors.alerts import Shown, Turn, show
+from tollkeeper.engine.monitors.alerts import Turn
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor
+from tollkeeper.engine.programs.json_values import JsonValue, json_value
 from tollkeeper.grammar.program import Value
 
 NEVER = -(10**18)
 """Earlier (µs) than every instant."""
 
-Of: TypeAlias = tuple[int, str, str, tuple[Shown, ...]]
+Of: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
 """An account, a type, a monitor of it, and a key."""
 
 
@@ -135,10 +136,12 @@ def turns_at(
         parts = monitor.key(facts, data)
         if parts is None:
             continue
-        key = tuple(map(show, parts, monitor.key_types))
+        key = tuple(map(json_value, parts, monitor.key_types))
         standing = standings.of((account, type_name, monitor.name, key))
         if _turns(monitor, standing, met, at):
-            shown = {w: show(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
+            shown = (
+                {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
+            )
             turns.append(Turn(type_name, monitor.name, key, at, met, monitor.title, shown))
     return tuple(turns)
 

@@ -15,8 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from tollkeeper.engine.events.erase_alerts import follow_journal
-from tollkeeper.engine.events.stored import decode_kept, event_reader
-from tollkeeper.engine.events.versions import contract_of
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.lists.contents import Contents, holds
@@ -32,12 +30,13 @@ from tollkeeper.engine.privacy.person import (
     unknown_to,
 )
 from tollkeeper.engine.programs.event_contract import Contract
+from tollkeeper.engine.programs.event_versions import contract_of
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.changes import EntriesChanged, PersonErased, decode
 from tollkeeper.engine.registry.changes import encode as encode_change
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.update import decode_recorded, state_of
+from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader, state_of
 
 _encode = msgspec.json.Encoder().encode
 _REPORTS = (Kind.PAYMENT, Kind.UPDATE)
@@ -134,7 +133,7 @@ def _in_events(
     def erase(entry: Entry) -> Entry:
         if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
             return entry
-        kept = decode_kept(entry.body)
+        kept = decode_event(entry.body)
         if not any(map(person.is_named, kept.data.values())):
             return entry._replace(outcome=erased_turns(entry.outcome, person.is_named))
         left = _encode(erased_event(kept, contract(kept.type, kept.version), person))

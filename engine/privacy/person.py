@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tollkeeper.engine.events.stored import Kept
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.monitors.alerts import Turn, turns_of
 from tollkeeper.engine.programs.event_contract import Contract
+from tollkeeper.engine.stored_records import StoredEvent
 from tollkeeper.grammar import types as t
 
 ERASED = "erased"
@@ -85,7 +85,7 @@ def erased_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
     )
 
 
-def erased_event(kept: Kept, contract: Contract, person: Person) -> Kept:
+def erased_event(kept: StoredEvent, contract: Contract, person: Person) -> StoredEvent:
     """An event that names the person, without its free texts and addresses."""
 
     def stays(name: str) -> bool:
@@ -95,7 +95,7 @@ def erased_event(kept: Kept, contract: Contract, person: Person) -> Kept:
 
     types = {field.name: field.type for field in contract.fields}
     data = {name: value for name, value in kept.data.items() if stays(name)}
-    return Kept(kept.type, kept.version, data)
+    return StoredEvent(kept.type, kept.version, data)
 
 
 def erased_turns(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:

@@ -6,13 +6,13 @@ import asyncio
 
 from structlog import get_logger
 
-from tollkeeper.engine.events.noting import purge_alerts
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.privacy.forgetting import rewriting, take_back
+from tollkeeper.engine.raise_alerts import purge_alerts
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.update import state_of
+from tollkeeper.engine.stored_records import state_of
 
 EVERY_S = 3600.0
 

@@ -11,6 +11,7 @@ from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
 from tollkeeper.engine.registry.changes import RolloutKey
@@ -71,6 +72,14 @@ def choose_event_type(force: InForce, name: str, at: int) -> LoadedEventType | N
     return None if version is None else force.events.get((name, version.number))
 
 
+def choose_programs(force: InForce, payment: Payment) -> Programs:
+    """The programs that decide a payment: none unless it asks for an analysis."""
+    rule = choose_rule(force, payment)
+    recommends = payment.analyze is not None and payment.analyze.bot_behaviour is True
+    scored = recommends or rule is not None
+    return Programs(choose_scorecard(force, payment) if scored else None, rule, recommends)
+
+
 def choose_rule(force: InForce, payment: Payment) -> LoadedRule | None:
     """The rule that a payment gets (docs/api.md, "Analysis").
 
@@ -104,9 +113,9 @@ def choose_shadows(force: InForce, payment: Payment) -> tuple[Shadow, ...]:
         return ()
     if not analyze.bot_behaviour and choose_rule(force, payment) is None:
         return ()
-    asked = rule_name(force, payment)
+    name = rule_name(force, payment)
     return tuple(
-        shadow for shadow in force.shadows if shadow.kind == "scorecard" or shadow.name == asked
+        shadow for shadow in force.shadows if shadow.kind == "scorecard" or shadow.name == name
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tollkeeper.engine.monitors.alerts import Shown, shower
 from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests, digest
 from tollkeeper.engine.programs.compile.keys import compile_keys
@@ -20,6 +19,7 @@ from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.programs.compile.sharing import resolved
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.event_contract import Contract, fitted
+from tollkeeper.engine.programs.json_values import JsonValue, json_writer
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read
 from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar import program as p
@@ -31,13 +31,13 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class LoadedMetric:
-    """`index` is the place of its value among those that the type reads, `show` shows one."""
+    """`index` is the place of its value among those that the type reads, `to_json` writes one as JSON."""
 
     name: str
     index: int
     type: Type
     keys: tuple[Type, ...]
-    show: Callable[[Any], Shown]
+    to_json: Callable[[Any], JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def load_event_type(
                 places[digests.of(each.history)],
                 each.history.type,
                 tuple(key.type for key in each.history.keys),
-                shower(each.history.type),
+                json_writer(each.history.type),
             )
             for each in program.metrics
         ),

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from tollkeeper.engine.events.versions import live_versions
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.programs.active import SCORECARD, InForce, Shadow
 from tollkeeper.engine.programs.event_type import LoadedEventType, load_event_type
+from tollkeeper.engine.programs.event_versions import live_versions
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
 from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.environments import account_environment

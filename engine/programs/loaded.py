@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tollkeeper.engine.decision import Action, AppliedRule
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.counting import Counting
@@ -35,12 +36,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRule:
-    """`decide(facts, score, values, environment)` is the index of the met condition, or -1."""
+    """`decide(facts, score, values, environment)` is the index of the met condition, or -1.
+
+    `applied` and `actions` have an item for each condition, and a last one for none of them, which
+    is the one at -1. An action is None where the rule leaves it to the account's thresholds.
+    """
 
     version: int
     rule: Rule
     reading: Reading
     decide: Callable[[Facts, int | None, Values, Environment], int]
+    applied: tuple[AppliedRule, ...]
+    actions: tuple[Action | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +61,17 @@ class LoadedScorecard:
 
 
 def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
+    name, conditions = rule.name, rule.conditions
     return LoadedRule(
-        version, rule, reading_of(rule, vocabulary), compile_rule(rule, vocabulary).decide
+        version=version,
+        rule=rule,
+        reading=reading_of(rule, vocabulary),
+        decide=compile_rule(rule, vocabulary).decide,
+        applied=(
+            *(AppliedRule(name, version, each.name, each.title) for each in conditions),
+            AppliedRule(name, version),
+        ),
+        actions=(*(each.action for each in conditions), rule.otherwise),
     )
 
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tollkeeper.engine.events.versions import AT_ONCE, Planned, applies_from
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
 from tollkeeper.engine.programs.load import (
     loaded_event_type,
     loaded_rule,

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.shadows.queue import Waiting
+from tollkeeper.engine.shadow_queue import Waiting
 
 AT_ONCE = 64
 DRAIN_S = 5.0

@@ -12,7 +12,7 @@ from tollkeeper.bench.__main__ import PAGE, SHORT, filled
 from tollkeeper.bench.tables import Target, show, show_targets
 
 BENCH = Path(tables.__file__).parent
-PARTS = {"__main__", "tables", "servers", "load", "payments", "history"}
+PARTS = {"__main__", "create", "tables", "servers", "load", "payments", "history"}
 """What benchmarks share."""
 
 

@@ -30,7 +30,7 @@ def publish_event_type(
     file: Path, breaking: bool, applies_from: str | None, account: str, data: Path
 ) -> None:
     """Store the event type in FILE as a new version and make it active."""
-    from tollkeeper.engine.events.versions import Planned
+    from tollkeeper.engine.programs.event_versions import Planned
     from tollkeeper.engine.publish.activate import Store
     from tollkeeper.grammar.program import EventType
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.decide import by_thresholds
 from tollkeeper.engine.decision import Action, AppliedRule
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan, plan_rule, plan_scorecard
+from tollkeeper.engine.programs.decider import action_at
 from tollkeeper.engine.programs.load import loaded_rule
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
 from tollkeeper.engine.registry.changes import Settings
@@ -93,9 +93,7 @@ def rule_candidate(loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabular
             outcome = met_by[met]
         else:
             # Without a recorded score nothing speaks against the payment.
-            outcome = unmet[
-                rule.otherwise or by_thresholds(score or 0, situation.settings.thresholds)
-            ]
+            outcome = unmet[rule.otherwise or action_at(score or 0, situation.settings.thresholds)]
         return _as_asked(facts, outcome), score
 
     return Candidate(rule, plan_rule(loaded, vocabulary), concerns, decide, _decode_decided)
@@ -122,7 +120,7 @@ def scorecard_candidate(
         facts: Any, was: Decided | None, values: Sequence[Value | None], situation: Situation
     ) -> tuple[Outcome, int | None]:
         score = loaded.score(facts, values, situation.environment)
-        action = by_thresholds(score, situation.settings.thresholds)
+        action = action_at(score, situation.settings.thresholds)
         applied = None if was is None else was.rule
         if not isinstance(was, DecidedInFull) or applied is None:
             return _as_asked(facts, Outcome(action)), score

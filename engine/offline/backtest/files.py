@@ -20,8 +20,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tollkeeper.engine.decide import encode
-from tollkeeper.engine.events.stored import Kept, reader
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive, record
 from tollkeeper.engine.intake.payment import Analyze, Payment
@@ -48,6 +46,7 @@ from tollkeeper.engine.offline.testing.streams import (
 )
 from tollkeeper.engine.programs.event_contract import Contract, read_data
 from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.stored_records import StoredEvent, encode, event_reader_by
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
@@ -77,7 +76,7 @@ def file_history(
     return History(
         situation=Situation(Settings(), environment_of(contents)),
         happened=_happened(items, contents, contracts),
-        read_event=reader(lambda type_, _version: contracts[type_]),
+        read_event=event_reader_by(lambda type_, _version: contracts[type_]),
         total=len(items),
         begins=next(created, None),
     )
@@ -160,7 +159,7 @@ def _event(sequence: int, item: Happened, contract: Contract) -> Entry:
         id=item.id,
         arrived=item.arrived,
         time=item.timestamp,
-        body=encode(Kept(item.type, 0, reading.kept)),
+        body=encode(StoredEvent(item.type, 0, reading.kept)),
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.events.stored import ReadEvent
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.candidate import Candidate, Decided, Outcome, Situation
 from tollkeeper.engine.offline.backtest.windows import ReplayWindows
+from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.grammar.program import Value
 
 Happened: TypeAlias = Iterable[list[Entry] | Situation]

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tollkeeper.engine.events.stored import event_reader
 from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
@@ -25,6 +24,7 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.state import Account, State, fold, fold_all
+from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import Rule, Scorecard
 
 OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
-from tollkeeper.engine.decide import by_thresholds
-from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.decide import analyse
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.lists.environment import Environment
@@ -19,9 +18,9 @@ from tollkeeper.engine.offline.testing.history import (
     update_record,
 )
 from tollkeeper.engine.offline.testing.streams import Updated
+from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.loaded import LoadedScorecard
 from tollkeeper.engine.registry.changes import Thresholds
-from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.grammar.program import Value
 
 
@@ -44,7 +43,7 @@ async def replay(
     Raises `StreamError` for a history that doesn't fit together.
     """
     windows, clients = await empty_windows(scorecard.reading.plan.series), Clients()
-    known: Known = {}
+    programs, known = Programs(scorecard, None, recommends=True), Known()
     for item, label in history:
         if isinstance(item, Updated):
             record = update_record(known, item)
@@ -55,9 +54,9 @@ async def replay(
         if id_ in known:
             raise already_there(item)
         facts = derive(item.payment, item.arrived, clients)
-        record = Record(ACCOUNT, id_, facts.timestamp, item.arrived, State(facts))
-        observed = await windows.observe(record, scorecard.reading.reads(facts))
-        score = scorecard.score(facts, observed.values, environment)
-        decision = Decision(action=by_thresholds(score, Thresholds()), score=score)
-        known[id_] = (await windows.settle(observed, decision)).record.state
-        yield Scored(facts, observed.values, score, label)
+        observed, decision = await analyse(
+            windows, ACCOUNT, facts, programs, environment, Thresholds()
+        )
+        assert decision.score is not None
+        known[id_] = observed.record.state
+        yield Scored(facts, observed.values, decision.score, label)

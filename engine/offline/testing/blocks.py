@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from tollkeeper.engine.decide import apply, by_thresholds
-from tollkeeper.engine.decision import Action
+from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.testing.environments import EntryError, given_environment
 from tollkeeper.engine.offline.testing.event_blocks import run_event_test
@@ -38,6 +37,7 @@ from tollkeeper.engine.programs.compile.explain import (
 )
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.grammar import program as p
@@ -76,16 +76,17 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> Outcome:
     if plan.windows:
         reads = tuple(zip(plan.windows, loaded.reading.keys(facts), strict=True))
         values = read_history(plan, files.history, file.events, facts, reads)
+    score = given_score(test.given)
+    decision = decide(_alone(loaded), facts, values, environment, Thresholds(), score=score)
+    inputs = Inputs(facts, values, environment, decision.score)
     if isinstance(loaded, LoadedScorecard):
-        score = loaded.score(facts, values, environment)
-        inputs = Inputs(facts, values, environment, score)
-        agree(_explained_score(file, loaded.scorecard, inputs), score)
+        agree(_explained_score(file, loaded.scorecard, inputs), decision.score)
         found = [_check_value(file, program, inputs, each) for each in test.expected]
     else:
-        inputs = Inputs(facts, values, environment, given_score(test.given))
-        met = loaded.decide(facts, inputs.score, values, environment)
-        agree(_first_met(loaded.rule, inputs), met)
-        found = [_check(file, loaded, met, inputs, each) for each in test.expected]
+        assert decision.rule is not None
+        agree(_first_met(loaded.rule, inputs), decision.rule.condition)
+        came_out = _came_out(loaded.rule, decision)
+        found = [_check(file, loaded.rule, came_out, inputs, each) for each in test.expected]
     failures = tuple(each for each in found if each is not None)
     return Outcome(failures, Ran(file, program, inputs))
 
@@ -102,10 +103,16 @@ def _load(program: Tested) -> LoadedRule | LoadedScorecard:
     return load_rule(program, 0, full_vocabulary())
 
 
-def _first_met(rule: p.Rule, inputs: Inputs) -> int:
+def _alone(loaded: LoadedRule | LoadedScorecard) -> Programs:
+    if isinstance(loaded, LoadedRule):
+        return Programs(None, loaded, recommends=True)
+    return Programs(loaded, None, recommends=True)
+
+
+def _first_met(rule: p.Rule, inputs: Inputs) -> str | None:
     scope = scope_of(rule, inputs, full_vocabulary())
-    met = (i for i, each in enumerate(rule.conditions) if evaluate(each.when, scope) is True)
-    return next(met, -1)
+    met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
+    return next(met, None)
 
 
 def _explained_score(file: RuleFile, scorecard: p.Scorecard, inputs: Inputs) -> int:
@@ -113,11 +120,10 @@ def _explained_score(file: RuleFile, scorecard: p.Scorecard, inputs: Inputs) -> 
 
 
 def _check(
-    file: RuleFile, rule: LoadedRule, met: int, inputs: Inputs, expected: p.Expected
+    file: RuleFile, rule: p.Rule, came_out: _CameOut, inputs: Inputs, expected: p.Expected
 ) -> Failure | None:
     if not isinstance(expected, p.ExpectAction):
-        return _check_value(file, rule.rule, inputs, expected)
-    came_out = _came_out(rule, met, inputs.score)
+        return _check_value(file, rule, inputs, expected)
     wanted = expected.condition
     if wanted is not None:
         as_expected = came_out.condition == wanted
@@ -127,7 +133,7 @@ def _check(
         as_expected = came_out.action == expected.action
     if as_expected:
         return None
-    explained = explain_rule(rule.rule, file.texts, inputs, full_vocabulary())
+    explained = explain_rule(rule, file.texts, inputs, full_vocabulary())
     return Failure(
         file.line(expected.span),
         f"{expected.action} by {wanted}" if wanted else expected.action,
@@ -157,12 +163,12 @@ class _CameOut:
         )
 
 
-def _came_out(rule: LoadedRule, met: int, score: int | None) -> _CameOut:
-    if met < 0 and rule.rule.otherwise is None:
-        by_default = None if score is None else by_thresholds(score, Thresholds())
-        return _CameOut(by_default, None, is_default=True)
-    applied, action = apply(rule, met, "allow")
-    return _CameOut(action, applied.condition, is_default=False)
+def _came_out(rule: p.Rule, decision: Decision) -> _CameOut:
+    assert decision.rule is not None
+    condition = decision.rule.condition
+    is_default = condition is None and rule.otherwise is None
+    action = None if is_default and decision.score is None else decision.action
+    return _CameOut(action, condition, is_default)
 
 
 def _check_value(

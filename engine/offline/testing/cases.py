@@ -16,9 +16,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tollkeeper.engine.decide import analyse, choose
+from tollkeeper.engine.decide import analyse
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.lists.contents import Contents
@@ -45,7 +46,7 @@ from tollkeeper.engine.offline.testing.streams import (
     Updated,
     read_stream,
 )
-from tollkeeper.engine.programs.active import SCORECARD, InForce
+from tollkeeper.engine.programs.active import SCORECARD, InForce, choose_programs
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.load import SHIPPED, load_account
@@ -191,8 +192,15 @@ async def _run(case: Case, account: Account, score: int | None) -> list[Decided]
                     raise StreamError(f"line {item.line}: a case decides its payments itself")
                 if payment.id in known:
                     raise already_there(item)
-                asking = _asking(payment)
-                observed, decision = await analyse(windows, client, force, asking, item.arrived)
+                facts = derive(_asking(payment), item.arrived, client)
+                observed, decision = await analyse(
+                    windows,
+                    ACCOUNT,
+                    facts,
+                    choose_programs(force, facts.payment),
+                    force.environment,
+                    force.account.settings.thresholds,
+                )
                 known[payment.id] = observed.record.state
                 found.append(_decided(case, force, item, observed, decision))
             case Updated() | Happened():
@@ -228,7 +236,7 @@ def _decided(
     case: Case, force: InForce, item: Created, observed: Observation, decision: Decision
 ) -> Decided:
     facts, environment = observed.record.state.payment, force.environment
-    scorecard, rule, _ = choose(force, facts.payment)
+    scorecard, rule, _ = choose_programs(force, facts.payment)
     if scorecard is None:
         return Decided(item, decision)
     split = len(scorecard.reading.plan.windows)

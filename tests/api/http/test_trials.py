@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.engine import shadow_queue
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.shadows import queue as shadow_queue
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.tests.api.http.service import Service, errors, payment
 

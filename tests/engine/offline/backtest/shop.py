@@ -10,20 +10,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tollkeeper.engine.decide import create
-from tollkeeper.engine.events.accept import accept
+from tollkeeper.engine.decide import decide_payment
+from tollkeeper.engine.events.accept import accept_event
 from tollkeeper.engine.events.submission import Event, read_event
-from tollkeeper.engine.events.versions import Planned
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.keep import keep
 from tollkeeper.engine.offline.traffic import DAY, Item, traffic
 from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.programs.event_versions import Planned
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.update import update
+from tollkeeper.engine.shadows.evaluate import queue_shadows
+from tollkeeper.engine.update import UpdatedPayment, merge_update
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 EVENING = replace(DAY.scaled(0.01), hours=4, bots={"bin_enumeration": 1, "naive_script": 1})
@@ -66,19 +68,25 @@ class Shop:
     async def create(self, sent: dict[str, Any]) -> None:
         payment = read_creation(json.dumps({"payment": sent}).encode(), self.now)
         assert isinstance(payment, Payment), payment
-        await create(self.engine, self.engine.force[self.account], payment, self.now)
+        force = self.engine.force[self.account]
+        decided = await decide_payment(self.engine, force, payment, self.now)
+        await keep(self.engine, decided.pending)
+        queue_shadows(self.engine, force, decided)
 
     async def update(self, id_: str, sent: dict[str, Any]) -> None:
         change = read_update(json.dumps({"payment": sent}).encode(), self.now)
         assert isinstance(change, Update), change
-        assert isinstance(await update(self.engine, self.account, id_, change, self.now), Payment)
+        updated = await merge_update(self.engine, self.account, id_, change, self.now)
+        assert isinstance(updated, UpdatedPayment), updated
+        await keep(self.engine, updated.pending)
 
     async def happen(self, sent: dict[str, Any]) -> None:
         """An event, the body of `POST /events`."""
         force = self.engine.force[self.account]
         event = read_event(json.dumps({"event": sent}).encode(), self.now, force)
         assert isinstance(event, Event), event
-        await accept(self.engine, force, event, self.now)
+        accepted = await accept_event(self.engine, force, event, self.now)
+        await keep(self.engine, accepted.pending)
 
 
 @asynccontextmanager

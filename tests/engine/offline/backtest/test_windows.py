@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.decide import encode
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.facts import derive, record
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
@@ -28,6 +27,7 @@ from tollkeeper.engine.offline.backtest.plan import plan_rule
 from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.stored_records import encode
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows

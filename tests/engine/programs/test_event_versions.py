@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tollkeeper.engine.events.versions import breaks
 from tollkeeper.engine.programs.event_contract import Contract, read_data, recall_data
+from tollkeeper.engine.programs.event_versions import breaks
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import EventType

@@ -1,4 +1,9 @@
-"""Turns on their way from the journal to the list of alerts and the outbox, across a crash."""
+"""What monitors make of a record: from turning at it, through the journal, to the outbox.
+
+A turn is counted before its record is appended, so that the next record meets it; it is taken back
+when the append fails, and put into the outbox once the record is on disk. What a crash leaves
+between the two is put there by the next start.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +14,40 @@ from functools import partial
 
 from structlog import get_logger
 
+from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Turn, turns_of
-from tollkeeper.engine.monitors.watch import Watch
+from tollkeeper.engine.monitors.watch import Watch, turns_at
+from tollkeeper.engine.programs.active import InForce, choose_event_type
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 FAR = 10_000
-"""How many sequence numbers a start looks through again at the most, beside those of open records.
-"""
+"""How many sequence numbers a start looks through again at most, beside those of open records."""
 
 
-def announce(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
+async def payment_turns(engine: Engine, force: InForce, facts: Facts) -> tuple[Turn, ...]:
+    """How monitors of payments turn with one that windows count already, decision included."""
+    loaded = choose_event_type(force, BUILT_IN_EVENT, facts.timestamp)
+    if loaded is None or not loaded.monitors:
+        return ()
+    account, at = force.account.number, facts.timestamp
+    values = await engine.windows.read(account, at, loaded.reads(facts, None))
+    return turns_at(
+        engine.watch.standings, account, loaded, at, facts, None, values, force.environment
+    )
+
+
+def count_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
     """Turns of a record that is about to be appended."""
     if turns:
         watch.open.add(sequence)
         watch.standings.add(account, sequence, turns)
 
 
-def take_back(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
+def withdraw_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
     """The record could not be kept."""
     if turns:
         watch.open.discard(sequence)
@@ -64,8 +83,8 @@ async def note_turns(engine: Engine, account: int, sequence: int, turns: Sequenc
         watch.raised.set()
 
 
-async def recover(engine: Engine) -> None:
-    """Learn how the monitors stand, and note the turns that a crash left behind."""
+async def recover_alerts(engine: Engine) -> None:
+    """Learn how the monitors stand, and put what a crash left behind into the outbox."""
     noted = engine.outbox.read(outbox.noted_sequence)
     for of, standing in engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
@@ -75,10 +94,10 @@ async def recover(engine: Engine) -> None:
             if turns := turns_of(entry.outcome):
                 await _note_again(engine, entry, turns)
     engine.watch.noted = noted
-    await advance(engine)
+    await remember_progress(engine)
 
 
-async def advance(engine: Engine) -> None:
+async def remember_progress(engine: Engine) -> None:
     """Remember that nothing up to the journal's end is left to be noted, now and then."""
     sequence = engine.journal.last_sequence()
     if not engine.watch.open and sequence >= engine.watch.noted + FAR:
@@ -87,9 +106,7 @@ async def advance(engine: Engine) -> None:
 
 
 async def purge_alerts(engine: Engine, account: int, before: int) -> None:
-    """Remove alerts of event times before `before` (µs), and their deliveries. Raises
-    `Unavailable`.
-    """
+    """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
     step = partial(outbox.purge_step, account=account, before=before)
     while await engine.outbox.write(step):
         pass

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tollkeeper.engine.instants import HOUR, show_instant
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.versions import version_in_force
+from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
-
-LATE = 25 * HOUR
-"""How far (µs) an event's own time may lie behind the clock: 24 hours, and 1 for skew."""
 
 
 def breaks(old: Contract, new: Contract) -> list[Violation]:
@@ -110,7 +109,14 @@ def _check_payment_type(version: Version) -> None:
 
 
 def contract_of(version: Version) -> Contract:
-    program = decode_program(version.program)
+    """What a version of an event type says of its events' data; the same object each time."""
+    return _contract(version.program)
+
+
+# Series find a contract by its identity: equal ones made anew would fill their memory.
+@lru_cache(64)
+def _contract(encoded: bytes) -> Contract:
+    program = decode_program(encoded)
     assert isinstance(program, p.EventType)
     return Contract.of(program)
 

@@ -1,0 +1,14 @@
+"""A payment from its reading to the disk, as the API takes it there."""
+
+from __future__ import annotations
+
+from tollkeeper.engine.decide import decide_payment
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.keep import keep
+from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.runtime import Engine
+
+
+async def create(engine: Engine, force: InForce, payment: Payment, arrived: int) -> None:
+    decided = await decide_payment(engine, force, payment, arrived)
+    await keep(engine, decided.pending)

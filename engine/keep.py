@@ -1,0 +1,45 @@
+"""The end of the way: what was decided is put into the journal, or nothing of it is left.
+
+A record is counted before it is appended, since the next one may read it. Between counting and
+`keep` nothing waits, and nothing leaves the service before `keep` is done.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tollkeeper.engine.journal.entries import Entry, Idempotency
+from tollkeeper.engine.monitors.alerts import Turn
+from tollkeeper.engine.raise_alerts import count_turns, note_turns, withdraw_turns
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Observation
+
+
+class Pending(NamedTuple):
+    """A record that windows count and the journal does not hold yet; `turns` are its monitors'."""
+
+    observed: Observation
+    entry: Entry
+    turns: tuple[Turn, ...] = ()
+
+
+async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None = None) -> None:
+    """Done when the record is on disk, with the response to its idempotency key if it has one.
+
+    Alerts among its turns are in the outbox then. Raises `Taken` for an id in use, `Unavailable` or
+    `Overloaded` when it can't be kept; windows and monitors forget the record then.
+    """
+    observed, entry, turns = pending
+    account, sequence = entry.account, entry.sequence
+    count_turns(engine.watch, account, sequence, turns)
+    kept = None
+    try:
+        kept = engine.journal.append(entry, idempotency)
+        await kept
+    finally:
+        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+        if kept is None or kept.exception() is not None:
+            withdraw_turns(engine.watch, account, sequence, turns)
+            await engine.windows.withdraw(observed)
+    if turns:
+        await note_turns(engine, account, sequence, turns)

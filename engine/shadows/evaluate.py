@@ -1,0 +1,62 @@
+"""What shadows would have decided about a payment, from what was read and frozen beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from tollkeeper.engine.decide import DecidedPayment
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.programs.active import InForce, Shadow
+from tollkeeper.engine.programs.decider import Programs, decide
+from tollkeeper.engine.programs.loaded import LoadedRule, Values
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.shadow_queue import Waiting
+
+
+def queue_shadows(engine: Engine, force: InForce, decided: DecidedPayment) -> None:
+    """Lets the shadows of a payment that is kept be evaluated, after its answer."""
+    for waiting in _evaluations(force, decided):
+        engine.shadows.add(waiting)
+
+
+def _evaluations(force: InForce, decided: DecidedPayment) -> Iterator[Waiting]:
+    decision, observed = decided.decision, decided.pending.observed
+    facts: Facts = observed.record.state.payment
+    position = len(decision.reads)
+    for shadow in decided.shadows:
+        end = position + len(shadow.loaded.reading.plan.windows)
+        evaluate = partial(
+            _decide_by_shadow,
+            force,
+            decided.programs,
+            shadow,
+            facts,
+            decision,
+            observed.values[position:end],
+        )
+        trial = (force.account.number, shadow.kind, shadow.name, shadow.loaded.version)
+        yield Waiting(trial, facts.payment.id, facts.timestamp, decision, evaluate)
+        position = end
+
+
+def _decide_by_shadow(
+    force: InForce,
+    programs: Programs,
+    shadow: Shadow,
+    facts: Facts,
+    decision: Decision,
+    read: Values,
+) -> Decision:
+    """The decision with the shadow in the place of its rule or scorecard."""
+    # Reads them again: keys that failed beside the decision fail here for all to see.
+    values = [value for _, value in zip(shadow.loaded.reading.reads(facts), read, strict=True)]
+    assert programs.scorecard is not None
+    split = len(programs.scorecard.reading.plan.windows)
+    of_scorecard, of_rule = decision.reads[:split], decision.reads[split:]
+    if isinstance(shadow.loaded, LoadedRule):
+        programs, values = programs._replace(rule=shadow.loaded), [*of_scorecard, *values]
+    else:
+        programs, values = programs._replace(scorecard=shadow.loaded), [*values, *of_rule]
+    return decide(programs, facts, values, force.environment, force.account.settings.thresholds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.intake.limits import Limits
@@ -14,13 +14,18 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
-from tollkeeper.engine.registry.changes import RolloutKey
+from tollkeeper.engine.registry.changes import Kind, RolloutKey
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider, pick_version
 from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.engine.velocity.contract import Read, SeriesPlan
 
 SCORECARD = "bot_behaviour"
+
+
+VersionId: TypeAlias = tuple[Kind, str, int]
+"""The kind, name and number of a stored version."""
+Loaded: TypeAlias = LoadedRule | LoadedScorecard | LoadedEventType
 
 
 class Shadow(NamedTuple):
@@ -55,14 +60,22 @@ class InForce:
     events: Mapping[tuple[str, int], LoadedEventType] = field(default_factory=dict)
     shadows: tuple[Shadow, ...] = ()
 
+    def compiled(self) -> dict[VersionId, Loaded]:
+        """All versions in force, by what they are."""
+        found: dict[VersionId, Loaded] = {}
+        for number, scorecard in self.scorecards.items():
+            found["scorecard", SCORECARD, number] = scorecard
+        for (name, number), rule in self.rules.items():
+            found["rule", name, number] = rule
+        for (name, number), type_ in self.events.items():
+            found["event", name, number] = type_
+        for shadow in self.shadows:
+            found[shadow.kind, shadow.name, shadow.loaded.version] = shadow.loaded
+        return found
+
     def plans(self) -> list[SeriesPlan]:
         """The series that live programs need."""
-        readings = [each.reading for each in self.scorecards.values()]
-        readings += [each.reading for each in self.rules.values()]
-        readings += [each.loaded.reading for each in self.shadows]
-        plans = [reading.plan for reading in readings]
-        plans += [each.plan for each in self.events.values()]
-        return [series for plan in plans for series in plan.series]
+        return [series for loaded in self.compiled().values() for series in loaded.series]
 
 
 def choose_event_type(force: InForce, name: str, at: int) -> LoadedEventType | None:

@@ -20,7 +20,7 @@ from tollkeeper.engine.programs.compile.sharing import resolved
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.event_contract import Contract, fitted
 from tollkeeper.engine.programs.json_values import JsonValue, json_writer
-from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read
+from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
@@ -78,6 +78,11 @@ class LoadedEventType:
     keys: Callable[[Any, Any], tuple[Key | None, ...]]
     metrics: tuple[LoadedMetric, ...]
     monitors: tuple[LoadedMonitor, ...]
+
+    @property
+    def series(self) -> tuple[SeriesPlan, ...]:
+        """The series that it reads."""
+        return self.plan.series
 
     def reads(self, facts: Any, data: Any) -> tuple[Read, ...]:
         """What an event (or payment) with these facts and data reads; none without windows."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.lists.contents import Contents
-from tollkeeper.engine.programs.active import SCORECARD, InForce, Shadow
+from tollkeeper.engine.programs.active import SCORECARD, InForce, Loaded, Shadow, VersionId
 from tollkeeper.engine.programs.event_type import LoadedEventType, load_event_type
 from tollkeeper.engine.programs.event_versions import live_versions
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
-from tollkeeper.engine.registry.changes import Kind
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.settings import account_limits
 from tollkeeper.engine.registry.state import Account, Lineage, Version
-from tollkeeper.engine.registry.trials import Decider, shadow_version
+from tollkeeper.engine.registry.trials import shadow_version
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
@@ -27,62 +26,61 @@ SHIPPED = Path(__file__).parents[2] / "rules"
 
 
 def load_account(
-    account: Account, contents: Mapping[str, Contents], before: InForce | None = None
+    account: Account, contents: Mapping[str, Contents], compiled: Mapping[VersionId, Loaded] = {}
 ) -> InForce:
     """What is in force for the account now, with its lists' contents.
 
-    `before` gives what is compiled already.
+    Versions that are in `compiled` are taken from there.
     """
+
+    def find(version: Version) -> Loaded:
+        return compiled.get(id_of(version)) or load_version(version)
+
     rules: dict[tuple[str, int], LoadedRule] = {}
     scorecards: dict[int, LoadedScorecard] = {}
-    for kind, lineage in _deciders(account):
-        for version in _live(lineage):
-            if kind == "rule":
-                key = (version.name, version.number)
-                rules[key] = (before and before.rules.get(key)) or loaded_rule(version)
-            elif version.name == SCORECARD:
-                there = before and before.scorecards.get(version.number)
-                scorecards[version.number] = there or loaded_scorecard(version)
-    if not scorecards:
-        scorecards[0] = shipped_scorecard()
-    old_shadows = {} if before is None else {each[:2]: each for each in before.shadows}
-    old_events = {} if before is None else before.events
-    events = {
-        key: old_events.get(key) or loaded_event_type(version)
-        for (kind, name), lineage in account.files.items()
-        if kind == "event"
-        for version in live_versions(lineage)
-        if (key := (name, version.number))
-    }
-    limits = account_limits(account.settings, DEFAULT_LIMITS)
+    events: dict[tuple[str, int], LoadedEventType] = {}
+    for version in _met(account):
+        match find(version):
+            case LoadedRule() as rule:
+                rules[version.name, version.number] = rule
+            case LoadedScorecard() as scorecard:
+                scorecards[version.number] = scorecard
+            case LoadedEventType() as type_:
+                events[version.name, version.number] = type_
     return InForce(
         account=account,
-        limits=limits,
+        limits=account_limits(account.settings, DEFAULT_LIMITS),
         contents=contents,
         environment=account_environment(account, contents),
-        scorecards=scorecards,
+        scorecards=scorecards or {0: shipped_scorecard()},
         rules=rules,
         events=events,
-        shadows=tuple(_shadows(account, old_shadows)),
+        shadows=tuple(_shadows(account, find)),
     )
 
 
+def id_of(version: Version) -> VersionId:
+    return version.kind, version.name, version.number
+
+
+def load_version(version: Version) -> Loaded:
+    """Compiles a stored version; a rule, a scorecard or an event type."""
+    program, number = decode_program(version.program), version.number
+    match program:
+        case Rule():
+            return load_rule(program, number, full_vocabulary())
+        case Scorecard():
+            return load_scorecard(program, number, full_vocabulary())
+        case EventType():
+            return load_event_type(program, number, version.text, full_vocabulary())
+        case _:
+            raise AssertionError(version.kind)
+
+
 def loaded_rule(version: Version) -> LoadedRule:
-    program = decode_program(version.program)
-    assert isinstance(program, Rule)
-    return load_rule(program, version.number, full_vocabulary())
-
-
-def loaded_event_type(version: Version) -> LoadedEventType:
-    program = decode_program(version.program)
-    assert isinstance(program, EventType)
-    return load_event_type(program, version.number, version.text, full_vocabulary())
-
-
-def loaded_scorecard(version: Version) -> LoadedScorecard:
-    program = decode_program(version.program)
-    assert isinstance(program, Scorecard)
-    return load_scorecard(program, version.number, full_vocabulary())
+    loaded = load_version(version)
+    assert isinstance(loaded, LoadedRule)
+    return loaded
 
 
 def shipped_text() -> str:
@@ -101,29 +99,27 @@ def shipped_scorecard() -> LoadedScorecard:
     return load_scorecard(program, 0, full_vocabulary())
 
 
-def _shadows(account: Account, before: Mapping[tuple[Decider, str], Shadow]) -> Iterator[Shadow]:
+def _shadows(account: Account, find: Callable[[Version], Loaded]) -> Iterator[Shadow]:
     for kind, name in account.files:
         if kind not in ("rule", "scorecard") or (kind == "scorecard" and name != SCORECARD):
             continue
         version = shadow_version(account, kind, name)
-        if version is None:
-            continue
-        there = before.get((kind, name))
-        if there is not None and there.loaded.version == version.number:
-            yield there
-        else:
-            loaded = loaded_rule(version) if kind == "rule" else loaded_scorecard(version)
+        if version is not None:
+            loaded = find(version)
+            assert not isinstance(loaded, LoadedEventType)
             yield Shadow(kind, name, loaded)
 
 
-def _deciders(account: Account) -> Iterator[tuple[Kind, Lineage]]:
-    for (kind, _name), lineage in account.files.items():
-        if kind in ("rule", "scorecard"):
-            yield kind, lineage
+def _met(account: Account) -> Iterator[Version]:
+    """The versions that a payment or an event can meet."""
+    for (kind, name), lineage in account.files.items():
+        if kind == "event":
+            yield from live_versions(lineage)
+        elif kind == "rule" or (kind == "scorecard" and name == SCORECARD):
+            yield from _deciding(lineage)
 
 
-def _live(lineage: Lineage) -> list[Version]:
-    """The versions that a payment can meet."""
+def _deciding(lineage: Lineage) -> list[Version]:
     if lineage.active is None:
         return []
     numbers = {lineage.active}

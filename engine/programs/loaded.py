@@ -14,7 +14,7 @@ from tollkeeper.engine.programs.compile.digest import digest
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.programs.event_contract import fitted
-from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read
+from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar.program import Let, Rule, Scorecard, Series, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -49,6 +49,11 @@ class LoadedRule:
     applied: tuple[AppliedRule, ...]
     actions: tuple[Action | None, ...]
 
+    @property
+    def series(self) -> tuple[SeriesPlan, ...]:
+        """The series that it reads."""
+        return self.reading.plan.series
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedScorecard:
@@ -58,6 +63,11 @@ class LoadedScorecard:
     scorecard: Scorecard
     reading: Reading
     score: Callable[[Facts, Values, Environment], int]
+
+    @property
+    def series(self) -> tuple[SeriesPlan, ...]:
+        """The series that it reads."""
+        return self.reading.plan.series
 
 
 def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.active import SCORECARD, Loaded, VersionId
 from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
-from tollkeeper.engine.programs.load import (
-    loaded_event_type,
-    loaded_rule,
-    loaded_scorecard,
-    shipped_scorecard,
-)
+from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
@@ -35,7 +30,6 @@ from tollkeeper.engine.registry.versions import (
 )
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import SeriesPlan
-from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.render import Source
 
@@ -143,11 +137,13 @@ async def bring_in(
                 engine.state.accounts[account], program.lists, program.tables
             ):
                 await make_change(engine, account, by, made)
-        plan = _plan(version)
-        if plan is not None and engine.ready.is_set():
-            needed = [*engine.force[account].plans(), *plan.series]
-            await _filled(engine, account, needed, (account, kind, name), progress)
-        await _change(engine, account, by, change)
+        compiled: dict[VersionId, Loaded] = {}
+        if kind != "definitions":
+            loaded = compiled[kind, name, number] = load_version(version)
+            if engine.ready.is_set():
+                needed = [*engine.force[account].plans(), *loaded.series]
+                await _filled(engine, account, needed, (account, kind, name), progress)
+        await _change(engine, account, by, change, compiled)
 
 
 async def _filled(
@@ -182,7 +178,7 @@ async def unpublish(engine: Engine, account: int, by: str, kind: Kind, name: str
     async with engine.publishing[account]:
         change(engine.state.accounts[account])
         if (kind, name) == ("scorecard", SCORECARD) and engine.ready.is_set():
-            needed = [*engine.force[account].plans(), *shipped_scorecard().reading.plan.series]
+            needed = [*engine.force[account].plans(), *shipped_scorecard().series]
             await fill(engine, account, needed, lambda _share: None)
         await _change(engine, account, by, change)
 
@@ -196,23 +192,16 @@ async def take_out(
 
 
 async def _change(
-    engine: Engine, account: int, by: str, change: Callable[[Account], Change]
+    engine: Engine,
+    account: int,
+    by: str,
+    change: Callable[[Account], Change],
+    compiled: Mapping[VersionId, Loaded] = {},
 ) -> None:
     async with engine.changing:
-        await make_change(engine, account, by, change(engine.state.accounts[account]))
+        made = change(engine.state.accounts[account])
+        await make_change(engine, account, by, made, compiled=compiled)
     await engine.windows.keep(account, engine.force[account].plans())
-
-
-def _plan(version: Version) -> Plan | None:
-    match version.kind:
-        case "rule":
-            return loaded_rule(version).reading.plan
-        case "scorecard":
-            return loaded_scorecard(version).reading.plan
-        case "event":
-            return loaded_event_type(version).plan
-        case _:
-            return None
 
 
 def violations(name: str, rejected: Rejected) -> list[Violation]:

@@ -13,7 +13,7 @@ from tollkeeper.engine.journal.entries import (
     Replacement,
 )
 from tollkeeper.engine.lists.contents import Contents, hold, put, remove
-from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.active import InForce, Loaded, VersionId
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.registry.changes import Change, Recorded, encode
 from tollkeeper.engine.registry.state import Account, fold
@@ -27,19 +27,21 @@ async def make_change(
     change: Change,
     content: ListChange | None = None,
     replaced: Contents | None = None,
+    compiled: Mapping[VersionId, Loaded] = {},
 ) -> None:
     """Done once it is on disk; to be called under `engine.changing`.
 
     Payments behind it in the sequence meet it already while it is written; when it can't be
     written none of them is kept either, and all is as before. `content` goes with a change of a
-    list's entries, `replaced` are the new ones of a whole import. Raises `JournalError`.
+    list's entries, `replaced` are the new ones of a whole import. `compiled` are versions that
+    the change brings in. Raises `JournalError`.
     """
     state, force = engine.state, dict(engine.force)
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
     engine.state = fold(state, Recorded(sequence, at, account, by, change))
     engine.force[account] = _reloaded(
-        engine.state.accounts[account], force.get(account), content, replaced
+        engine.state.accounts[account], force.get(account), content, replaced, compiled
     )
     entry = Entry(
         sequence=sequence,
@@ -65,14 +67,16 @@ def _reloaded(
     before: InForce | None,
     content: ListChange | None,
     replaced: Contents | None,
+    compiled: Mapping[VersionId, Loaded],
 ) -> InForce:
-    held = dict(before.contents) if before is not None else {}
+    held = {} if before is None else dict(before.contents)
+    in_force = {} if before is None else before.compiled()
     for name, entries in account.lists.items():
         if name not in held:
             held[name] = hold(entries.spec, ())
     if content is not None:
         held[content.list] = _changed(held[content.list], content, replaced)
-    return load_account(account, held, before)
+    return load_account(account, held, {**in_force, **compiled})
 
 
 def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> Contents:

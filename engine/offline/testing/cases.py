@@ -207,7 +207,7 @@ async def _run(case: Case, account: Account, score: int | None) -> list[Decided]
                 await take_in(windows, known, item, case.events())
             case Entered():
                 contents = _entered(contents, item)
-                force = _scoring(load_account(account, contents, force), score)
+                force = _scoring(load_account(account, contents, force.compiled()), score)
     return found
 
 

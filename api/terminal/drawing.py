@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from tollkeeper.api.terminal.backtest_words import amounts_text, headline, result_text
 from tollkeeper.engine.explain.explain import Explanation, by_what
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.offline.backtest.report import Change, Decided, Report
-from tollkeeper.engine.offline.backtest.words import amounts_text, headline, result_text
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedCondition,
     ExplainedHistory,

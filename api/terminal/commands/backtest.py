@@ -48,6 +48,8 @@ def backtest(
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
     import msgspec
 
+    from tollkeeper.api.terminal.backtest_page import page as backtest_page
+    from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
     from tollkeeper.api.terminal.drawing import draw_backtest
     from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
     from tollkeeper.engine.offline.backtest.files import HistoryError
@@ -57,8 +59,6 @@ def backtest(
         read_labels,
         read_since,
     )
-    from tollkeeper.engine.offline.backtest.page import page as backtest_page
-    from tollkeeper.engine.offline.backtest.words import summary as backtest_summary
     from tollkeeper.engine.offline.testing.files import BrokenFileError
     from tollkeeper.engine.open import now
 

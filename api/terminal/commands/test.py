@@ -35,10 +35,10 @@ def test(
     fail_under: float | None,
 ) -> None:
     """Run the tests and cases under PATHS; exit 1 when one fails."""
+    from tollkeeper.api.terminal.coverage import as_html
+    from tollkeeper.api.terminal.coverage import as_json as coverage_as_json
+    from tollkeeper.api.terminal.coverage import as_text as coverage_as_text
     from tollkeeper.engine.offline.testing.coverage import percent
-    from tollkeeper.engine.offline.testing.coverage_report import as_html
-    from tollkeeper.engine.offline.testing.coverage_report import as_json as coverage_as_json
-    from tollkeeper.engine.offline.testing.coverage_report import as_text as coverage_as_text
 
     with extra("test"):
         from tollkeeper.engine.offline.testing.run import run_tests

@@ -21,9 +21,8 @@ from tollkeeper.engine.offline.backtest.candidate import (
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.replay import Happened, History, replay
-from tollkeeper.engine.offline.backtest.report import FILES, Report, report_of
+from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
-from tollkeeper.engine.offline.backtest.words import counted
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.registry.lists import make_declared
@@ -157,12 +156,12 @@ def _notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
             " not what it would have decided itself"
         )
     if found.lost:
-        yield f"live, a window was missing for {counted(found.lost)}"
+        yield f"live, a window was missing for {count_payments(found.lost)}"
     unrecorded = sum(tally.payments for cell, tally in found.cells.items() if cell.was is None)
     if unrecorded and any(cell.was is not None for cell in found.cells):
-        yield f"no decision is recorded of {counted(unrecorded)}: what they would get is told apart"
+        yield f"no decision is recorded of {count_payments(unrecorded)}: what they would get is told apart"
     if found.scoreless and _reads_score(program):
-        yield f"no score is recorded of {counted(found.scoreless)}: `score` was missing there"
+        yield f"no score is recorded of {count_payments(found.scoreless)}: `score` was missing there"
 
 
 def _reads_score(program: Rule | Scorecard) -> bool:

@@ -22,6 +22,11 @@ MERCHANTS = 50
 """How many merchants are listed, those with most payments."""
 
 
+def count_payments(payments: int) -> str:
+    """`1 payment`, `2,000 payments`."""
+    return "1 payment" if payments == 1 else f"{payments:,} payments"
+
+
 class Part(Struct, frozen=True):
     """So many payments; `amounts` are their sums by currency, as decimal text."""
 

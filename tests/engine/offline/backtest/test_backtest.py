@@ -13,12 +13,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from tollkeeper.api.terminal.backtest_page import page
+from tollkeeper.api.terminal.backtest_words import summary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
 from tollkeeper.engine.offline.backtest.files import HistoryError
-from tollkeeper.engine.offline.backtest.page import page
 from tollkeeper.engine.offline.backtest.report import UNRECORDED, Report
-from tollkeeper.engine.offline.backtest.words import summary
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import EventType, Rule

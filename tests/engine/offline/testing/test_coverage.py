@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from tollkeeper.api.terminal.coverage import as_html, as_json, as_text
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import FileCoverage, coverage, marks, percent
-from tollkeeper.engine.offline.testing.coverage_report import as_html, as_json, as_text
 from tollkeeper.engine.offline.testing.files import library_of, load_file
 from tollkeeper.grammar.program import EventType, Rule
 from tollkeeper.tests.engine.offline.testing.conftest import Write

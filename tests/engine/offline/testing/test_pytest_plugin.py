@@ -27,7 +27,7 @@ PYTEST = (
         "-p",
         "syrupy",
         "-p",
-        "tollkeeper.engine.offline.testing.pytest_plugin",
+        "tollkeeper.api.terminal.pytest_plugin",
         "-p",
         "no:cacheprovider",
     ),
@@ -176,7 +176,7 @@ def test_the_plugin_loads_nothing_where_no_rule_is_collected(repository: Path) -
         "import sys\n\ndef test_own():\n"
         "    ours = [module for name, module in sys.modules.items() if name.startswith('tollkeeper')]\n"
         "    files = [module.__name__ for module in ours if not hasattr(module, '__path__')]\n"
-        "    assert len(files) == 2, files\n"
+        "    assert len(files) == 3, files\n"
     )
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *PYTEST, "--confcutdir=own", "own"],

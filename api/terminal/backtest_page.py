@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from tollkeeper.api.terminal.backtest_words import amounts_text, days, result_text
 from tollkeeper.engine.offline.backtest.report import (
     FILES,
     UNRECORDED,
@@ -14,7 +15,6 @@ from tollkeeper.engine.offline.backtest.report import (
     Moved,
     Report,
 )
-from tollkeeper.engine.offline.backtest.words import amounts_text, days, result_text
 
 COLOURS = {"allow": "#2e7d52", "challenge": "#c98a00", "deny": "#b3362b"}
 UNKNOWN = "#7a7f87"

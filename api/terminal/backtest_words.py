@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tollkeeper.engine.offline.backtest.report import Report, Result
+from tollkeeper.engine.offline.backtest.report import Report, Result, count_payments
 
 
 def summary(report: Report) -> list[str]:
@@ -30,7 +30,7 @@ def summary(report: Report) -> list[str]:
 def headline(report: Report) -> tuple[str, str]:
     """How many payments there are and of when, and in a few words what comes of them."""
     total, compared = report.payments.payments, report.compared.payments
-    payments = f"{counted(total)} {days(report)}"
+    payments = f"{count_payments(total)} {days(report)}"
     if not total:
         return payments, "nothing would change"
     if not compared:
@@ -44,11 +44,6 @@ def days(report: Report) -> str:
     """`from 2026-03-02 to 2026-03-04`, `of 2026-03-02`."""
     first, last = report.since[:10], report.until[:10]
     return f"of {first}" if first == last else f"from {first} to {last}"
-
-
-def counted(payments: int) -> str:
-    """`1 payment`, `2,000 payments`."""
-    return "1 payment" if payments == 1 else f"{payments:,} payments"
 
 
 def result_text(result: Result) -> str:

@@ -3,7 +3,7 @@
 Its rooms are found, and whatever lies in them goes along, so that a new one needs no line here.
 """
 
-from setuptools import find_namespace_packages, setup
+from setuptools import Extension, find_namespace_packages, setup
 
 ROOMS = ("api", "engine", "grammar", "rules")
 
@@ -16,5 +16,12 @@ setup(
     packages=["tollkeeper", *(f"tollkeeper.{name}" for name in inside)],
     package_dir={"tollkeeper": "."},
     package_data={"tollkeeper": ["py.typed"], **{f"tollkeeper.{name}": ["*"] for name in inside}},
+    exclude_package_data={"": ["*.so", "*.pyd"]},
     include_package_data=False,
+    # Windows are some times faster in C; where that can't be built, they are in Python.
+    ext_modules=[
+        Extension(
+            "tollkeeper.engine.velocity._groups", ["engine/velocity/_groups.c"], optional=True
+        )
+    ],
 )

@@ -17,7 +17,6 @@ from structlog import get_logger
 
 from tollkeeper.engine.velocity.ages import Ages
 from tollkeeper.engine.velocity.contract import (
-    LATE,
     AbandonedError,
     Fill,
     NotWholeError,
@@ -30,9 +29,9 @@ from tollkeeper.engine.velocity.contract import (
 )
 from tollkeeper.engine.velocity.elements import Group, group_of
 from tollkeeper.engine.velocity.first_seen import Moments
+from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merged
-from tollkeeper.engine.velocity.readers import Reader, nothing, reader
-from tollkeeper.engine.velocity.series import Clock, Series
+from tollkeeper.engine.velocity.series import Memory, Series, nothing
 from tollkeeper.engine.velocity.series_set import Change, Holdings
 from tollkeeper.grammar.program import Value
 
@@ -66,11 +65,20 @@ class Own(NamedTuple):
 class Account:
     """What `MemoryWindows` holds for one account, at most `cap` elements."""
 
-    def __init__(self, number: int, cap: int, moments: Callable[[int, str], Moments]) -> None:
+    def __init__(
+        self,
+        number: int,
+        cap: int,
+        late: int,
+        moments: Callable[[int, str], Moments],
+        memory: Memory,
+    ) -> None:
         self._number = number
         self._cap = cap
+        self._late = late
+        self._memory = memory
         self._moments = moments
-        self._whole = Holdings({}, {}, Clock())
+        self._whole = Holdings({}, {}, memory.clock())
         self._fillings: dict[int, Filling] = {}
         # How many records may come before the cap is looked at.
         self._unchecked = 0
@@ -141,7 +149,7 @@ class Account:
         self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]], at: int
     ) -> tuple[int, ...]:
         """The indexes of the values that cannot be exact."""
-        too_late = at < self._whole.clock.newest - LATE
+        too_late = at < self._whole.clock.newest - self._late
         if not (self._whole.lost or too_late):
             return ()
         windows = (*chain.from_iterable(own), *(window for window, _ in reads))
@@ -176,13 +184,15 @@ class Account:
 
     def begin(self, number: int, up_to: int, plans: Sequence[SeriesPlan]) -> Fill:
         """A fill of what `plans` need and is not whole."""
-        clock = Clock()
+        clock = self._memory.clock()
         windows: dict[str, Series] = {}
         ages: dict[str, Ages] = {}
         for plan in merged(plans):
             held = self._whole.windows.get(plan.digest)
             if plan.over is not None and (held is None or held.over < plan.over):
-                windows[plan.digest] = Series(plan, plan.over, up_to, clock)
+                windows[plan.digest] = Series(
+                    plan, plan.over, up_to, self._late, clock, self._memory
+                )
             if plan.ages and plan.digest not in self._whole.ages:
                 moments = self._moments(self._number, plan.digest)
                 ages[plan.digest] = Ages(plan, moments, up_to)
@@ -193,7 +203,7 @@ class Account:
             number=number,
             account=self._number,
             series=tuple(dict.fromkeys([*windows, *ages])),
-            reach=None if ages else longest + LATE,
+            reach=None if ages else longest + self._late,
             up_to=up_to,
         )
 
@@ -272,7 +282,7 @@ class Account:
 
     def _windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
         """Completes the values with those of windows."""
-        if at < self._whole.clock.newest - LATE:
+        if at < self._whole.clock.newest - self._late:
             return
         for index, (window, key) in enumerate(reads):
             if key is not None and window.over is not None:
@@ -296,7 +306,7 @@ class Account:
         self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
     ) -> list[Value | None]:
         """The aggregates over a record's own groups, the ages aside."""
-        if at < self._whole.clock.newest - LATE:
+        if at < self._whole.clock.newest - self._late:
             return [None] * sum(map(len, own))
         return [
             None if (group := groups[position]) is None else read(group, at)
@@ -328,7 +338,7 @@ class Account:
             return nothing
         series = self._held(window)
         if series is not None:
-            return reader(series, window)
+            return series.reader(window)
         if digest not in self._whole.lost:
             raise NotWholeError(digest)
         return nothing

@@ -48,7 +48,8 @@ class Coverage:
 
     def count(self, at: int) -> int:
         """How many values the window that ends at `at` (µs) has."""
-        return self.base + self.begins.rank(at) - self.ends.rank(at)
+        ended = self.ends.rank(at) if self.ends.first <= at else 0
+        return self.base + self.begins.rank(at) - ended
 
     def fold(self, up_to: int) -> None:
         """Gives back what is only needed for windows that end by `up_to` (µs)."""

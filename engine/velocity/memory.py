@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.account import Account
 from tollkeeper.engine.velocity.contract import (
+    LATE,
     Fill,
     Observation,
     Read,
@@ -20,6 +21,7 @@ from tollkeeper.engine.velocity.contract import (
     Window,
 )
 from tollkeeper.engine.velocity.first_seen import MemoryMoments, Moments
+from tollkeeper.engine.velocity.series import FASTEST, Memory
 from tollkeeper.engine.velocity.series_set import Change
 from tollkeeper.grammar.program import Value
 
@@ -28,18 +30,23 @@ CAP = 25_000_000
 
 
 class MemoryWindows:
-    """`after` is the last sequence number taken; `moments` makes where an account keeps a series'
-    moments.
+    """`after` is the last sequence number taken, `cap` how many elements an account may hold, and
+    `late` (µs) how far behind the latest arrival a record's event time may be; `moments` makes
+    where an account keeps a series' moments.
     """
 
     def __init__(
         self,
         after: int = 0,
         cap: int = CAP,
+        late: int = LATE,
         moments: Callable[[int, str], Moments] = lambda _account, _series: MemoryMoments(),
+        memory: Memory = FASTEST,
     ) -> None:
         self._place = after
         self._cap = cap
+        self._late = late
+        self._memory = memory
         self._moments = moments
         self._fills = count(1)
         self._accounts: dict[int, Account] = {}
@@ -96,5 +103,7 @@ class MemoryWindows:
     def _account(self, number: int) -> Account:
         account = self._accounts.get(number)
         if account is None:
-            account = self._accounts[number] = Account(number, self._cap, self._moments)
+            account = self._accounts[number] = Account(
+                number, self._cap, self._late, self._moments, self._memory
+            )
         return account

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from tollkeeper.engine.velocity.aggregates import RECOUNTS, answer, fold
@@ -19,6 +20,10 @@ from tollkeeper.grammar.program import Value
 
 FEW = 256
 """Up to so many elements stand in one array, and are recounted."""
+TRIMMED = 4
+"""How many elements beyond the horizon each element more takes out of a long run, at most."""
+SHRUNK = 500
+"""How many of them are taken out of a long run when it comes up for expiry, at most."""
 
 
 class Run:
@@ -38,6 +43,12 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.times) if self.long is None else self.long.size
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """The times and values, in order."""
+        if self.long is not None:
+            return self.long.elements()
+        return zip(self.times, repeat(True) if self.values is None else self.values, strict=False)
 
     @property
     def latest(self) -> int:
@@ -134,6 +145,24 @@ class LongRun:
             self.distinct.remove(time, value)
         return removed
 
+    def put(self, time: int, value: Any, horizon: int, lengths: Sequence[int]) -> int:
+        """Takes in one element, and drops some of those not later than `horizon` (µs); how many.
+
+        `lengths` (µs) are those of the windows that read `distinct`.
+        """
+        if self.distinct is None and lengths:
+            self.index(lengths)
+        self.insert(time, value)
+        return self.trim(horizon, TRIMMED)
+
+    def shrink(self, horizon: int) -> int:
+        """Drops some of the elements not later than `horizon` (µs); how many."""
+        return self.trim(horizon, SHRUNK)
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """The times and values, in order."""
+        return self.tree.elements()
+
     def trim(self, horizon: int, most: int) -> int:
         """Drops at most so many of the elements not later than `horizon` (µs); how many went."""
         before = self.size
@@ -150,13 +179,15 @@ class LongRun:
     def index(self, lengths: Iterable[int]) -> None:
         """Prepares for reads of `distinct` over windows of these lengths (µs)."""
         if self.distinct is None:
-            self.distinct = Distinct(self.tree.elements())
+            self.distinct = Distinct(self.elements())
         for over in lengths:
             self.distinct.covered(over)
 
     def count(self, over: int, at: int) -> int:
         """How many elements are within (at - over, at]."""
-        return self.tree.rank(at) - self.tree.rank(at - over)
+        until = self.size if at >= self.latest else self.tree.rank(at)
+        since = at - over
+        return until - self.tree.rank(since) if since >= self.tree.first else until
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
@@ -179,3 +210,8 @@ class LongRun:
             return found
         count = self.count(over, at) if function == "avg" else 0
         return answer(function, whole, count, window.type)
+
+
+def lengthened(times: bytes, values: list[Any] | None) -> LongRun:
+    """A long run of elements in order; the times (µs) as numbers of 64 bits."""
+    return LongRun(array("q", times), values)

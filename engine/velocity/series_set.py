@@ -11,7 +11,8 @@ from msgspec import Struct
 from tollkeeper.engine.velocity.ages import Ages
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Put, SeriesPlan, State
 from tollkeeper.engine.velocity.elements import Group, brought, counted
-from tollkeeper.engine.velocity.series import Clock, Series
+from tollkeeper.engine.velocity.groups import Clock
+from tollkeeper.engine.velocity.series import Series
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -69,11 +70,12 @@ class Holdings:
             clock.newest = arrived
         if clock.newest >= self._passes_at:
             self._passes_at = min(
-                (series.pass_buckets() for series in self.windows.values()), default=-BEFORE_ALL
+                (series.groups.pass_buckets() for series in self.windows.values()),
+                default=-BEFORE_ALL,
             )
             self._sweeping = list(self.windows.values())
         if self._sweeping:
-            self._sweeping = [series for series in self._sweeping if series.sweep()]
+            self._sweeping = [series for series in self._sweeping if series.groups.sweep()]
 
     def count(self, event: str | None, time: int, state: State) -> None:
         """Brings a stored record of event time `time` (µs) to each series that holds its event."""
@@ -155,7 +157,7 @@ class Holdings:
     def join(self, other: Holdings) -> None:
         """Takes over what another holds."""
         for series in other.windows.values():
-            series.clock = self.clock
+            series.groups.clock = self.clock
         self.windows.update(other.windows)
         self.ages.update(other.ages)
         self.lost = (self.lost - other.windows.keys()) | other.lost
@@ -170,6 +172,7 @@ class Holdings:
             else:
                 series.shorten(plan.over)
                 series.plan = plan
+                series.groups.lengths = plan.distinct
         for digest, ages in list(self.ages.items()):
             if digest not in plans or not plans[digest].ages:
                 ages.moments.discard()

@@ -16,6 +16,8 @@ LEAF = 64
 """How many elements a leaf holds at most."""
 FAN = 64
 """How many children a branch has at most."""
+NEVER = 10**18
+"""Later (µs) than every instant."""
 
 
 class Fold(NamedTuple):
@@ -43,8 +45,8 @@ class Leaf:
 
     @property
     def first(self) -> int:
-        """The earliest time (µs); of a leaf that is not empty."""
-        return self.times[0]
+        """The earliest time (µs), `NEVER` without one."""
+        return self.times[0] if self.times else NEVER
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """The times and values, in order."""
@@ -238,13 +240,13 @@ class Branch:
 
     def collect(self, since: int, at: int, fold: Fold, parts: list[Any]) -> None:
         """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
-        low = max(bisect_right(self.firsts, since) - 1, 0)
+        # Children from `low` on are later than `since`, those before `high` not later than `at`.
+        low = bisect_right(self.firsts, since)
         high = bisect_right(self.firsts, at) - 1
-        if high < 0:
-            return
-        self.children[low].collect(since, at, fold, parts)
-        if high > low:
-            parts += self._parts(fold, low + 1, high)
+        if 0 < low <= high + 1:
+            self.children[low - 1].collect(since, at, fold, parts)
+        if low <= high:
+            parts += self._parts(fold, low, high)
             self.children[high].collect(since, at, fold, parts)
 
     def whole(self, fold: Fold) -> Any:

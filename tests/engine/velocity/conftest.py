@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tollkeeper.engine.velocity.contract import Windows
 from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.tests.engine.velocity.worlds import MEMORIES
 
-IMPLEMENTATIONS = {"memory": MemoryWindows}
+IMPLEMENTATIONS = {name: partial(MemoryWindows, memory=memory) for name, memory in MEMORIES.items()}
 
 
 @pytest.fixture

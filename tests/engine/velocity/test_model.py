@@ -21,13 +21,15 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity import account, run, series, tree
+from tollkeeper.engine.velocity import account, groups, run, series, tree
 from tollkeeper.engine.velocity.contract import Fill, Observation, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.series import PLAIN
 from tollkeeper.tests.engine.velocity.worlds import (
     DAY,
     HOUR,
     KINDS,
+    MEMORIES,
     MINUTE,
     START,
     Paid,
@@ -68,11 +70,12 @@ class Kept:
 class History(RuleBasedStateMachine):
     observed = Bundle("observed")
     fills = Bundle("fills")
+    memory = PLAIN
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.windows = MemoryWindows()
+        self.windows = MemoryWindows(memory=self.memory)
         self.models = {number: Recount() for number in ACCOUNTS}
         self.kept: dict[int, dict[int, Kept]] = {number: {} for number in ACCOUNTS}
         self.whole: dict[int, dict[str, tuple[int | None, bool]]] = {n: {} for n in ACCOUNTS}
@@ -271,19 +274,21 @@ def keys(name: str) -> list[tuple[str, ...] | None]:
     return [("u",)] if name == "signins" else [("a",), ("b",), None]
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("tight", [False, True], ids=["as_shipped", "tight_bounds"])
 def test_every_read_is_what_a_recount_of_the_whole_history_gives(
-    tight: bool, monkeypatch: pytest.MonkeyPatch
+    tight: bool, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if tight:
         monkeypatch.setattr(run, "FEW", 2)
         monkeypatch.setattr(series, "FEW", 2)
         monkeypatch.setattr(tree, "LEAF", 2)
         monkeypatch.setattr(tree, "FAN", 3)
-        monkeypatch.setattr(series, "TRIMMED", 2)
-        monkeypatch.setattr(series, "SHRUNK", 1)
-        monkeypatch.setattr(series, "SWEEP", 2)
+        monkeypatch.setattr(run, "TRIMMED", 2)
+        monkeypatch.setattr(run, "SHRUNK", 1)
+        monkeypatch.setattr(groups, "SWEEP", 2)
         monkeypatch.setattr(account, "SEALED_AT_ONCE", 1)
     run_state_machine_as_test(
-        History, settings=settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
+        type("History", (History,), {"memory": MEMORIES[memory]}),
+        settings=settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None),
     )

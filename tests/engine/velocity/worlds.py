@@ -15,8 +15,11 @@ from tollkeeper.engine.velocity.contract import (
     State,
     Window,
 )
+from tollkeeper.engine.velocity.series import FASTEST, PLAIN
 from tollkeeper.grammar.types import Boolean, Duration, Number, String, Type
 
+MEMORIES = {"python": PLAIN} | ({} if FASTEST is PLAIN else {"compiled": FASTEST})
+"""Where elements may be held, as far as it could be built here."""
 MINUTE = HOUR // 60
 DAY = 24 * HOUR
 START = 1_750_000_000_000_000

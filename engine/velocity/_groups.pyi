@@ -1,0 +1,2 @@
+from tollkeeper.engine.velocity.groups import Clock as Clock
+from tollkeeper.engine.velocity.groups import Groups as Groups

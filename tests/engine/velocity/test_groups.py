@@ -1,0 +1,132 @@
+"""Groups in C do what groups in Python do, whatever happens to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from tollkeeper.engine.velocity.aggregates import recounting
+from tollkeeper.engine.velocity.groups import Groups
+from tollkeeper.engine.velocity.series import FASTEST, PLAIN, Memory
+from tollkeeper.grammar.types import Boolean, Duration, Number, String, Type
+from tollkeeper.tests.engine.velocity.worlds import HOUR, MEMORIES, MINUTE, START, same, window
+
+REACH = 3 * HOUR
+LONGEST = HOUR
+FEW = 6
+
+SERIES: dict[str, tuple[tuple[str, ...], Type | None, list[Any]]] = {
+    "payments": (("count",), None, [True]),
+    "amounts": (
+        ("sum", "avg", "min", "max", "distinct"),
+        Number(2),
+        [0, 1, -250, 2**62, 10**38 - 1],
+    ),
+    "ratios": (("sum", "avg", "min", "max", "distinct"), Number(None), [0.1, -0.0, 0.0, 1e308]),
+    "spent": (("sum", "avg", "max"), Duration(), [0, 5, 10**18, -(10**18)]),
+    "cards": (("distinct", "count"), String(), list("uvwxyz")),
+    "truths": (("any", "all"), Boolean(), [True, False, None]),
+}
+GROUPS = ["a", "b", ("a", 1), 2**70, 1.5, *range(20)]
+
+
+def made(memory: Memory, type_: Type | None, functions: tuple[str, ...]) -> tuple[Any, Groups]:
+    clock = memory.clock()
+    lengths = (HOUR,) if "distinct" in functions else ()
+    return clock, memory.groups(clock, REACH, type_ is not None, lengths, FEW)
+
+
+def values(held: Groups, name: str, group: Any, at: int) -> list[Any]:
+    functions, type_, _ = SERIES[name]
+    scale = type_.scale if isinstance(type_, Number) and type_.scale is not None else -1
+    return [
+        held.reader(
+            window(name, function, over),
+            function,
+            over,
+            recounting(function, type_),
+            scale,  # type: ignore[arg-type]
+        )(group, at)
+        for function in functions
+        for over in (1, MINUTE, LONGEST)
+    ]
+
+
+@pytest.mark.skipif(FASTEST is PLAIN, reason="the extension was not built here")
+@pytest.mark.parametrize("name", SERIES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_both_give_the_same_whatever_happens(name: str, data: Any) -> None:
+    functions, type_, some = SERIES[name]
+    steps = st.tuples(
+        st.sampled_from("ppppppttnsd"),
+        st.sampled_from(GROUPS),
+        st.sampled_from([0, 0, 1, 2, MINUTE, HOUR, 2 * HOUR]),
+        st.sampled_from(some),
+    )
+    both = [made(memory, type_, functions) for memory in (PLAIN, FASTEST)]
+    now = START
+    for what, group, offset, value in data.draw(st.lists(steps, max_size=80)):
+        if what == "n":
+            now += offset
+        found = []
+        for index, (clock, held) in enumerate(both):
+            if what == "n":
+                clock.newest = now
+            elif what == "p":
+                held.put(now - offset, group, value)
+            elif what == "t":
+                held.take(now - offset, group, value)
+            elif what == "s":
+                held.pass_buckets()
+                while held.sweep():
+                    pass
+            else:
+                both[index] = clock, copied(held, (PLAIN, FASTEST)[index], clock, name)
+                held = both[index][1]
+            at = max(now - offset, now - (REACH - LONGEST))
+            found.append(values(held, name, group, at))
+        (_, plain), (_, compiled) = both
+        if what == "s":
+            assert plain.keys == compiled.keys
+        assert all(map(same, *found)), (what, found)
+
+
+def copied(held: Groups, memory: Memory, clock: Any, name: str) -> Groups:
+    """What is held, through its columns."""
+    functions, type_, _ = SERIES[name]
+    lengths = (HOUR,) if "distinct" in functions else ()
+    copy = memory.groups(clock, REACH, type_ is not None, lengths, FEW)
+    start = 0
+    while start >= 0:
+        start, columns = held.dump(start, 7)
+        copy.load(columns)
+    return copy
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_what_is_dumped_is_all_that_is_held(memory: str) -> None:
+    clock, held = made(MEMORIES[memory], String(), ("distinct",))
+    clock.newest = START
+    for number in range(100):
+        for time in range(number % 10):
+            held.put(START + time, f"card-{number}", str(time))
+    copy = copied(held, MEMORIES[memory], clock, "cards")
+    assert (copy.keys, copy.entries) == (90, held.entries)
+    assert all(
+        values(copy, "cards", f"card-{number}", START + 9)
+        == values(held, "cards", f"card-{number}", START + 9)
+        for number in range(100)
+    )
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_columns_that_do_not_fit_together_are_refused(memory: str) -> None:
+    _, held = made(MEMORIES[memory], String(), ("distinct",))
+    with pytest.raises(ValueError):
+        held.load((["a"], [2], [START], ["x"]))
+    with pytest.raises(ValueError):
+        held.load((["a", "b"], [1], [START], ["x"]))

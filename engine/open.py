@@ -27,6 +27,7 @@ from tollkeeper.engine.registry.changes import Recorded, decode
 from tollkeeper.engine.registry.state import State, fold_all
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
+from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.engine.velocity.first_seen_file import FILE as MOMENTS_FILE
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
 from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
@@ -49,6 +50,7 @@ async def open_engine(
     *,
     waiting_limit: int = WAITING_LIMIT,
     windows_cap: int = CAP,
+    late: int = LATE,
 ) -> AsyncIterator[Engine]:
     """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the folder
     locked. Raises `Locked`, `JournalError`."""
@@ -63,7 +65,7 @@ async def open_engine(
             folder=folder,
             journal=journal,
             outbox=outbox,
-            windows=MemoryWindows(journal.last_sequence(), windows_cap, moments.open),
+            windows=MemoryWindows(journal.last_sequence(), windows_cap, late, moments.open),
             moments=moments,
             clients=Clients(),
             clock=clock,

@@ -19,6 +19,7 @@ from tollkeeper.api.http.connection import Connection
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.events.delivery import deliver
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.lock import SERVICE
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
@@ -47,6 +48,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
         SERVICE,
         waiting_limit=settings.waiting,
         windows_cap=settings.windows_cap,
+        late=(settings.late_hours + 1) * HOUR,
     )
     async with opening as engine, beside(engine, progress):
         engine.reach = settings.reach

@@ -23,7 +23,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. `windows_cap` is how many elements an account's windows may hold
-    before the largest is given up. `reach` is which addresses webhooks may have: `public` ones
+    before the largest is given up; they count payments that arrive up to `late_hours` after their
+    time. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`.
     """
 
@@ -38,4 +39,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     body_seconds: int = BODY_SECONDS
     drain_seconds: int = 30
     windows_cap: int = CAP
+    late_hours: int = 24
     reach: Reach = "public"

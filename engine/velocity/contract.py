@@ -35,7 +35,8 @@ from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 
 LATE = 25 * HOUR
-"""How far behind the latest arrival a record's event time may be: 24 hours, and 1 for skew."""
+"""How far behind the latest arrival a record's event time may be by default: 24 hours, and 1 for
+clocks that differ."""
 BEFORE_ALL = -(10**18)
 """Earlier (µs) than every instant."""
 
@@ -161,7 +162,7 @@ class Observation(Struct, frozen=True):
     cannot be exact.
 
     A lost read gives missing: its series was given up over the account's cap, or the record is
-    older than `LATE` allows.
+    older than the setting for late ones allows.
     """
 
     sequence: int

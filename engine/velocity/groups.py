@@ -35,7 +35,7 @@ EMPTY = Run(valued=False)
 class Clock:
     """The latest arrival (µs) that some series have seen.
 
-    Nothing is read at an earlier time than `LATE` before it from then on.
+    Nothing is read at a time that is further behind it than records may be late.
     """
 
     __slots__ = ("newest",)

@@ -49,6 +49,11 @@ def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., A
 @setting("body_seconds", "How long a body may take to arrive; else it gets a 408.", POSITIVE)
 @setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
+@setting(
+    "late_hours",
+    "Hours after its time that a payment still reads and counts in windows.",
+    click.IntRange(1, 24),
+)
 @setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
 def serve(data: Path, **settings: Any) -> None:
     """Start the service."""

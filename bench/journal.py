@@ -142,7 +142,7 @@ async def growth(folder: Path, sizes: list[int]) -> None:
             page = time.perf_counter() - start
             replay = seconds(lambda reading=journal: sum(map(len, reading.replay())))
             count = seconds(journal.count)
-            stored = (folder / schema.FILE).stat().st_size / size
+            stored = (folder / schema.DATABASE_FILE).stat().st_size / size
             rate = APPENDS / await append_all(journal, entries(size + 1, APPENDS))
         rows = size + APPENDS
         found.append(
@@ -250,10 +250,12 @@ async def other_writes(folder: Path, rows: int) -> None:
             taken = time.perf_counter() - start
             found.append((name, f"{rows:,}", taken, watch.longest * 1e3))
         with closing(schema.connect(folder)) as connection:
-            content = list_contents.stage(connection, 1, "list", now=START)
+            content = list_contents.stage_content(connection, 1, "list", now=START)
             supply = (ListEntry(f"{number:x}") for number in range(rows))
             steps, start = [time.perf_counter()], time.perf_counter()
-            steps += [time.perf_counter() for _ in list_contents.fill(connection, content, supply)]
+            steps += [
+                time.perf_counter() for _ in list_contents.fill_content(connection, content, supply)
+            ]
         longest = max(b - a for a, b in pairwise(steps))
         sequence = journal.last_sequence() + 1
         change = entry(sequence)._replace(kind=Kind.CHANGE)

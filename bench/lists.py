@@ -26,7 +26,7 @@ import httpx
 from tollkeeper.bench.servers import ACCOUNT, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import Contents, HeldList, hold, put
+from tollkeeper.engine.lists.contents import Contents, ListContents, add_entries, build_contents
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.entries import index_key
 from tollkeeper.engine.lists.imports import import_entries
@@ -100,7 +100,7 @@ def keys(kind: str, count: int, distinct: int) -> list[Value]:
 
 def lookup_time(contents: Contents, wanted: list[Value]) -> float:
     """Seconds a lookup, the best of the rounds."""
-    look = contents.contains if isinstance(contents, HeldList) else contents.find
+    look = contents.contains if isinstance(contents, ListContents) else contents.find
     best = float("inf")
     for _ in range(ROUNDS):
         start = perf_counter()
@@ -115,7 +115,7 @@ def put_times(contents: Contents, kind: str) -> tuple[float, float]:
     times = []
     for entry in list(entries(kind, ADDED)):
         start = perf_counter()
-        contents = put(contents, (entry,))
+        contents = add_entries(contents, (entry,))
         times.append(perf_counter() - start)
     return sum(times) / len(times), max(times)
 
@@ -126,10 +126,10 @@ def memory() -> int:
 
 
 def measure(kind: str, count: int) -> list[Cell]:
-    few = hold(KINDS[kind][0], entries(kind, FEW))
+    few = build_contents(KINDS[kind][0], entries(kind, FEW))
     gc.collect()
     before, start = memory(), perf_counter()
-    many = hold(KINDS[kind][0], entries(kind, count))
+    many = build_contents(KINDS[kind][0], entries(kind, count))
     took, size = perf_counter() - start, memory() - before
     few_time = lookup_time(few, keys(kind, FEW, FEW))
     hot_time = lookup_time(many, keys(kind, count, HOT))

@@ -44,7 +44,7 @@ from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Verb
-from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode
 from tollkeeper.engine.velocity.contract import Record, State
@@ -233,7 +233,7 @@ async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
         async with open_engine(Path(name), "bench") as engine:
             verbs: list[Verb] = [CreateAccount("shop")]
             for stem, text in traffic.files.items():
-                kind: Kind = "scorecard" if stem == "bot_behaviour" else "rule"
+                kind: ProgramKind = "scorecard" if stem == "bot_behaviour" else "rule"
                 verbs.append(Store("shop", kind, stem, text, activate=True))
             for verb in verbs:
                 await verb.perform(engine, "bench", lambda _share: None)

@@ -15,7 +15,7 @@ from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.monitors.alerts import watched
+from tollkeeper.engine.monitors.alerts import add_transitions
 from tollkeeper.engine.programs.active import InForce, Shadow, choose_programs, choose_shadows
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.raise_alerts import payment_turns
@@ -73,7 +73,7 @@ async def decide_payment(
         arrived,
         facts.timestamp,
         encode(record(facts)),
-        encode(watched(decision, turns) if turns else decision),
+        encode(add_transitions(decision, turns) if turns else decision),
     )
     return DecidedPayment(Pending(observed, entry, turns), programs, decision, shadows)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tollkeeper.engine.journal.entries import Entry, Idempotency
-from tollkeeper.engine.monitors.alerts import Turn
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.raise_alerts import count_turns, note_turns, withdraw_turns
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation
@@ -20,7 +20,7 @@ class Pending(NamedTuple):
 
     observed: Observation
     entry: Entry
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Transition, ...] = ()
 
 
 async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None = None) -> None:

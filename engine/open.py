@@ -23,8 +23,8 @@ from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.publish.make_change import contents_of
 from tollkeeper.engine.publish.shipped import take_up_shipped
 from tollkeeper.engine.raise_alerts import recover_alerts
-from tollkeeper.engine.registry.changes import Recorded, decode
-from tollkeeper.engine.registry.state import State, fold_all
+from tollkeeper.engine.registry.changes import RecordedChange, decode_change
+from tollkeeper.engine.registry.state import Configuration, fold_changes
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.velocity.contract import LATE
@@ -60,7 +60,7 @@ async def open_engine(
         open_outbox(folder, journal) as outbox,
         _open_own_moments(folder, journal) as moments,
     ):
-        state = fold_all(State(), recorded(await journal.changes()))
+        state = fold_changes(Configuration(), recorded(await journal.changes()))
         engine = Engine(
             folder=folder,
             journal=journal,
@@ -114,8 +114,10 @@ async def _seal_behind(journal: Journal) -> None:
         await asyncio.sleep(SEAL_EVERY_S)
 
 
-def recorded(entries: Iterable[Entry]) -> Iterable[Recorded]:
-    return (decode(entry.sequence, entry.arrived, entry.account, entry.body) for entry in entries)
+def recorded(entries: Iterable[Entry]) -> Iterable[RecordedChange]:
+    return (
+        decode_change(entry.sequence, entry.arrived, entry.account, entry.body) for entry in entries
+    )
 
 
 async def rebuild(engine: Engine, progress: Progress) -> None:

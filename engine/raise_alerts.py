@@ -18,8 +18,8 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors import outbox
-from tollkeeper.engine.monitors.alerts import Turn, turns_of
-from tollkeeper.engine.monitors.watch import Watch, turns_at
+from tollkeeper.engine.monitors.alerts import Transition, transitions_of
+from tollkeeper.engine.monitors.watch import Watch, transitions_at
 from tollkeeper.engine.programs.active import InForce, choose_event_type
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
@@ -28,33 +28,35 @@ FAR = 10_000
 """How many sequence numbers a start looks through again at most, beside those of open records."""
 
 
-async def payment_turns(engine: Engine, force: InForce, facts: Facts) -> tuple[Turn, ...]:
+async def payment_turns(engine: Engine, force: InForce, facts: Facts) -> tuple[Transition, ...]:
     """How monitors of payments turn with one that windows count already, decision included."""
     loaded = choose_event_type(force, BUILT_IN_EVENT, facts.timestamp)
     if loaded is None or not loaded.monitors:
         return ()
     account, at = force.account.number, facts.timestamp
     values = await engine.windows.read(account, at, loaded.reads(facts, None))
-    return turns_at(
+    return transitions_at(
         engine.watch.standings, account, loaded, at, facts, None, values, force.environment
     )
 
 
-def count_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
+def count_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Transition]) -> None:
     """Turns of a record that is about to be appended."""
     if turns:
         watch.open.add(sequence)
         watch.standings.add(account, sequence, turns)
 
 
-def withdraw_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Turn]) -> None:
+def withdraw_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Transition]) -> None:
     """The record could not be kept."""
     if turns:
         watch.open.discard(sequence)
-        watch.standings.take_back(account, sequence, turns)
+        watch.standings.undo(account, sequence, turns)
 
 
-async def note_turns(engine: Engine, account: int, sequence: int, turns: Sequence[Turn]) -> None:
+async def note_turns(
+    engine: Engine, account: int, sequence: int, turns: Sequence[Transition]
+) -> None:
     """Turns of a record that is on disk: done once they are listed and in the outbox.
 
     When the outbox can't be written, the next start does it: the record itself is kept.
@@ -68,8 +70,8 @@ async def note_turns(engine: Engine, account: int, sequence: int, turns: Sequenc
     now = engine.clock()
 
     def work(connection: sqlite3.Connection) -> None:
-        outbox.note(connection, account, sequence, turns, urls, now)
-        outbox.set_noted(connection, min(noted, sequence))
+        outbox.list_alerts(connection, account, sequence, turns, urls, now)
+        outbox.set_listed(connection, min(noted, sequence))
 
     try:
         await engine.outbox.write(work)
@@ -85,13 +87,13 @@ async def note_turns(engine: Engine, account: int, sequence: int, turns: Sequenc
 
 async def recover_alerts(engine: Engine) -> None:
     """Learn how the monitors stand, and put what a crash left behind into the outbox."""
-    noted = engine.outbox.read(outbox.noted_sequence)
+    noted = engine.outbox.read(outbox.listed_up_to)
     for of, standing in engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
     batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
     while batch := await asyncio.to_thread(next, batches, None):
         for entry in batch:
-            if turns := turns_of(entry.outcome):
+            if turns := transitions_of(entry.outcome):
                 await _note_again(engine, entry, turns)
     engine.watch.noted = noted
     await remember_progress(engine)
@@ -101,21 +103,23 @@ async def remember_progress(engine: Engine) -> None:
     """Remember that nothing up to the journal's end is left to be noted, now and then."""
     sequence = engine.journal.last_sequence()
     if not engine.watch.open and sequence >= engine.watch.noted + FAR:
-        await engine.outbox.write(partial(outbox.set_noted, sequence=sequence))
+        await engine.outbox.write(partial(outbox.set_listed, sequence=sequence))
         engine.watch.noted = sequence
 
 
 async def purge_alerts(engine: Engine, account: int, before: int) -> None:
     """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
-    step = partial(outbox.purge_step, account=account, before=before)
+    step = partial(outbox.purge_alerts, account=account, before=before)
     while await engine.outbox.write(step):
         pass
 
 
-async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Turn]) -> None:
+async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Transition]) -> None:
     urls = tuple(engine.state.accounts[entry.account].webhooks)
     now = engine.clock()
     engine.watch.standings.replay(entry.account, entry.sequence, turns)
     await engine.outbox.write(
-        lambda connection: outbox.note(connection, entry.account, entry.sequence, turns, urls, now)
+        lambda connection: outbox.list_alerts(
+            connection, entry.account, entry.sequence, turns, urls, now
+        )
     )

@@ -13,7 +13,7 @@ from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.sqlite import SqliteJournal
 from tollkeeper.engine.open import recorded
-from tollkeeper.engine.registry.state import State, fold_all
+from tollkeeper.engine.registry.state import Configuration, fold_changes
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Picture:
     """What is configured at this moment, and the journal it was folded from, for reads alone."""
 
     journal: Journal
-    state: State
+    state: Configuration
 
 
 @asynccontextmanager
@@ -32,7 +32,7 @@ async def open_picture(folder: Path) -> AsyncIterator[Picture]:
     schema.require_current(folder)
     journal = SqliteJournal(folder)
     try:
-        yield Picture(journal, fold_all(State(), recorded(await journal.changes())))
+        yield Picture(journal, fold_changes(Configuration(), recorded(await journal.changes())))
     finally:
         await journal.close()
 

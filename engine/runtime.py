@@ -15,8 +15,8 @@ from tollkeeper.engine.journal.side_file import SideFile
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import InForce
-from tollkeeper.engine.registry.changes import Kind
-from tollkeeper.engine.registry.state import State
+from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.velocity.contract import Windows
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore
@@ -41,13 +41,13 @@ class Engine:
     moments: MomentsStore
     clients: Clients
     clock: Clock
-    state: State
+    state: Configuration
     force: dict[int, InForce] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     publishing: defaultdict[int, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
-    filling: dict[tuple[int, Kind, str], float] = field(default_factory=dict)
+    filling: dict[tuple[int, ProgramKind, str], float] = field(default_factory=dict)
     shadows: ShadowQueue = field(default_factory=ShadowQueue)
     background: set[asyncio.Task[Any]] = field(default_factory=set)
     watch: Watch = field(default_factory=Watch)

@@ -51,7 +51,7 @@ async def merge_update(
         arrived=arrived,
         time=facts.timestamp,
         body=encode(record(facts)),
-        outcome=encode(EventOutcome(turns=turns)) if turns else None,
+        outcome=encode(EventOutcome(transitions=turns)) if turns else None,
     )
     return UpdatedPayment(Pending(observed, entry, turns), facts.payment)
 

@@ -14,7 +14,7 @@ from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.publish.set_settings import set_settings
-from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.registry.settings import show_settings
 from tollkeeper.engine.registry.state import Account
 
@@ -34,8 +34,8 @@ class ExtraCodesChange(Struct, forbid_unknown_fields=True):
     category_code: list[str] | UnsetType = UNSET
 
 
-_TYPES = {**get_type_hints(Settings, include_extras=True), "thresholds": ThresholdsView}
-_SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(Settings)]
+_TYPES = {**get_type_hints(AccountSettings, include_extras=True), "thresholds": ThresholdsView}
+_SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(AccountSettings)]
 _CHANGES = {
     **_TYPES,
     "thresholds": ThresholdsChange,

@@ -10,7 +10,7 @@ from msgspec import Struct, defstruct
 
 from tollkeeper.api.http import examples
 from tollkeeper.api.http.tags import DEFINITIONS, EVENT_TYPES, RULES, SCORECARDS
-from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.trials import Decider
 
 
@@ -21,7 +21,7 @@ class FileKind:
     `type_name` leads the names of its types; `text` is a small file of the kind.
     """
 
-    kind: Kind
+    kind: ProgramKind
     path: str
     noun: str
     tag: str

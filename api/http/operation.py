@@ -11,7 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from tollkeeper.api.http.authentication import authorize
 from tollkeeper.api.http.request import Request
-from tollkeeper.engine.registry.changes import Scope
+from tollkeeper.engine.registry.changes import KeyScope
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Refusal: TypeAlias = Literal[404, 409, 422, 503]
@@ -67,7 +67,7 @@ class Operation:
     `Idempotency-Key`.
     """
 
-    scope: Scope | None
+    scope: KeyScope | None
     answers: Mapping[int, Answer]
     sent: Body | None
     refusals: tuple[Refusal, ...]
@@ -83,7 +83,7 @@ def operation(
     tag: str,
     summary: str,
     doc: str,
-    scope: Scope | None,
+    scope: KeyScope | None,
     answers: Mapping[int, Answer],
     sent: Body | None = None,
     refusals: tuple[Refusal, ...] = (),
@@ -130,5 +130,5 @@ def declared(route: HTTPRouteHandler) -> Operation:
     return found
 
 
-def _with_scope(doc: str, scope: Scope | None) -> str:
+def _with_scope(doc: str, scope: KeyScope | None) -> str:
     return doc if scope is None else f"{doc.rstrip()}\n\nThe key needs the scope `{scope}`."

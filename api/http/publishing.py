@@ -11,7 +11,7 @@ from litestar import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.operation import Answer
-from tollkeeper.engine.registry.changes import Kind
+from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.runtime import Engine
 
 PUBLISH_SECONDS = 30.0
@@ -26,7 +26,7 @@ def untold(_share: float) -> None:
 
 
 async def within_time(
-    engine: Engine, account: int, kind: Kind, name: str, doing: Coroutine[Any, Any, None]
+    engine: Engine, account: int, kind: ProgramKind, name: str, doing: Coroutine[Any, Any, None]
 ) -> Filling:
     """Unset once it is done; the share of its windows that are filled when it takes longer."""
     of = (account, kind, name)
@@ -41,7 +41,7 @@ async def within_time(
     return filled_share(engine, account, kind, name) or 0.0
 
 
-def filled_share(engine: Engine, account: int, kind: Kind, name: str) -> Filling:
+def filled_share(engine: Engine, account: int, kind: ProgramKind, name: str) -> Filling:
     """How much of a file's windows is filled, of two decimals."""
     share = engine.filling.get((account, kind, name))
     return UNSET if share is None else round(share, 2)

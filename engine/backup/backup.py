@@ -21,8 +21,7 @@ from tollkeeper.engine.backup.frozen import frozen
 from tollkeeper.engine.backup.pages import Copy, finish_copy, prepare_copy
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.lock import FILE as LOCK_FILE
-from tollkeeper.engine.journal.lock import lock
+from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 
 MANIFEST = "backup.json"
 PENDING = "backup.json.pending"
@@ -108,8 +107,8 @@ def read_manifest(target: Path) -> Manifest | None:
 
 def databases(folder: Path) -> list[Path]:
     """The folder's databases, the journal last."""
-    beside = sorted(path for path in folder.glob("*.db") if path.name != schema.FILE)
-    return [*beside, folder / schema.FILE]
+    beside = sorted(path for path in folder.glob("*.db") if path.name != schema.DATABASE_FILE)
+    return [*beside, folder / schema.DATABASE_FILE]
 
 
 def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Manifest:
@@ -127,7 +126,7 @@ def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Ma
         with frozen(path) as database:
             copied = prepare_copy(database.file, database.size, target / path.name, count)
             files[path.name] = copied
-            if path.name == schema.FILE:
+            if path.name == schema.DATABASE_FILE:
                 sequence = reads.last_sequence(database.connection)
     return Manifest(
         format=FORMAT,

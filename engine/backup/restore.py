@@ -20,8 +20,7 @@ from tollkeeper.engine.backup.backup import (
 from tollkeeper.engine.backup.pages import READ, sha256_of
 from tollkeeper.engine.journal import schema, side_file
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.lock import FILE as LOCK_FILE
-from tollkeeper.engine.journal.lock import lock
+from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 
 PARTIAL = ".partial"
 
@@ -91,7 +90,7 @@ def _copy(
     # The journal comes last: a folder without it is refused, so half a restore is never served.
     for name, path in partial.items():
         path.rename(folder / name)
-        if name != schema.FILE:
+        if name != schema.DATABASE_FILE:
             side_file.claim(folder / name, identity)
     with closing(schema.connect(folder)) as connection:
         connection.execute("UPDATE identity SET id = ?", (identity,))

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import Fault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
-from tollkeeper.engine.registry.changes import decode
+from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
 
 Progress = Callable[[float], None]
@@ -46,7 +46,7 @@ def verify(folder: Path, progress: Progress = lambda _share: None) -> Report:
 
     Raises `JournalError` for a folder without a journal, or one of another version.
     """
-    journal = folder / schema.FILE
+    journal = folder / schema.DATABASE_FILE
     if not journal.exists():
         raise JournalError(f"there is no `{journal}`")
     report = Report(databases(folder))
@@ -102,7 +102,7 @@ def _event(entry: Entry) -> None:
 
 
 def _change(entry: Entry) -> None:
-    decode(entry.sequence, entry.arrived, entry.account, entry.body)
+    decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
 
 
 def _as_json(entry: Entry) -> None:

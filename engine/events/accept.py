@@ -15,7 +15,7 @@ from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.monitors.alerts import EventOutcome
-from tollkeeper.engine.monitors.watch import turns_at
+from tollkeeper.engine.monitors.watch import transitions_at
 from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue
@@ -59,7 +59,7 @@ async def accept_event(engine: Engine, force: InForce, event: Event, arrived: in
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     observed = await engine.windows.observe(record, loaded.reads(facts, event.data))
-    turns = turns_at(
+    turns = transitions_at(
         engine.watch.standings,
         account,
         loaded,

@@ -12,9 +12,9 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from tollkeeper.engine.monitors import outbox
-from tollkeeper.engine.monitors.alerts import Turn, turns_of
+from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.outbox import Alert
-from tollkeeper.engine.monitors.watch import Of, Standing
+from tollkeeper.engine.monitors.watch import MonitorKey, Standing
 from tollkeeper.engine.runtime import Engine
 
 AT_ONCE = 200
@@ -45,7 +45,7 @@ async def _as_kept(engine: Engine, alert: Alert) -> Alert:
     turns = await _turns_at(engine, alert.sequence)
     if turns is None or alert.number >= len(turns):
         return alert
-    return replace(alert, turn=turns[alert.number])
+    return replace(alert, transition=turns[alert.number])
 
 
 async def _follow_standings(engine: Engine, account: int) -> None:
@@ -61,15 +61,15 @@ async def _follow_standings(engine: Engine, account: int) -> None:
         await asyncio.sleep(0)
 
 
-async def _stands(engine: Engine, of: Of, standing: Standing) -> bool:
+async def _stands(engine: Engine, of: MonitorKey, standing: Standing) -> bool:
     """What was purged stands on: the journal no longer tells how it came about."""
     turns = await _turns_at(engine, standing.sequence)
     return turns is None or of[1:] in [(turn.type, turn.monitor, turn.key) for turn in turns]
 
 
-async def _turns_at(engine: Engine, sequence: int) -> tuple[Turn, ...] | None:
+async def _turns_at(engine: Engine, sequence: int) -> tuple[Transition, ...] | None:
     entry = await engine.journal.entry(sequence)
-    return None if entry is None else turns_of(entry.outcome)
+    return None if entry is None else transitions_of(entry.outcome)
 
 
 def _page(connection: Connection, account: int, before: int | None) -> list[Alert]:

@@ -37,11 +37,10 @@ from tollkeeper.engine.programs.compile.explain import (
 )
 from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
 from tollkeeper.engine.programs.loaded import Reading, reading_of
-from tollkeeper.engine.registry.changes import Kind as FileKind
-from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.changes import ProgramKind, Thresholds
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.engine.registry.state import Account, State, Version, fold_all
+from tollkeeper.engine.registry.state import Account, Configuration, Version, fold_changes
 from tollkeeper.engine.stored_records import StoredRecords, state_of
 from tollkeeper.engine.velocity.contract import Record
 from tollkeeper.grammar.program import Rule, Scorecard, Value
@@ -211,16 +210,16 @@ class _Window:
 
 # A journal is known by its identity, which its protocol does not say.
 @lru_cache(_STATES)
-def _state_at(journal: Journal, account: int, sequence: int) -> State:
+def _state_at(journal: Journal, account: int, sequence: int) -> Configuration:
     """The account's state at a sequence number on disk, folded on from rounder sequence numbers
     that others share.
     """
     if sequence == 0:
-        return State()
+        return Configuration()
     before = _rounder(sequence)
     batches = journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
     state = _state_at(journal, account, before)  # type: ignore[arg-type]
-    return fold_all(state, recorded(entry for batch in batches for entry in batch))
+    return fold_changes(state, recorded(entry for batch in batches for entry in batch))
 
 
 def _rounder(sequence: int) -> int:
@@ -276,7 +275,7 @@ def _known(encoded: bytes) -> Known:
     return Known(program, reading_of(program, full_vocabulary()), Digests(program.lets))
 
 
-def _stored(account: Account, kind: FileKind, name: str, number: int) -> Version:
+def _stored(account: Account, kind: ProgramKind, name: str, number: int) -> Version:
     return account.files[kind, name].versions[number - 1]
 
 

@@ -10,7 +10,7 @@ from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.audit import AuditItem, audit_item
-from tollkeeper.engine.registry.changes import decode
+from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 
@@ -84,4 +84,4 @@ def _decision(entry: Entry) -> Decision:
 
 
 def _audited(entry: Entry) -> AuditItem:
-    return audit_item(decode(entry.sequence, entry.arrived, entry.account, entry.body))
+    return audit_item(decode_change(entry.sequence, entry.arrived, entry.account, entry.body))

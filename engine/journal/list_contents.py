@@ -17,9 +17,9 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.entries import Addition, ListChange, ListEntry, Removal, Replacement
 from tollkeeper.engine.journal.short_transaction import short_transaction
 
-BATCH = 500
+_BATCH = 500
 # How many entries one step removes: a few milliseconds.
-STEP = 500
+_STEP = 500
 CURRENT = (
     "SELECT id FROM list_contents"
     " WHERE account = ? AND list = ? AND to_place IS NULL AND from_place IS NOT NULL"
@@ -81,7 +81,7 @@ def change_list(
             )
 
 
-def stage(connection: sqlite3.Connection, account: int, list_name: str, now: int) -> int:
+def stage_content(connection: sqlite3.Connection, account: int, list_name: str, now: int) -> int:
     """A new content, not yet the list's; `now` in microseconds. It becomes so with a `Replacement`."""
     cursor = connection.execute(
         "INSERT INTO list_contents (account, list, staged) VALUES (?, ?, ?)",
@@ -90,7 +90,7 @@ def stage(connection: sqlite3.Connection, account: int, list_name: str, now: int
     return int(cursor.lastrowid or 0)
 
 
-def fill(
+def fill_content(
     connection: sqlite3.Connection, content: int, entries: Iterable[ListEntry]
 ) -> Iterator[int]:
     """Puts entries into a staged content in short transactions; yields how many are in so far.
@@ -98,14 +98,14 @@ def fill(
     Of entries with the same value the last one stays.
     """
     remaining, done = iter(entries), 0
-    while batch := list(islice(remaining, BATCH)):
+    while batch := list(islice(remaining, _BATCH)):
         with short_transaction(connection):
             _insert(connection, content, 0, batch)
         done += len(batch)
         yield done
 
 
-def read(
+def current_entries(
     connection: sqlite3.Connection, account: int, list_name: str, beyond: str | None
 ) -> Iterator[list[ListEntry]]:
     """The entries that hold now, in batches ordered by value, those after `beyond`."""
@@ -114,12 +114,12 @@ def read(
     while content is not None:
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM list_entries"
-            f" WHERE content = ? AND {first} AND to_place IS NULL ORDER BY value LIMIT {BATCH}",
+            f" WHERE content = ? AND {first} AND to_place IS NULL ORDER BY value LIMIT {_BATCH}",
             (content, beyond),
         ).fetchall()
         if rows:
             yield [ListEntry(*row) for row in rows]
-        if len(rows) < BATCH:
+        if len(rows) < _BATCH:
             return
         first, beyond = "value > ?", rows[-1][0]
 
@@ -163,16 +163,16 @@ def content_entries(
     beyond = ""
     while True:
         rows = connection.execute(
-            ENTRIES_AT, (content, beyond, sequence, sequence, BATCH)
+            ENTRIES_AT, (content, beyond, sequence, sequence, _BATCH)
         ).fetchall()
         for row in rows:
             yield ListEntry(*row)
-        if len(rows) < BATCH:
+        if len(rows) < _BATCH:
             return
         beyond = rows[-1][0]
 
 
-def purge_step(connection: sqlite3.Connection, account: int, floor: int) -> bool:
+def purge_list_entries(connection: sqlite3.Connection, account: int, floor: int) -> bool:
     """Removes some of what an account's lists no longer held at a sequence number; False when none
     was left.
     """
@@ -180,7 +180,7 @@ def purge_step(connection: sqlite3.Connection, account: int, floor: int) -> bool
         "DELETE FROM list_entries WHERE (content, value, from_place) IN ("
         "SELECT e.content, e.value, e.from_place FROM list_contents c JOIN list_entries e"
         " INDEXED BY ended ON e.content = c.id AND e.to_place <= ? WHERE c.account = ? LIMIT ?)",
-        (floor, account, STEP),
+        (floor, account, _STEP),
     ).rowcount
     replaced = connection.execute(
         "SELECT id FROM list_contents WHERE account = ? AND to_place <= ? LIMIT 1",
@@ -196,14 +196,14 @@ def purge_content_step(connection: sqlite3.Connection, content: tuple[int] | Non
     removed = connection.execute(
         "DELETE FROM list_entries WHERE (content, value, from_place) IN (SELECT content, value,"
         " from_place FROM list_entries WHERE content = ? LIMIT ?)",
-        (*content, STEP),
+        (*content, _STEP),
     ).rowcount
-    if removed < STEP:
+    if removed < _STEP:
         connection.execute("DELETE FROM list_contents WHERE id = ?", content)
     return True
 
 
-def forget(connection: sqlite3.Connection, account: int, values: Iterable[str]) -> int:
+def forget_values(connection: sqlite3.Connection, account: int, values: Iterable[str]) -> int:
     """Removes values from all that the account's lists ever held; how many entries."""
     return sum(
         connection.execute(

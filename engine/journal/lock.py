@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tollkeeper.engine.journal.contract import JournalError, Locked
 
-FILE = "tollkeeper.lock"
-IMPORTS = "tollkeeper.imports"
+LOCK_FILE = "tollkeeper.lock"
+IMPORTS_FILE = "tollkeeper.imports"
 SERVICE = "serve"
 COMMAND = "command"
 PAUSE_S = 0.02
@@ -32,7 +32,7 @@ def lock(folder: Path, purpose: str, patience_s: float = PATIENCE_S) -> Iterator
     held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _take(held, folder, patience_s)
-        named = _open(folder, FILE)
+        named = _open(folder, LOCK_FILE)
         try:
             # Earlier versions hold the file alone.
             _take(named, folder, patience_s)
@@ -61,9 +61,9 @@ def holder(folder: Path) -> str | None:
 
 
 @contextmanager
-def importing(folder: Path) -> Iterator[None]:
+def mark_import(folder: Path) -> Iterator[None]:
     """Lets others know, while the block runs, that staged contents are needed."""
-    descriptor = _open(folder, IMPORTS)
+    descriptor = _open(folder, IMPORTS_FILE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
@@ -73,8 +73,8 @@ def importing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def no_import_runs(folder: Path) -> Iterator[bool]:
-    """Whether nobody is `importing`; if so nobody begins while the block runs, so keep it short."""
-    descriptor = _open(folder, IMPORTS)
+    """Whether nobody is `mark_import`; if so nobody begins while the block runs, so keep it short."""
+    descriptor = _open(folder, IMPORTS_FILE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -121,7 +121,7 @@ def _named(folder: Path) -> tuple[str, str]:
     """The purpose and process of the folder's holder; only a service's file is there long enough
     to be deleted."""
     try:
-        told = (folder / FILE).read_text()
+        told = (folder / LOCK_FILE).read_text()
     except FileNotFoundError:
         return SERVICE, "unknown"
     purpose, _, process = told.strip().rpartition(" ")

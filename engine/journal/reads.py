@@ -92,7 +92,7 @@ def first_and_last(connection: sqlite3.Connection, account: int, record_id: str)
     return list(map(Entry._make, connection.execute(FIRST_AND_LAST, 2 * (account, record_id))))
 
 
-def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
+def entry_at(connection: sqlite3.Connection, sequence: int) -> Entry | None:
     """The entry at a sequence number."""
     row = connection.execute(
         f"SELECT {COLUMNS} FROM journal WHERE place = ?", (sequence,)

@@ -33,17 +33,17 @@ def open_requests(connection: sqlite3.Connection) -> list[Request]:
     return [Request(*row) for row in rows]
 
 
-def take(connection: sqlite3.Connection, request: int) -> None:
+def take_request(connection: sqlite3.Connection, request: int) -> None:
     """Forgets what is asked by a request that is about to be done: it may name a person."""
     connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
 
 
-def progress(connection: sqlite3.Connection, request: int, share: float) -> None:
+def note_progress(connection: sqlite3.Connection, request: int, share: float) -> None:
     """Notes how much of a request is done, from 0 to 1."""
     connection.execute("UPDATE requests SET progress = ? WHERE id = ?", (share, request))
 
 
-def answer(connection: sqlite3.Connection, request: int, result: str) -> None:
+def answer_request(connection: sqlite3.Connection, request: int, result: str) -> None:
     """Answers a request with JSON text."""
     connection.execute(
         "UPDATE requests SET answer = ?, progress = 1.0, done = 1 WHERE id = ?", (result, request)
@@ -73,7 +73,7 @@ def await_answer(
         time.sleep(LOOK_S)
 
 
-def purge_step(connection: sqlite3.Connection, before: int) -> int:
+def purge_requests(connection: sqlite3.Connection, before: int) -> int:
     """Removes the requests left before a time; there are few, and none is left."""
     return connection.execute("DELETE FROM requests WHERE left_at < ?", (before,)).rowcount
 

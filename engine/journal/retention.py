@@ -38,54 +38,56 @@ _LATER_OF = (
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+_Work = Callable[[sqlite3.Connection], T]
 
 
-class Run(Protocol):
+class _Run(Protocol):
     """Does some work on a connection, elsewhere than in the event loop."""
 
-    def __call__(self, work: Work[T], /) -> Awaitable[T]: ...
+    def __call__(self, work: _Work[T], /) -> Awaitable[T]: ...
 
 
-async def purge(read: Run, write: Run, account: int, before: int) -> int:
+async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
     """Removes records with event times before `before`, and what lists no longer had by then.
 
     How many records: payments with their updates, events and shadow decisions.
     """
     after, removed = 0, 0
-    while batch := await read(partial(_old, account=account, before=before, after=after)):
+    while batch := await read(partial(_find_old, account=account, before=before, after=after)):
         after = batch[-1][0]
         removed += await _in_steps(write, batch, partial(_delete, account=account))
     floor = await read(lambda connection: reads.sequence_at(connection, before))
-    while await write(partial(list_contents.purge_step, account=account, floor=floor)):
+    while await write(partial(list_contents.purge_list_entries, account=account, floor=floor)):
         pass
     return removed
 
 
-async def expire(write: Run, now: int) -> None:
+async def expire(write: _Run, now: int) -> None:
     """Removes idempotency keys and commands' requests older than 24 hours."""
     before = now - DAY
-    for step in (_delete_keys, _delete_amendments, requests.purge_step):
+    for step in (_delete_keys, _delete_amendments, requests.purge_requests):
         while await write(partial(step, before=before)):
             pass
 
 
 async def rewrite(
-    read: Run, write: Run, account: int, change: Callable[[Entry], Entry], kinds: Collection[Kind]
+    read: _Run, write: _Run, account: int, change: Callable[[Entry], Entry], kinds: Collection[Kind]
 ) -> int:
     """Replaces bodies and outcomes of the account's entries by what `change` makes; how many."""
     after, rewritten = 0, 0
     last = await read(reads.last_sequence)
     while after < last:
         after, changed = await read(
-            partial(_changed, account=account, after=after, last=last, change=change, kinds=kinds)
+            partial(
+                _find_changed, account=account, after=after, last=last, change=change, kinds=kinds
+            )
         )
         rewritten += await _in_steps(write, changed, _update)
     await read(empty_log)
     return rewritten
 
 
-async def forget_keys(read: Run, write: Run, sequences: Sequence[int]) -> int:
+async def forget_keys(read: _Run, write: _Run, sequences: Sequence[int]) -> int:
     """Removes the idempotency keys of the entries with these sequence numbers; how many."""
     removed = await _in_steps(write, sequences, _delete_keys_at)
     await read(empty_log)
@@ -93,7 +95,7 @@ async def forget_keys(read: Run, write: Run, sequences: Sequence[int]) -> int:
 
 
 async def _in_steps(
-    write: Run, items: Sequence[T], work: Callable[[sqlite3.Connection, Sequence[T]], int]
+    write: _Run, items: Sequence[T], work: Callable[[sqlite3.Connection, Sequence[T]], int]
 ) -> int:
     """Does `work` to all items, as many at a time as fit into one step; the sum of what it says."""
     position, total = 0, 0
@@ -112,7 +114,7 @@ async def _in_steps(
     return total
 
 
-def _old(
+def _find_old(
     connection: sqlite3.Connection, account: int, before: int, after: int
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
@@ -172,7 +174,7 @@ def _delete_keys_at(connection: sqlite3.Connection, sequences: Sequence[int]) ->
     ).rowcount
 
 
-def _changed(
+def _find_changed(
     connection: sqlite3.Connection,
     account: int,
     after: int,

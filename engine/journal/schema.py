@@ -14,7 +14,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.lock import make_folder
 
-FILE = "tollkeeper.db"
+DATABASE_FILE = "tollkeeper.db"
 # Marks the file as ours ("Toll"), where SQLite has a place for it.
 APPLICATION_ID = 0x546F6C6C
 # How long a connection waits for another process's short transaction.
@@ -156,28 +156,28 @@ def prepare(folder: Path) -> None:
     make_folder(folder)
     _refuse_lost(folder)
     try:
-        os.close(os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(folder / DATABASE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with closing(connect(folder)) as connection:
-            _refuse_foreign(connection, folder / FILE)
+            _refuse_foreign(connection, folder / DATABASE_FILE)
             if _application_id(connection) != APPLICATION_ID:
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("PRAGMA journal_mode = WAL")
             migrations.apply(Database(connection))
     except OSError as error:
-        raise JournalError(f"cannot open `{folder / FILE}`: {error.strerror}") from error
+        raise JournalError(f"cannot open `{folder / DATABASE_FILE}`: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise JournalError(f"cannot open `{folder / FILE}`: {error}") from error
+        raise JournalError(f"cannot open `{folder / DATABASE_FILE}`: {error}") from error
 
 
 def require_current(folder: Path) -> None:
     """Checks, for a command beside a running service, that both know the same tables."""
     try:
         with closing(connect_for_reading(folder)) as connection:
-            _refuse_foreign(connection, folder / FILE)
+            _refuse_foreign(connection, folder / DATABASE_FILE)
             pending = migrations.pending(Database(connection))
     except sqlite3.Error as error:
-        raise JournalError(f"cannot open `{folder / FILE}`: {error}") from error
+        raise JournalError(f"cannot open `{folder / DATABASE_FILE}`: {error}") from error
     if pending:
         raise JournalError(
             f"the service that uses `{folder}` is older than this command: restart it first"
@@ -187,7 +187,7 @@ def require_current(folder: Path) -> None:
 def connect(folder: Path) -> sqlite3.Connection:
     """A connection whose every commit is on disk, and whose deletions leave no bytes behind."""
     connection = sqlite3.connect(
-        f"{(folder / FILE).absolute().as_uri()}?mode=rw",
+        f"{(folder / DATABASE_FILE).absolute().as_uri()}?mode=rw",
         uri=True,
         timeout=PATIENCE_S,
         isolation_level=None,
@@ -207,7 +207,7 @@ def connect_for_reading(folder: Path) -> sqlite3.Connection:
 
 
 def _refuse_lost(folder: Path) -> None:
-    path = folder / FILE
+    path = folder / DATABASE_FILE
     if path.exists() and path.stat().st_size > 0:
         return
     left = sorted(each.name for each in folder.glob("*.db") if each != path)

@@ -126,7 +126,7 @@ class SqliteJournal(Journal):
         return written + [entry for entry in being_written if entry.sequence > last]
 
     async def entry(self, sequence: int) -> Entry | None:
-        return reads.entry(self._reading, sequence)
+        return reads.entry_at(self._reading, sequence)
 
     async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
         while first_use := self._in_flight.with_key(account, key):
@@ -191,7 +191,7 @@ class SqliteJournal(Journal):
         self, account: int, list_name: str, *, beyond: str | None = None
     ) -> Iterator[list[ListEntry]]:
         with self._reader() as connection:
-            yield from list_contents.read(connection, account, list_name, beyond)
+            yield from list_contents.current_entries(connection, account, list_name, beyond)
 
     def list_entries_at(
         self, account: int, list_name: str, sequence: int, values: Sequence[str]
@@ -220,7 +220,7 @@ class SqliteJournal(Journal):
         return await self._writer.run(work)
 
     async def purge(self, account: int, before: int) -> int:
-        return await retention.purge(self._in_thread, self.run, account, before)
+        return await retention.purge_records(self._in_thread, self.run, account, before)
 
     async def rewrite(
         self,
@@ -232,7 +232,7 @@ class SqliteJournal(Journal):
 
     async def forget_values(self, account: int, values: Collection[str]) -> int:
         removed = await self.run(
-            lambda connection: list_contents.forget(connection, account, values)
+            lambda connection: list_contents.forget_values(connection, account, values)
         )
         await self._in_thread(retention.empty_log)
         return removed
@@ -247,13 +247,13 @@ class SqliteJournal(Journal):
         return requests.open_requests(self._reading)
 
     async def take_request(self, request: int) -> None:
-        await self.run(lambda connection: requests.take(connection, request))
+        await self.run(lambda connection: requests.take_request(connection, request))
 
     async def note_progress(self, request: int, share: float) -> None:
-        await self.run(lambda connection: requests.progress(connection, request, share))
+        await self.run(lambda connection: requests.note_progress(connection, request, share))
 
     async def note_answer(self, request: int, result: str) -> None:
-        await self.run(lambda connection: requests.answer(connection, request, result))
+        await self.run(lambda connection: requests.answer_request(connection, request, result))
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
         being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)

@@ -92,7 +92,7 @@ class Tail:
 
     def entry(self, sequence: int) -> Entry | None:
         """The entry at a sequence number."""
-        return reads.entry(self._connection, sequence)
+        return reads.entry_at(self._connection, sequence)
 
     def sequence_at(self, time: int) -> int:
         """The first that arrived at `time` (µs) or later, one beyond the last without it."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.entries import carried_columns, index_key
+from tollkeeper.engine.lists.entries import column_values, index_key
 from tollkeeper.engine.lists.indexes import ExactIndex, Index, network_index, prefix_index
-from tollkeeper.engine.lists.layers import Held, Layers
+from tollkeeper.engine.lists.layers import HeldEntry, Layers
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
 from tollkeeper.grammar.program import Value
 
 
 @dataclass(frozen=True, slots=True)
-class HeldList:
+class ListContents:
     """An `EntryList`; numbers are looked up at scale 6."""
 
     spec: ListSpec
@@ -26,7 +26,7 @@ class HeldList:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTable:
+class TableContents:
     """A `Table`."""
 
     spec: TableSpec
@@ -37,40 +37,40 @@ class HeldTable:
         return None if held is None else dict(zip(self.spec.columns, held.columns, strict=True))
 
 
-Contents: TypeAlias = HeldList | HeldTable
+Contents: TypeAlias = ListContents | TableContents
 
 
-def hold(spec: Spec, entries: Iterable[ListEntry]) -> Contents:
+def build_contents(spec: Spec, entries: Iterable[ListEntry]) -> Contents:
     """The contents of a list or table from the entries that the journal keeps."""
-    index = _index(spec, dict(_held(spec, entries)))
-    return HeldList(spec, index) if isinstance(spec, ListSpec) else HeldTable(spec, index)
+    index = _index(spec, dict(_rows(spec, entries)))
+    return ListContents(spec, index) if isinstance(spec, ListSpec) else TableContents(spec, index)
 
 
-def put(contents: Contents, entries: Iterable[ListEntry]) -> Contents:
+def add_entries(contents: Contents, entries: Iterable[ListEntry]) -> Contents:
     """With the entries added, or renewed where their value is there."""
-    return _changed(contents, dict(_held(contents.spec, entries)))
+    return _change(contents, dict(_rows(contents.spec, entries)))
 
 
-def remove(contents: Contents, values: Iterable[str]) -> Contents:
+def remove_values(contents: Contents, values: Iterable[str]) -> Contents:
     """Without the entries of these canonical values; one that is not there is passed over."""
     keys = (index_key(contents.spec, value) for value in values)
     held = contents.index.held
-    return _changed(contents, {key: None for key in keys if held.get(key) is not None})
+    return _change(contents, {key: None for key in keys if held.get(key) is not None})
 
 
-def holds(contents: Contents, value: str) -> bool:
+def has_value(contents: Contents, value: str) -> bool:
     """Whether there is an entry of this canonical value, expired or not."""
     return contents.index.held.get(index_key(contents.spec, value)) is not None
 
 
-def _changed(contents: Contents, changes: Mapping[Value, Held | None]) -> Contents:
+def _change(contents: Contents, changes: Mapping[Value, HeldEntry | None]) -> Contents:
     index = contents.index.changed(changes)
-    if isinstance(contents, HeldList):
-        return HeldList(contents.spec, index)
-    return HeldTable(contents.spec, index)
+    if isinstance(contents, ListContents):
+        return ListContents(contents.spec, index)
+    return TableContents(contents.spec, index)
 
 
-def _index(spec: Spec, held: Mapping[Value, Held]) -> Index:
+def _index(spec: Spec, held: Mapping[Value, HeldEntry]) -> Index:
     match lookup_of(spec):
         case "prefix":
             return prefix_index(held)
@@ -80,12 +80,12 @@ def _index(spec: Spec, held: Mapping[Value, Held]) -> Index:
             return ExactIndex(Layers((held,)))
 
 
-def _held(spec: Spec, entries: Iterable[ListEntry]) -> Iterable[tuple[Value, Held]]:
+def _rows(spec: Spec, entries: Iterable[ListEntry]) -> Iterable[tuple[Value, HeldEntry]]:
     # Rows repeat: each different one is in memory once.
-    rows: dict[tuple[str | None, int | None], Held] = {}
+    rows: dict[tuple[str | None, int | None], HeldEntry] = {}
     for entry in entries:
         row = rows.get((entry.columns, entry.expires_at))
         if row is None:
-            row = Held(entry.expires_at, carried_columns(spec, entry))
+            row = HeldEntry(entry.expires_at, column_values(spec, entry))
             rows[entry.columns, entry.expires_at] = row
         yield index_key(spec, entry.value), row

@@ -13,7 +13,7 @@ from typing import BinaryIO, TextIO
 
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.entries import read_entry, stored_columns
+from tollkeeper.engine.lists.entries import column_texts, read_entry
 from tollkeeper.engine.lists.imports import BadEntry, bad_entry
 from tollkeeper.engine.lists.spec import Spec, TableSpec
 
@@ -63,7 +63,7 @@ def write_csv(stream: TextIO, spec: Spec, entries: Iterable[ListEntry]) -> int:
     count = 0
     for entry in entries:
         expires_at = "" if entry.expires_at is None else show_instant(entry.expires_at)
-        cells = (text or "" for text in stored_columns(entry))
+        cells = (text or "" for text in column_texts(entry))
         writer.writerow((entry.value, *cells, expires_at, entry.note or ""))
         count += 1
     return count

@@ -83,7 +83,7 @@ def show_entry(spec: Spec, entry: ListEntry) -> dict[str, Any]:
     """The entry in the form that `read_entry` takes, all values as text; what is not set is left out."""
     shown: dict[str, Any] = {"value": entry.value}
     if isinstance(spec, TableSpec):
-        shown["columns"] = dict(zip(spec.columns, stored_columns(entry), strict=True))
+        shown["columns"] = dict(zip(spec.columns, column_texts(entry), strict=True))
     if entry.expires_at is not None:
         shown["expires_at"] = show_instant(entry.expires_at)
     if entry.note is not None:
@@ -111,18 +111,18 @@ def index_key(spec: Spec, value: str) -> Value:
     return value
 
 
-def stored_columns(entry: ListEntry) -> list[str | None]:
+def column_texts(entry: ListEntry) -> list[str | None]:
     """The columns' canonical texts, in the table's order."""
     return [] if entry.columns is None else _decode_columns(entry.columns)
 
 
-def carried_columns(spec: Spec, entry: ListEntry) -> tuple[Value | None, ...]:
+def column_values(spec: Spec, entry: ListEntry) -> tuple[Value | None, ...]:
     """The columns as `grammar/types.py` carries them, none for a list."""
     if isinstance(spec, ListSpec):
         return ()
     return tuple(
         None if text is None else read_value(type_, text)
-        for type_, text in zip(spec.columns.values(), stored_columns(entry), strict=True)
+        for type_, text in zip(spec.columns.values(), column_texts(entry), strict=True)
     )
 
 

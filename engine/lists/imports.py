@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import ListEntry
 
-BATCH = 1000
+_BATCH = 1000
 MAX_REPORTED = 100
 
 
@@ -21,7 +21,7 @@ class BadEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """`bad` are the first of the `bad_count` entries with errors; with any, nothing may be kept."""
 
     count: int
@@ -31,7 +31,7 @@ class Imported:
 
 def import_entries(
     found: Iterable[ListEntry | BadEntry], stage: Callable[[Sequence[ListEntry]], None]
-) -> Imported:
+) -> ImportResult:
     """Hands the entries to `stage` in batches; after a bad one only looks for more of those."""
     batch: list[ListEntry] = []
     bad: list[BadEntry] = []
@@ -44,12 +44,12 @@ def import_entries(
         elif not bad_count:
             count += 1
             batch.append(entry)
-            if len(batch) == BATCH:
+            if len(batch) == _BATCH:
                 stage(batch)
                 batch = []
     if batch and not bad_count:
         stage(batch)
-    return Imported(count, tuple(bad), bad_count)
+    return ImportResult(count, tuple(bad), bad_count)
 
 
 def bad_entry(place: str, violations: Iterable[Violation]) -> BadEntry:

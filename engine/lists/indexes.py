@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tollkeeper.engine.lists.layers import Held, Layers
+from tollkeeper.engine.lists.layers import HeldEntry, Layers
 from tollkeeper.engine.lists.values import IP_BITS
 from tollkeeper.grammar.program import Value
 
@@ -23,11 +23,11 @@ _IPV4_MAPPED = 0xFFFF
 class ExactIndex:
     held: Layers[Value]
 
-    def find(self, value: Value, at: int) -> Held | None:
+    def find(self, value: Value, at: int) -> HeldEntry | None:
         found = self.held.get(value)
-        return found if found is not None and _lasts(found, at) else None
+        return found if found is not None and _is_valid_at(found, at) else None
 
-    def changed(self, changes: Mapping[Value, Held | None]) -> ExactIndex:
+    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> ExactIndex:
         return ExactIndex(self.held.changed(changes))
 
 
@@ -38,18 +38,20 @@ class PrefixIndex:
     held: Layers[Value]
     lengths: tuple[int, ...]
 
-    def find(self, text: Value, at: int) -> Held | None:
+    def find(self, text: Value, at: int) -> HeldEntry | None:
         assert isinstance(text, str)
         size = len(text)
         for length in self.lengths:
             if length <= size:
                 found = self.held.get(text[:length])
-                if found is not None and _lasts(found, at):
+                if found is not None and _is_valid_at(found, at):
                     return found
         return None
 
-    def changed(self, changes: Mapping[Value, Held | None]) -> PrefixIndex:
-        return PrefixIndex(self.held.changed(changes), _joined(self.lengths, _sizes(changes)))
+    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> PrefixIndex:
+        return PrefixIndex(
+            self.held.changed(changes), _merge_lengths(self.lengths, _sizes(changes))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +66,22 @@ class NetworkIndex:
     ipv4_lengths: tuple[int, ...]
     ipv6_lengths: tuple[int, ...]
 
-    def find(self, address: Value, at: int) -> Held | None:
+    def find(self, address: Value, at: int) -> HeldEntry | None:
         assert isinstance(address, int)
         lengths = self.ipv4_lengths if address >> 32 == _IPV4_MAPPED else self.ipv6_lengths
         for length in lengths:
             spare = IP_BITS - length
             found = self.held.get(address >> spare << spare + _LENGTH_BITS | length)
-            if found is not None and _lasts(found, at):
+            if found is not None and _is_valid_at(found, at):
                 return found
         return None
 
-    def changed(self, changes: Mapping[Value, Held | None]) -> NetworkIndex:
+    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> NetworkIndex:
         ipv4, ipv6 = _network_lengths(changes)
         return NetworkIndex(
             self.held.changed(changes),
-            _joined(self.ipv4_lengths, ipv4),
-            _joined(self.ipv6_lengths, ipv6),
+            _merge_lengths(self.ipv4_lengths, ipv4),
+            _merge_lengths(self.ipv6_lengths, ipv6),
         )
 
 
@@ -91,16 +93,16 @@ def network_key(first: int, bits: int) -> int:
     return first << _LENGTH_BITS | bits
 
 
-def prefix_index(held: Mapping[Value, Held]) -> PrefixIndex:
-    return PrefixIndex(Layers((held,)), _joined((), _sizes(held)))
+def prefix_index(held: Mapping[Value, HeldEntry]) -> PrefixIndex:
+    return PrefixIndex(Layers((held,)), _merge_lengths((), _sizes(held)))
 
 
-def network_index(held: Mapping[Value, Held]) -> NetworkIndex:
+def network_index(held: Mapping[Value, HeldEntry]) -> NetworkIndex:
     ipv4, ipv6 = _network_lengths(held)
-    return NetworkIndex(Layers((held,)), _joined((), ipv4), _joined((), ipv6))
+    return NetworkIndex(Layers((held,)), _merge_lengths((), ipv4), _merge_lengths((), ipv6))
 
 
-def _lasts(held: Held, at: int) -> bool:
+def _is_valid_at(held: HeldEntry, at: int) -> bool:
     return held.expires_at is None or at < held.expires_at
 
 
@@ -122,5 +124,5 @@ def _network_lengths(keys: Iterable[Value]) -> tuple[set[int], set[int]]:
     return ipv4, ipv6
 
 
-def _joined(lengths: tuple[int, ...], more: set[int]) -> tuple[int, ...]:
+def _merge_lengths(lengths: tuple[int, ...], more: set[int]) -> tuple[int, ...]:
     return lengths if more.issubset(lengths) else tuple(sorted({*lengths, *more}, reverse=True))

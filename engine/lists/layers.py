@@ -19,7 +19,7 @@ MIDDLE_SIZE = 65_536
 K = TypeVar("K")
 
 
-class Held(NamedTuple):
+class HeldEntry(NamedTuple):
     """What a key holds: the columns' values in order, until `expires_at` (µs), None for ever."""
 
     expires_at: int | None
@@ -30,15 +30,15 @@ class Held(NamedTuple):
 class Layers(Generic[K]):
     """From the top down; None in an upper layer hides what is below. The last one is the base."""
 
-    layers: tuple[Mapping[K, Held | None], ...]
+    layers: tuple[Mapping[K, HeldEntry | None], ...]
 
-    def get(self, key: K) -> Held | None:
+    def get(self, key: K) -> HeldEntry | None:
         for layer in self.layers:
             if key in layer:
                 return layer[key]
         return None
 
-    def changed(self, changes: Mapping[K, Held | None]) -> Layers[K]:
+    def changed(self, changes: Mapping[K, HeldEntry | None]) -> Layers[K]:
         """With the changes made; None removes."""
         *upper, base = self.layers
         top = {**upper[0], **changes} if upper else dict(changes)

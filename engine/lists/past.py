@@ -11,12 +11,12 @@ from functools import cache
 from typing import TypeAlias
 
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import Contents, HeldList, HeldTable, hold
+from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents, build_contents
 from tollkeeper.engine.lists.spec import ListSpec, Spec, lookup_of
 from tollkeeper.engine.lists.values import IP_BITS, MAX_TEXT, show_network, show_value
 from tollkeeper.grammar.program import Value
 
-Find: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
+FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
 """The entries that there were of these canonical values."""
 
 
@@ -28,7 +28,7 @@ class PastList:
 
     def contains(self, value: Value, at: int) -> bool:
         held = self.around(value)
-        assert isinstance(held, HeldList)
+        assert isinstance(held, ListContents)
         return held.contains(value, at)
 
 
@@ -40,21 +40,21 @@ class PastTable:
 
     def find(self, key: Value, at: int) -> Mapping[str, Value | None] | None:
         held = self.around(key)
-        assert isinstance(held, HeldTable)
+        assert isinstance(held, TableContents)
         return held.find(key, at)
 
 
-def look_up(spec: Spec, find: Find) -> PastList | PastTable:
-    """What answers as `hold` of all the entries would; it keeps what it has read."""
+def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
+    """What answers as `build_contents` of all the entries would; it keeps what it has read."""
 
     @cache
     def around(key: Value) -> Contents:
-        return hold(spec, find(tuple(holding(spec, key))))
+        return build_contents(spec, find(tuple(candidate_values(spec, key))))
 
     return PastList(around) if isinstance(spec, ListSpec) else PastTable(around)
 
 
-def holding(spec: Spec, key: Value) -> Iterator[str]:
+def candidate_values(spec: Spec, key: Value) -> Iterator[str]:
     """The canonical values of all the entries that can hold a key: an address, a text or a number."""
     match lookup_of(spec):
         case "network":

@@ -1,4 +1,4 @@
-"""What monitors tell: their changes between met and not met, and the alerts among these."""
+"""Transitions of monitors between met and not met; those to met are alerts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.grammar.program import Value
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
-    """A monitor's condition turned for one key: to met, which is an alert, or back.
+class Transition(Struct, frozen=True, omit_defaults=True):
+    """A monitor's condition became met for one key, which is an alert, or stopped being met.
 
-    `at` is the event time (µs), `values` what the condition read, by its own words.
+    `at` is the event time (µs), `values` what the condition read, by the words of its text.
     """
 
     type: str
@@ -28,32 +28,36 @@ class Turn(Struct, frozen=True, omit_defaults=True):
 
 
 class EventOutcome(Struct, frozen=True, omit_defaults=True):
-    """What the journal keeps beside an event: the aggregates read, and the monitors that turned."""
+    """What the journal keeps with an event: the aggregates read, and the transitions of monitors."""
 
     reads: tuple[Value | None, ...] = ()
-    turns: tuple[Turn, ...] = ()
+    transitions: tuple[Transition, ...] = msgspec.field(default=(), name="turns")
 
 
 class WatchedDecision(Decision, frozen=True, omit_defaults=True):
-    """A payment's decision as the journal keeps it when a monitor of payments turned."""
+    """A payment's decision as the journal keeps it when it came with transitions of monitors."""
 
-    turns: tuple[Turn, ...] = ()
-
-
-class _Turned(Struct, frozen=True):
-    turns: tuple[Turn, ...] = ()
+    transitions: tuple[Transition, ...] = msgspec.field(default=(), name="turns")
 
 
-_turned = msgspec.json.Decoder(_Turned).decode
+class _Outcome(Struct, frozen=True):
+    transitions: tuple[Transition, ...] = msgspec.field(default=(), name="turns")
 
 
-def turns_of(outcome: bytes | None) -> tuple[Turn, ...]:
-    """The turns in the outcome of a journal's entry, whatever kind of entry it is."""
+_decode_outcome = msgspec.json.Decoder(_Outcome).decode
+
+
+def transitions_of(outcome: bytes | None) -> tuple[Transition, ...]:
+    """The transitions in the outcome of a journal's entry of any kind."""
     if outcome is None or b'"turns"' not in outcome:
         return ()
-    return _turned(outcome).turns
+    return _decode_outcome(outcome).transitions
 
 
-def watched(decision: Decision, turns: Sequence[Turn]) -> Decision:
-    """The decision with the turns that came of it."""
-    return WatchedDecision(**structs.asdict(decision), turns=tuple(turns)) if turns else decision
+def add_transitions(decision: Decision, transitions: Sequence[Transition]) -> Decision:
+    """The decision with the transitions that came with it."""
+    return (
+        WatchedDecision(**structs.asdict(decision), transitions=tuple(transitions))
+        if transitions
+        else decision
+    )

@@ -1,7 +1,7 @@
 """Alerts as they are listed, and the outbox of their deliveries: the tables and their queries.
 
-All of it follows from the journal's turns: `noted` says up to which sequence number that is done,
-and what lies beyond is noted again at the next start. Noting twice changes nothing.
+All of it follows from the journal's transitions: `noted` says up to which sequence number that is
+done, and the next start lists the rest. Listing an alert twice changes nothing.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -18,18 +18,18 @@ from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.monitors.alerts import Turn
-from tollkeeper.engine.monitors.watch import NEVER, Of, Standing
+from tollkeeper.engine.monitors.alerts import Transition
+from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
 from tollkeeper.engine.programs.json_values import JsonValue
 
 # How many rows a purge removes in one step: a few milliseconds.
-STEP = 500
-LAST = 2**63 - 1
+_STEP = 500
+_LAST = 2**63 - 1
 
-migrations = Migrations("alerts")
+_migrations = Migrations("alerts")
 
 
-@migrations(name="1")
+@_migrations(name="1")
 def _alerts_and_deliveries(db: Database) -> None:
     db.execute(
         "CREATE TABLE alerts (account INTEGER NOT NULL, place INTEGER NOT NULL,"
@@ -54,14 +54,14 @@ def _alerts_and_deliveries(db: Database) -> None:
 
 
 class Alert(Struct, frozen=True):
-    """One alert: the turn at `sequence` of the account's journal, `number` among those of its
+    """One alert: the transition at `sequence` of the account's journal, `number` among those of its
     record.
     """
 
     account: int
     sequence: int
     number: int
-    turn: Turn
+    transition: Transition
 
     @property
     def id(self) -> str:
@@ -93,24 +93,24 @@ class Delivery(Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_turn = msgspec.json.Decoder(Turn).decode
+_decode_transition = msgspec.json.Decoder(Transition).decode
 _key = msgspec.json.Decoder(tuple[JsonValue, ...]).decode
 _COLUMNS = "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at"
 
 
-def prepare(connection: sqlite3.Connection) -> None:
+def create_tables(connection: sqlite3.Connection) -> None:
     """Brings the tables up to date."""
-    migrations.apply(Database(connection))
+    _migrations.apply(Database(connection))
 
 
-def noted_sequence(connection: sqlite3.Connection) -> int:
-    """The sequence number up to which all turns are noted."""
+def listed_up_to(connection: sqlite3.Connection) -> int:
+    """The sequence number up to which all alerts are listed."""
     (sequence,) = connection.execute("SELECT place FROM noted").fetchone()
     return int(sequence)
 
 
-def standings(connection: sqlite3.Connection) -> list[tuple[Of, Standing]]:
-    """How every monitor stood at the sequence number up to which all is noted, or later."""
+def standings(connection: sqlite3.Connection) -> list[tuple[MonitorKey, Standing]]:
+    """How every monitor stood at the sequence number up to which alerts are listed, or later."""
     rows = connection.execute(
         "SELECT account, type, monitor, key, place, met, alerted FROM standings"
     )
@@ -121,8 +121,8 @@ def standings(connection: sqlite3.Connection) -> list[tuple[Of, Standing]]:
 
 
 def standings_of(
-    connection: sqlite3.Connection, account: int, beyond: Of | None, limit: int
-) -> list[tuple[Of, Standing]]:
+    connection: sqlite3.Connection, account: int, beyond: MonitorKey | None, limit: int
+) -> list[tuple[MonitorKey, Standing]]:
     """How an account's monitors stand, in an order that `beyond` continues."""
     after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
     rows = connection.execute(
@@ -137,7 +137,7 @@ def standings_of(
     ]
 
 
-def forget_standings(connection: sqlite3.Connection, gone: Iterable[Of]) -> None:
+def forget_standings(connection: sqlite3.Connection, gone: Iterable[MonitorKey]) -> None:
     """The monitors know nothing of these keys any more."""
     connection.executemany(
         "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
@@ -149,40 +149,40 @@ def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None
     """Alerts that show something else than before."""
     connection.executemany(
         "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
-        [(_encode(each.turn).decode(), *each.of) for each in changed],
+        [(_encode(each.transition).decode(), *each.of) for each in changed],
     )
 
 
-def note(
+def list_alerts(
     connection: sqlite3.Connection,
     account: int,
     sequence: int,
-    turns: Sequence[Turn],
+    transitions: Sequence[Transition],
     urls: Iterable[str],
     now: int,
 ) -> None:
-    """Lists the alerts among the turns and puts a delivery of each to each address in the outbox."""
+    """Lists the alerts among the transitions and puts a delivery of each to each address in the outbox."""
     targets = list(urls)
-    for number, turn in enumerate(turns):
+    for number, transition in enumerate(transitions):
         connection.execute(
             "INSERT INTO standings VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN ?7 ELSE ?8 END)"
             " ON CONFLICT DO UPDATE SET place = ?5, met = ?6,"
             " alerted = CASE WHEN ?6 THEN ?7 ELSE alerted END WHERE place < ?5",
             (
                 account,
-                turn.type,
-                turn.monitor,
-                _encode(turn.key).decode(),
+                transition.type,
+                transition.monitor,
+                _encode(transition.key).decode(),
                 sequence,
-                turn.met,
-                turn.at,
+                transition.met,
+                transition.at,
                 NEVER,
             ),
         )
-        if turn.met:
+        if transition.met:
             connection.execute(
                 "INSERT OR IGNORE INTO alerts VALUES (?, ?, ?, ?, ?)",
-                (account, sequence, number, turn.at, _encode(turn).decode()),
+                (account, sequence, number, transition.at, _encode(transition).decode()),
             )
             connection.executemany(
                 f"INSERT OR IGNORE INTO deliveries ({_COLUMNS})"
@@ -194,8 +194,8 @@ def note(
             )
 
 
-def set_noted(connection: sqlite3.Connection, sequence: int) -> None:
-    """All turns up to `sequence` are noted."""
+def set_listed(connection: sqlite3.Connection, sequence: int) -> None:
+    """All alerts up to `sequence` are listed."""
     connection.execute("UPDATE noted SET place = ?1 WHERE place < ?1", (sequence,))
 
 
@@ -211,13 +211,13 @@ def alerts(
     rows = connection.execute(
         "SELECT place, number, turn FROM alerts WHERE account = ? AND place < ?"
         " ORDER BY place DESC, number DESC",
-        (account, LAST if before is None else before),
+        (account, _LAST if before is None else before),
     )
-    for count, (sequence, number, turn) in enumerate(rows):
+    for count, (sequence, number, transition) in enumerate(rows):
         if count >= limit and sequence != last:
             return
         last = sequence
-        yield Alert(account, sequence, number, _turn(turn))
+        yield Alert(account, sequence, number, _decode_transition(transition))
 
 
 def alert(connection: sqlite3.Connection, account: int, sequence: int, number: int) -> Alert | None:
@@ -225,7 +225,7 @@ def alert(connection: sqlite3.Connection, account: int, sequence: int, number: i
         "SELECT turn FROM alerts WHERE account = ? AND place = ? AND number = ?",
         (account, sequence, number),
     ).fetchone()
-    return None if row is None else Alert(account, sequence, number, _turn(row[0]))
+    return None if row is None else Alert(account, sequence, number, _decode_transition(row[0]))
 
 
 def deliveries(
@@ -239,7 +239,7 @@ def deliveries(
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM deliveries INDEXED BY listed WHERE account = ? AND place < ?"
         " ORDER BY place DESC, number, url",
-        (account, LAST if before is None else before),
+        (account, _LAST if before is None else before),
     )
     found: list[Delivery] = []
     for row in rows:
@@ -293,11 +293,11 @@ def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:
     )
 
 
-def purge_step(connection: sqlite3.Connection, account: int, before: int) -> bool:
+def purge_alerts(connection: sqlite3.Connection, account: int, before: int) -> bool:
     """Removes some alerts of event times before `before` with their deliveries; False when none."""
     old = connection.execute(
         "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",
-        (account, before, STEP),
+        (account, before, _STEP),
     ).fetchall()
     for table in ("deliveries", "alerts"):
         connection.executemany(
@@ -312,13 +312,13 @@ def _delivery_id(sequence: int, number: int, url: str) -> str:
 
 def show_alert(alert: Alert) -> dict[str, Any]:
     """An alert as the list and the webhooks show it."""
-    turn = alert.turn
+    transition = alert.transition
     return {
         "id": alert.id,
-        "type": turn.type,
-        "monitor": turn.monitor,
-        "title": turn.title,
-        "key": list(turn.key),
-        "at": show_instant(turn.at),
-        "values": turn.values,
+        "type": transition.type,
+        "monitor": transition.monitor,
+        "title": transition.title,
+        "key": list(transition.key),
+        "at": show_instant(transition.at),
+        "values": transition.values,
     }

@@ -14,7 +14,7 @@ from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.side_file import SideFile, claim, create_file, stands_beside
 from tollkeeper.engine.monitors import outbox
 
-FILE = "alerts.db"
+ALERTS_FILE = "alerts.db"
 _WHAT_TO_DO = "restore a backup, or move this file away to list and send all alerts again"
 
 
@@ -25,15 +25,15 @@ async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]
     Raises `JournalError` for an unusable file, and for one that belongs to another journal or
     knows more than this one has: alerts would be lost unseen.
     """
-    path = folder / FILE
+    path = folder / ALERTS_FILE
     try:
         create_file(path)
         if not stands_beside(path, journal.identity()):
             raise JournalError(f"`{path}` belongs to another journal: {_WHAT_TO_DO}")
         file = SideFile(path, "FULL")
-        await file.write(outbox.prepare)
+        await file.write(outbox.create_tables)
         claim(path, journal.identity())
-        known, last = file.read(outbox.noted_sequence), journal.last_sequence()
+        known, last = file.read(outbox.listed_up_to), journal.last_sequence()
         if known > last:
             file.close()
             raise JournalError(

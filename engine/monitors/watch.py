@@ -1,9 +1,9 @@
-"""Monitors at work: how each one stands for each key, and when it turns.
+"""Monitors at work: whether each one is met for each key, and the transitions between the two.
 
-A turn to met is an alert. Within the cool-down after a key's last alert a condition that is met
-turns nothing; when it is still met at the first record after that, it does. How things stand is
-what the journal's turns add up to: turns are added as they are decided, and taken back when their
-record could not be kept.
+A transition to met is an alert. During the cool-down after a key's last alert there is none, even
+if the condition is met; when it is still met at the first record after that, there is one. The
+standings follow from the journal's transitions: these are added as they are decided, and undone
+when their record could not be kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.monitors.alerts import Turn
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor
 from tollkeeper.engine.programs.json_values import JsonValue, json_value
 from tollkeeper.grammar.program import Value
@@ -22,7 +22,7 @@ from tollkeeper.grammar.program import Value
 NEVER = -(10**18)
 """Earlier (µs) than every instant."""
 
-Of: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
+MonitorKey: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
 """An account, a type, a monitor of it, and a key."""
 
 
@@ -36,71 +36,73 @@ class Standing(NamedTuple):
 
 @dataclass
 class Standings:
-    """How every monitor stands for every key that it ever turned for.
+    """How every monitor stands for every key that it ever had a transition for.
 
-    `_known` holds the newest standing last; the others are for taking it back. `_turned` are the
+    `_standings` holds the newest standing last; the others are for taking it back. `_decode_outcome` are the
     monitors that ever turned for any key: account, type and name.
     """
 
-    _known: dict[Of, tuple[Standing, ...]] = field(default_factory=dict)
-    _turned: MutableSet[tuple[int, str, str]] = field(default_factory=set)
+    _standings: dict[MonitorKey, tuple[Standing, ...]] = field(default_factory=dict)
+    _moved: MutableSet[tuple[int, str, str]] = field(default_factory=set)
 
     def has_turned(self, account: int, type_: str, monitor: str) -> bool:
         """Whether there may be a key for which the monitor stands in any way."""
-        return (account, type_, monitor) in self._turned
+        return (account, type_, monitor) in self._moved
 
-    def of(self, key: Of) -> Standing | None:
-        known = self._known.get(key)
+    def of(self, key: MonitorKey) -> Standing | None:
+        known = self._standings.get(key)
         return known[-1] if known else None
 
-    def set(self, key: Of, standing: Standing) -> None:
+    def set(self, key: MonitorKey, standing: Standing) -> None:
         """A standing that is in the journal."""
-        self._know(key, (standing,))
+        self._set(key, (standing,))
 
-    def add(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
-        """Turns of the record at `sequence`, which is about to be kept."""
-        for turn in turns:
-            key = (account, turn.type, turn.monitor, turn.key)
-            known = self._known.get(key, ())
-            self._know(key, (*known, _after(known[-1] if known else None, sequence, turn)))
+    def add(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
+        """Transitions of the record at `sequence`, which is about to be kept."""
+        for transition in transitions:
+            key = (account, transition.type, transition.monitor, transition.key)
+            known = self._standings.get(key, ())
+            self._set(
+                key, (*known, _next_standing(known[-1] if known else None, sequence, transition))
+            )
 
-    def settle(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
+    def settle(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """The record at `sequence` is kept."""
-        for turn in turns:
-            key = (account, turn.type, turn.monitor, turn.key)
-            known = self._known.get(key, ())
-            self._known[key] = tuple(each for each in known if each.sequence >= sequence)
+        for transition in transitions:
+            key = (account, transition.type, transition.monitor, transition.key)
+            known = self._standings.get(key, ())
+            self._standings[key] = tuple(each for each in known if each.sequence >= sequence)
 
-    def take_back(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
+    def undo(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """The record at `sequence` could not be kept."""
-        for turn in turns:
-            key = (account, turn.type, turn.monitor, turn.key)
-            left = tuple(each for each in self._known.pop(key, ()) if each.sequence != sequence)
+        for transition in transitions:
+            key = (account, transition.type, transition.monitor, transition.key)
+            left = tuple(each for each in self._standings.pop(key, ()) if each.sequence != sequence)
             if left:
-                self._known[key] = left
+                self._standings[key] = left
 
-    def forget(self, gone: Iterable[Of]) -> None:
+    def forget(self, gone: Iterable[MonitorKey]) -> None:
         """Nothing is known of these keys any more."""
         for key in gone:
-            self._known.pop(key, None)
+            self._standings.pop(key, None)
 
-    def replay(self, account: int, sequence: int, turns: Iterable[Turn]) -> None:
-        """Turns that the journal holds, in its order."""
-        for turn in turns:
-            key = (account, turn.type, turn.monitor, turn.key)
-            self._know(key, (_after(self.of(key), sequence, turn),))
+    def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
+        """Transitions that the journal holds, in its order."""
+        for transition in transitions:
+            key = (account, transition.type, transition.monitor, transition.key)
+            self._set(key, (_next_standing(self.of(key), sequence, transition),))
 
-    def _know(self, key: Of, standings: tuple[Standing, ...]) -> None:
-        self._known[key] = standings
-        self._turned.add(key[:3])
+    def _set(self, key: MonitorKey, standings: tuple[Standing, ...]) -> None:
+        self._standings[key] = standings
+        self._moved.add(key[:3])
 
 
 @dataclass
 class Watch:
     """What is known of an engine's monitors.
 
-    All turns up to sequence number `noted` are in the list and the outbox, as far as these
-    remember; `open` are the sequence numbers of records whose turns are not there yet. `raised` is
+    All transitions up to sequence number `noted` are in the list and the outbox, as far as these
+    remember; `open` are the sequence numbers of records whose transitions are not there yet. `raised` is
     set whenever there is something new in the outbox.
     """
 
@@ -110,13 +112,15 @@ class Watch:
     raised: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def _after(before: Standing | None, sequence: int, turn: Turn) -> Standing:
+def _next_standing(before: Standing | None, sequence: int, transition: Transition) -> Standing:
     return Standing(
-        sequence, turn.met, turn.at if turn.met else before.alerted if before else NEVER
+        sequence,
+        transition.met,
+        transition.at if transition.met else before.alerted if before else NEVER,
     )
 
 
-def turns_at(
+def transitions_at(
     standings: Standings,
     account: int,
     loaded: LoadedEventType,
@@ -125,9 +129,9 @@ def turns_at(
     data: Any,
     values: Sequence[Value | None],
     environment: Environment,
-) -> tuple[Turn, ...]:
-    """How the type's monitors turn with a record of event time `at` (µs) that read `values`."""
-    turns = []
+) -> tuple[Transition, ...]:
+    """The transitions of the type's monitors at a record of event time `at` (µs)."""
+    transitions = []
     type_name = loaded.program.name
     for monitor in loaded.monitors:
         met = monitor.compiled.when(facts, data, values, environment) is True
@@ -138,15 +142,17 @@ def turns_at(
             continue
         key = tuple(map(json_value, parts, monitor.key_types))
         standing = standings.of((account, type_name, monitor.name, key))
-        if _turns(monitor, standing, met, at):
+        if _is_transition(monitor, standing, met, at):
             shown = (
                 {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
             )
-            turns.append(Turn(type_name, monitor.name, key, at, met, monitor.title, shown))
-    return tuple(turns)
+            transitions.append(
+                Transition(type_name, monitor.name, key, at, met, monitor.title, shown)
+            )
+    return tuple(transitions)
 
 
-def _turns(monitor: LoadedMonitor, standing: Standing | None, met: bool, at: int) -> bool:
+def _is_transition(monitor: LoadedMonitor, standing: Standing | None, met: bool, at: int) -> bool:
     if standing is None:
         return met
     if standing.met == met:

@@ -17,33 +17,42 @@ from msgspec.structs import replace
 from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
-from tollkeeper.engine.lists.contents import Contents, holds
+from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value
-from tollkeeper.engine.privacy.forgetting import count_as, recount_event, rewriting, take_back
+from tollkeeper.engine.privacy.forgetting import (
+    count_payment,
+    recount_event,
+    rewriting,
+    uncount_payment,
+)
 from tollkeeper.engine.privacy.person import (
-    ERASED,
+    ERASED_VALUE,
     Person,
     address_of,
-    erased_event,
-    erased_payment,
-    erased_turns,
-    unknown_to,
+    erase_event,
+    erase_payment,
+    erase_transitions,
+    unless_in,
 )
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.event_versions import contract_of
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
-from tollkeeper.engine.registry.changes import EntriesChanged, PersonErased, decode
-from tollkeeper.engine.registry.changes import encode as encode_change
+from tollkeeper.engine.registry.changes import (
+    EntriesChanged,
+    PersonErased,
+    decode_change,
+    encode_change,
+)
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader, state_of
 
 _encode = msgspec.json.Encoder().encode
-_REPORTS = (Kind.PAYMENT, Kind.UPDATE)
+_PAYMENT_KINDS = (Kind.PAYMENT, Kind.UPDATE)
 
 
 @dataclass(slots=True)
-class Found:
+class PersonEntries:
     """A person's entries as they were: of each payment the creation and the last update."""
 
     first: dict[str, Entry] = field(default_factory=dict)
@@ -56,7 +65,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
 
     Raises `JournalError`; done again, it does the rest. What was said meanwhile goes as well.
     """
-    found = Found()
+    found = PersonEntries()
     async with engine.publishing[account], rewriting(engine, account):
         addresses = await asyncio.to_thread(_addresses, engine.journal, account, Person(user))
         person = Person(user, addresses)
@@ -66,7 +75,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
         contracts = _contracts(engine, account)
         await _rewrite(engine, account, _in_events(person, found, contracts), (Kind.EVENT,))
-        await _rewrite(engine, account, _in_reports(person, found), _REPORTS)
+        await _rewrite(engine, account, _in_reports(person, found), _PAYMENT_KINDS)
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found)
         erased = PersonErased(
@@ -84,7 +93,8 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
 def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]:
     """Those that stand beside the identifier in payments."""
     payments = (
-        decode_recorded(entry.body).payment for entry in _naming(journal, account, person, _REPORTS)
+        decode_recorded(entry.body).payment
+        for entry in _naming(journal, account, person, _PAYMENT_KINDS)
     )
     found = {address_of(payment) for payment in payments if person.pays(payment)}
     return frozenset(address for address in found if address is not None)
@@ -92,7 +102,7 @@ def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]
 
 def _sequences(journal: Journal, account: int, person: Person) -> list[int]:
     """Those of entries that may be the person's."""
-    kinds = (*_REPORTS, Kind.EVENT)
+    kinds = (*_PAYMENT_KINDS, Kind.EVENT)
     return [entry.sequence for entry in _naming(journal, account, person, kinds)]
 
 
@@ -117,44 +127,44 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
         if not person.may_be_in(entry.body):
             return entry
-        recorded = decode(entry.sequence, entry.arrived, entry.account, entry.body)
+        recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
         change = recorded.change
         if not isinstance(change, EntriesChanged) or not any(map(person.is_named, change.values)):
             return entry
-        values = tuple(ERASED if person.is_named(value) else value for value in change.values)
+        values = tuple(ERASED_VALUE if person.is_named(value) else value for value in change.values)
         return entry._replace(body=encode_change(recorded.by, replace(change, values=values)))
 
     return erase
 
 
 def _in_events(
-    person: Person, found: Found, contract: Callable[[str, int], Contract]
+    person: Person, found: PersonEntries, contract: Callable[[str, int], Contract]
 ) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
         if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
             return entry
         kept = decode_event(entry.body)
         if not any(map(person.is_named, kept.data.values())):
-            return entry._replace(outcome=erased_turns(entry.outcome, person.is_named))
-        left = _encode(erased_event(kept, contract(kept.type, kept.version), person))
-        new = entry._replace(body=left, outcome=erased_turns(entry.outcome, unknown_to(left)))
+            return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
+        left = _encode(erase_event(kept, contract(kept.type, kept.version), person))
+        new = entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
         found.events.append((entry, new))
         return new
 
     return erase
 
 
-def _in_reports(person: Person, found: Found) -> Callable[[Entry], Entry]:
+def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
         if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
             return entry
         recorded = decode_recorded(entry.body)
         if not person.pays(recorded.payment):
-            return entry._replace(outcome=erased_turns(entry.outcome, person.is_named))
+            return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
         found.first.setdefault(entry.id, entry)
         found.last[entry.id] = entry
-        left = _encode(erased_payment(recorded, person))
-        return entry._replace(body=left, outcome=erased_turns(entry.outcome, unknown_to(left)))
+        left = _encode(erase_payment(recorded, person))
+        return entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
 
     return erase
 
@@ -164,13 +174,13 @@ def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
     return lambda type_, version: contract_of(files["event", type_].versions[version - 1])
 
 
-async def _recount(engine: Engine, account: int, found: Found) -> None:
+async def _recount(engine: Engine, account: int, found: PersonEntries) -> None:
     """The windows count what is left of payments and events, as they would after a restart."""
     for id_, first in found.first.items():
-        await take_back(engine, account, id_, state_of(first, found.last[id_]))
+        await uncount_payment(engine, account, id_, state_of(first, found.last[id_]))
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:
-            await count_as(engine, account, id_, state_of(*known))
+            await count_payment(engine, account, id_, state_of(*known))
     read = event_reader(engine.state.accounts[account])
     for old, new in found.events:
         await recount_event(engine, read(old), read(new))
@@ -183,7 +193,7 @@ async def _erase_from_lists(
     removed = {}
     async with engine.changing:
         for name, held in engine.force[account].contents.items():
-            values = tuple(sorted(_held(held, person.names)))
+            values = tuple(sorted(_listed_values(held, person.names)))
             if values:
                 change = EntriesChanged(name, "remove", len(values), ())
                 await make_change(engine, account, by, change, Removal(name, values))
@@ -192,14 +202,14 @@ async def _erase_from_lists(
     return removed
 
 
-def _held(contents: Contents, names: Iterable[str]) -> set[str]:
+def _listed_values(contents: Contents, names: Iterable[str]) -> set[str]:
     found = set()
     for name in names:
         try:
             value = canonical_value(contents.spec, name)
         except ValueError:
             continue
-        if holds(contents, value):
+        if has_value(contents, value):
             found.add(value)
     return found
 

@@ -17,14 +17,14 @@ def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]
     return engine.moments.rewriting(account, engine.journal.flush)
 
 
-async def take_back(engine: Engine, account: int, id_: str, state: State) -> None:
+async def uncount_payment(engine: Engine, account: int, id_: str, state: State) -> None:
     """Count a payment no longer, in any window or age."""
-    await engine.windows.withdraw(await _at_new_sequence(engine, account, id_, state))
+    await engine.windows.withdraw(await _observation(engine, account, id_, state))
 
 
-async def count_as(engine: Engine, account: int, id_: str, state: State) -> None:
+async def count_payment(engine: Engine, account: int, id_: str, state: State) -> None:
     """Count a payment that was taken back as what is left of it."""
-    observed = await _at_new_sequence(engine, account, id_, state)
+    observed = await _observation(engine, account, id_, state)
     await engine.windows.observe(observed.record, ())
 
 
@@ -35,7 +35,7 @@ async def recount_event(engine: Engine, old: Record, new: Record) -> None:
     await engine.windows.observe(new, ())
 
 
-async def _at_new_sequence(engine: Engine, account: int, id_: str, state: State) -> Observation:
+async def _observation(engine: Engine, account: int, id_: str, state: State) -> Observation:
     # Windows that were filled pass over what is older than their filling.
     facts: Facts = state.payment
     record = Record(account, id_, facts.timestamp, facts.arrived, state)

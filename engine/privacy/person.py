@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.intake.payment import Payment
-from tollkeeper.engine.monitors.alerts import Turn, turns_of
+from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.stored_records import StoredEvent
 from tollkeeper.grammar import types as t
 
-ERASED = "erased"
+ERASED_VALUE = "erased"
 """Stands in the audit log for a value that named the person."""
 
 _encode = msgspec.json.Encoder().encode
@@ -66,7 +66,7 @@ def address_of(payment: Payment) -> str | None:
     return email.lower()
 
 
-def erased_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
+def erase_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
     """A recorded payment without what tells who paid, with what, and from where."""
     payment: Payment = recorded.payment
     card, order = payment.method.card, payment.order
@@ -85,7 +85,7 @@ def erased_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
     )
 
 
-def erased_event(kept: StoredEvent, contract: Contract, person: Person) -> StoredEvent:
+def erase_event(kept: StoredEvent, contract: Contract, person: Person) -> StoredEvent:
     """An event that names the person, without its free texts and addresses."""
 
     def stays(name: str) -> bool:
@@ -98,27 +98,27 @@ def erased_event(kept: StoredEvent, contract: Contract, person: Person) -> Store
     return StoredEvent(kept.type, kept.version, data)
 
 
-def erased_turns(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:
-    """The outcome of an entry with every turn blank that shows something which `tells`.
+def erase_transitions(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:
+    """The outcome of an entry with every transition blank that shows something which `tells`.
 
-    A blank turn stays in its place: alerts are known by their record and their number in it.
+    A blank transition stays in its place: alerts are known by their record and their number in it.
     """
-    turns = turns_of(outcome)
-    blank = tuple(erased_turn(turn, tells) for turn in turns)
-    if outcome is None or blank == turns:
+    transitions = transitions_of(outcome)
+    blank = tuple(erase_transition(transition, tells) for transition in transitions)
+    if outcome is None or blank == transitions:
         return outcome
     rest = msgspec.json.decode(outcome, type=dict[str, msgspec.Raw])
     rest["turns"] = msgspec.Raw(_encode(blank))
     return _encode(rest)
 
 
-def erased_turn(turn: Turn, tells: Callable[[object], bool]) -> Turn:
-    if not any(map(tells, (*turn.key, *turn.values.values()))):
-        return turn
-    return replace(turn, key=(None,) * len(turn.key), values={})
+def erase_transition(transition: Transition, tells: Callable[[object], bool]) -> Transition:
+    if not any(map(tells, (*transition.key, *transition.values.values()))):
+        return transition
+    return replace(transition, key=(None,) * len(transition.key), values={})
 
 
-def unknown_to(left: bytes) -> Callable[[object], bool]:
+def unless_in(left: bytes) -> Callable[[object], bool]:
     """Tells texts that are not in what is left of a record: they came from what is erased."""
     known = set(_texts(msgspec.json.decode(left)))
     return lambda value: isinstance(value, str) and value not in known

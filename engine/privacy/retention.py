@@ -9,12 +9,12 @@ from structlog import get_logger
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
-from tollkeeper.engine.privacy.forgetting import rewriting, take_back
+from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
 from tollkeeper.engine.raise_alerts import purge_alerts
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import state_of
 
-EVERY_S = 3600.0
+_EVERY_S = 3600.0
 
 log = get_logger()
 
@@ -25,16 +25,16 @@ async def keep_to_retention(engine: Engine) -> None:
         try:
             await asyncio.to_thread(engine.journal.discard_abandoned)
             for account in list(engine.state.accounts):
-                removed = await purge(engine, account)
+                removed = await purge_account(engine, account)
                 if removed:
                     log.info("purged", account=account, entries=removed)
             await engine.journal.expire(engine.clock())
         except Exception:  # whatever it is, the service goes on and the next round tries again
             log.exception("not_purged")
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(_EVERY_S)
 
 
-async def purge(engine: Engine, account: int) -> int:
+async def purge_account(engine: Engine, account: int) -> int:
     """Remove what is older than the account keeps; how many entries. Raises `JournalError`.
 
     No window is filled meanwhile: one that was would hold what is being removed.
@@ -43,7 +43,7 @@ async def purge(engine: Engine, account: int) -> int:
     before = engine.clock() - settings.retention_days * DAY
     async with engine.publishing[account], rewriting(engine, account):
         if _outlives(engine, account, engine.clock() - before):
-            await _forget(engine, account, before)
+            await _uncount(engine, account, before)
         await purge_alerts(engine, account, before)
         return await engine.journal.purge(account, before)
 
@@ -54,7 +54,7 @@ def _outlives(engine: Engine, account: int, kept: int) -> bool:
     return any(plan.ages or (plan.over or 0) > kept for plan in plans)
 
 
-async def _forget(engine: Engine, account: int, before: int) -> None:
+async def _uncount(engine: Engine, account: int, before: int) -> None:
     batches = engine.journal.replay(account, kinds=(Kind.PAYMENT,))
     while batch := await asyncio.to_thread(next, batches, None):
         for entry in batch:
@@ -63,5 +63,5 @@ async def _forget(engine: Engine, account: int, before: int) -> None:
             if entry.time < before:
                 known = await engine.journal.first_and_last(account, entry.id)
                 if known is not None:
-                    await take_back(engine, account, entry.id, state_of(*known))
+                    await uncount_payment(engine, account, entry.id, state_of(*known))
         await asyncio.sleep(0)

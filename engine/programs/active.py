@@ -14,7 +14,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
-from tollkeeper.engine.registry.changes import Kind, RolloutKey
+from tollkeeper.engine.registry.changes import ProgramKind, RolloutKey
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider, pick_version
 from tollkeeper.engine.registry.versions import version_in_force
@@ -23,7 +23,7 @@ from tollkeeper.engine.velocity.contract import Read, SeriesPlan
 SCORECARD = "bot_behaviour"
 
 
-VersionId: TypeAlias = tuple[Kind, str, int]
+VersionId: TypeAlias = tuple[ProgramKind, str, int]
 """The kind, name and number of a stored version."""
 Loaded: TypeAlias = LoadedRule | LoadedScorecard | LoadedEventType
 

@@ -7,7 +7,7 @@ from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.shipped import take_up_shipped
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress, Verb
 from tollkeeper.engine.registry.accounts import create_account
-from tollkeeper.engine.registry.changes import Scope
+from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import create_key, revoke_key
 from tollkeeper.engine.runtime import Engine
 
@@ -30,7 +30,7 @@ class CreateAccount(Verb, frozen=True):
 class CreateKey(AccountVerb, frozen=True):
     """Make a key, which the effect holds this once."""
 
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         number = self.number(engine)

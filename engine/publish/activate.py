@@ -14,10 +14,10 @@ from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
-from tollkeeper.engine.registry.changes import Change, Kind, VersionStored
+from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.known import known_of
-from tollkeeper.engine.registry.lists import make_declared
+from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.versions import (
@@ -25,7 +25,7 @@ from tollkeeper.engine.registry.versions import (
     active_version,
     deactivate,
     find_version,
-    kind_of,
+    program_kind,
     store_version,
 )
 from tollkeeper.engine.runtime import Engine
@@ -55,7 +55,7 @@ async def store(
     engine: Engine,
     account: int,
     by: str,
-    kind: Kind,
+    kind: ProgramKind,
     name: str,
     content: bytes,
     expected: int | None = None,
@@ -72,8 +72,8 @@ async def store(
         program = reading.program
         if program is None:
             raise Rejected(reading.text, reading.diagnostics)
-        if kind_of(program) != kind or program.name != name:
-            message = f"this is {kind_of(program)} `{program.name}`, not {kind} `{name}`"
+        if program_kind(program) != kind or program.name != name:
+            message = f"this is {program_kind(program)} `{program.name}`, not {kind} `{name}`"
             raise Invalid([Violation("name", "invalid_value", message)])
         state = engine.state.accounts[account]
         uses = {
@@ -92,7 +92,7 @@ async def publish(
     engine: Engine,
     account: int,
     by: str,
-    kind: Kind,
+    kind: ProgramKind,
     name: str,
     number: int,
     progress: Progress,
@@ -117,7 +117,7 @@ async def bring_in(
     engine: Engine,
     account: int,
     by: str,
-    kind: Kind,
+    kind: ProgramKind,
     name: str,
     number: int,
     change: Callable[[Account], Change],
@@ -133,7 +133,7 @@ async def bring_in(
         change(state)
         async with engine.changing:
             program = decode_program(version.program)
-            for made in make_declared(
+            for made in make_declared_lists(
                 engine.state.accounts[account], program.lists, program.tables
             ):
                 await make_change(engine, account, by, made)
@@ -150,7 +150,7 @@ async def _filled(
     engine: Engine,
     account: int,
     plans: Sequence[SeriesPlan],
-    of: tuple[int, Kind, str],
+    of: tuple[int, ProgramKind, str],
     progress: Progress,
 ) -> None:
     """Fill what is needed; meanwhile `engine.filling` tells of it."""
@@ -166,7 +166,7 @@ async def _filled(
         engine.filling.pop(of, None)
 
 
-async def unpublish(engine: Engine, account: int, by: str, kind: Kind, name: str) -> None:
+async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, name: str) -> None:
     """Take the active version out of force. Raises `NotFound`.
 
     In the place of an account's own scorecard the shipped one is, once its windows are whole.
@@ -222,7 +222,7 @@ class Store(AccountVerb, frozen=True):
     `expected` is the newest version that the author knew of, None for any.
     """
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     text: str
     activate: bool
@@ -246,7 +246,7 @@ class Store(AccountVerb, frozen=True):
 class Activate(AccountVerb, frozen=True):
     """Make a stored version the active one."""
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     version: int
 
@@ -259,7 +259,7 @@ class Activate(AccountVerb, frozen=True):
 class Deactivate(AccountVerb, frozen=True):
     """Take the active version out of force."""
 
-    kind: Kind
+    kind: ProgramKind
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:

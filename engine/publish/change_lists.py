@@ -10,8 +10,8 @@ from typing import Any
 
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.journal.lock import importing
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.journal.lock import mark_import
+from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
@@ -76,11 +76,13 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     spec = find_list(engine.state.accounts[account], name).spec
     journal = engine.journal
     # Else it might be taken away meanwhile, should the command that staged it have ended.
-    with importing(engine.folder):
+    with mark_import(engine.folder):
         count = await asyncio.to_thread(journal.count_staged, account, name, content)
         if count is None:
             raise NotFound("content", f"nothing is staged for `{name}` under {content}")
-        held = await asyncio.to_thread(hold, spec, _with_pauses(journal.staged_entries(content)))
+        held = await asyncio.to_thread(
+            build_contents, spec, _with_pauses(journal.staged_entries(content))
+        )
         async with engine.changing:
             change, swap = replace_entries(engine.state.accounts[account], name, content, count)
             await make_change(engine, account, by, change, swap, held)

@@ -14,9 +14,9 @@ from typing import BinaryIO, TextIO
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import list_contents, staging
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.journal.lock import importing
+from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
-from tollkeeper.engine.lists.imports import BadEntry, Imported, import_entries
+from tollkeeper.engine.lists.imports import BadEntry, ImportResult, import_entries
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
 from tollkeeper.engine.lists.spec import Spec, TableSpec
 from tollkeeper.engine.open import now
@@ -58,19 +58,19 @@ def import_file(
     columns: Mapping[str, str],
     author: str,
     progress: Progress,
-) -> Imported | Effect:
+) -> ImportResult | Effect:
     """Replace a list's content by that of a CSV file, or of a MaxMind DB when `columns` are given.
 
     `columns` say where in a record each column's value is. The file goes to a staging table in
     short transactions, so that a service writes on meanwhile, and is then swapped in by whoever
-    holds the folder. What is wrong with it comes back as `Imported`, and nothing has changed then.
+    holds the folder. What is wrong with it comes back as `ImportResult`, and nothing has changed then.
     Raises `Refused`, `BadDatabase`, `JournalError`.
     """
     target = find_target(folder, account, name)
     with closing(staging.connect(folder)) as connection:
         staging.discard_abandoned(connection, folder)
-        with importing(folder):
-            content = list_contents.stage(connection, target.account, name, now())
+        with mark_import(folder):
+            content = list_contents.stage_content(connection, target.account, name, now())
             entries = _entries(target, file, columns, author, progress)
             is_whole = False
             try:
@@ -90,7 +90,7 @@ def import_file(
 
 
 def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:
-    for _ in list_contents.fill(connection, content, batch):
+    for _ in list_contents.fill_content(connection, content, batch):
         pass
 
 

@@ -12,11 +12,11 @@ from tollkeeper.engine.journal.entries import (
     Removal,
     Replacement,
 )
-from tollkeeper.engine.lists.contents import Contents, hold, put, remove
+from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.programs.active import InForce, Loaded, VersionId
 from tollkeeper.engine.programs.load import load_account
-from tollkeeper.engine.registry.changes import Change, Recorded, encode
-from tollkeeper.engine.registry.state import Account, fold
+from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
+from tollkeeper.engine.registry.state import Account, fold_change
 from tollkeeper.engine.runtime import Engine
 
 
@@ -39,7 +39,7 @@ async def make_change(
     state, force = engine.state, dict(engine.force)
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
-    engine.state = fold(state, Recorded(sequence, at, account, by, change))
+    engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
     engine.force[account] = _reloaded(
         engine.state.accounts[account], force.get(account), content, replaced, compiled
     )
@@ -50,7 +50,7 @@ async def make_change(
         id=str(account),
         arrived=at,
         time=at,
-        body=encode(by, change),
+        body=encode_change(by, change),
     )
     kept = None
     try:
@@ -73,7 +73,7 @@ def _reloaded(
     in_force = {} if before is None else before.compiled()
     for name, entries in account.lists.items():
         if name not in held:
-            held[name] = hold(entries.spec, ())
+            held[name] = build_contents(entries.spec, ())
     if content is not None:
         held[content.list] = _changed(held[content.list], content, replaced)
     return load_account(account, held, {**in_force, **compiled})
@@ -82,9 +82,9 @@ def _reloaded(
 def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> Contents:
     match content:
         case Addition(entries=entries):
-            return put(held, entries)
+            return add_entries(held, entries)
         case Removal(values=values):
-            return remove(held, values)
+            return remove_values(held, values)
         case Replacement():
             assert replaced is not None
             return replaced
@@ -93,7 +93,7 @@ def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> 
 def contents_of(engine: Engine, account: Account) -> Mapping[str, Contents]:
     """The account's lists and tables as the journal keeps them."""
     return {
-        name: hold(
+        name: build_contents(
             entries.spec,
             (
                 entry

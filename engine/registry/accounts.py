@@ -5,10 +5,10 @@ from __future__ import annotations
 from tollkeeper.engine.registry.changes import AccountCreated
 from tollkeeper.engine.registry.errors import Conflict, NotFound
 from tollkeeper.engine.registry.names import check_name
-from tollkeeper.engine.registry.state import Account, State
+from tollkeeper.engine.registry.state import Account, Configuration
 
 
-def create_account(state: State, name: str) -> tuple[int, AccountCreated]:
+def create_account(state: Configuration, name: str) -> tuple[int, AccountCreated]:
     """The new account's number, for the journal's entry, and its creation.
 
     Raises `Invalid` for a name that is none and `Conflict` for one in use.
@@ -19,7 +19,7 @@ def create_account(state: State, name: str) -> tuple[int, AccountCreated]:
     return max(state.accounts, default=0) + 1, AccountCreated(name)
 
 
-def find_account(state: State, name: str) -> Account:
+def find_account(state: Configuration, name: str) -> Account:
     """Raises `NotFound`."""
     number = state.numbers.get(name)
     if number is None:

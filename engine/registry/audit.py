@@ -20,7 +20,7 @@ from tollkeeper.engine.registry.changes import (
     ListMade,
     ListReplaced,
     PersonErased,
-    Recorded,
+    RecordedChange,
     RolloutCleared,
     RolloutSet,
     ScorecardShipped,
@@ -47,7 +47,7 @@ class AuditItem(Struct, frozen=True):
 
 
 # What is shown of a change: a new field stays hidden until it stands here.
-_SHOWN: Mapping[type[Change], tuple[str, ...]] = {
+_DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     AccountCreated: (),
     KeyCreated: ("scopes",),
     KeyRevoked: (),
@@ -68,7 +68,7 @@ _SHOWN: Mapping[type[Change], tuple[str, ...]] = {
 }
 
 
-def audit_item(recorded: Recorded) -> AuditItem:
+def audit_item(recorded: RecordedChange) -> AuditItem:
     """What the log shows of a change."""
     change = recorded.change
     return AuditItem(
@@ -89,7 +89,7 @@ def _detail(change: Change) -> dict[str, Any]:
         return {"version": change.number, "applies_from": show_instant(change.applies_from)}
     return {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
-        for name in _SHOWN[type(change)]
+        for name in _DETAILS[type(change)]
     }
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from tollkeeper.engine.lists.spec import Spec
 
-Kind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
-Scope: TypeAlias = Literal["payments", "rules", "admin"]
+ProgramKind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
+KeyScope: TypeAlias = Literal["payments", "rules", "admin"]
 RolloutKey: TypeAlias = Literal["user", "device", "order"]
 
 
@@ -33,7 +33,7 @@ class ExtraCodes(Struct, frozen=True):
     category_code: tuple[str, ...] = ()
 
 
-class Settings(Struct, frozen=True):
+class AccountSettings(Struct, frozen=True):
     """An account's configuration; `settings.py` says what is allowed.
 
     `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text.
@@ -57,7 +57,7 @@ class AccountCreated(Struct, frozen=True, tag="account_created"):
 class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
     """`changed` names the settings that differ from those before."""
 
-    settings: Settings
+    settings: AccountSettings
     changed: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ class KeyCreated(Struct, frozen=True, tag="key_created"):
 
     id: str
     hash: bytes
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
 
 
 class KeyRevoked(Struct, frozen=True, tag="key_revoked"):
@@ -80,7 +80,7 @@ class VersionStored(Struct, frozen=True, tag="version_stored"):
     hex, of the text and of those. `language` is the version of the language it was checked under.
     """
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     number: int
     text: str
@@ -96,32 +96,32 @@ class Activated(Struct, frozen=True, tag="activated"):
     None means from the moment of the change. A rollout of the name ends with it.
     """
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     number: int
     applies_from: int | None = None
 
 
 class Deactivated(Struct, frozen=True, tag="deactivated"):
-    kind: Kind
+    kind: ProgramKind
     name: str
 
 
 class ShadowSet(Struct, frozen=True, tag="shadow_set"):
-    kind: Kind
+    kind: ProgramKind
     name: str
     number: int
 
 
 class ShadowCleared(Struct, frozen=True, tag="shadow_cleared"):
-    kind: Kind
+    kind: ProgramKind
     name: str
 
 
 class RolloutSet(Struct, frozen=True, tag="rollout_set"):
     """`percent` of the payments, chosen by their `by`, get version `number`."""
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     number: int
     percent: int
@@ -129,7 +129,7 @@ class RolloutSet(Struct, frozen=True, tag="rollout_set"):
 
 
 class RolloutCleared(Struct, frozen=True, tag="rollout_cleared"):
-    kind: Kind
+    kind: ProgramKind
     name: str
 
 
@@ -218,7 +218,7 @@ Change: TypeAlias = (
 )
 
 
-class Recorded(Struct, frozen=True):
+class RecordedChange(Struct, frozen=True):
     """A change as it stands in the journal: `at` in µs, `by` a key's id or a command."""
 
     sequence: int
@@ -237,12 +237,12 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Body).decode
 
 
-def encode(by: str, change: Change) -> bytes:
+def encode_change(by: str, change: Change) -> bytes:
     """The body of the journal's entry."""
     return _encode(_Body(by, change))
 
 
-def decode(sequence: int, at: int, account: int, body: bytes) -> Recorded:
+def decode_change(sequence: int, at: int, account: int, body: bytes) -> RecordedChange:
     """The change in an entry of kind `change`; `at` in µs. Raises `msgspec.ValidationError`."""
     read = _decode(body)
-    return Recorded(sequence, at, account, read.by, read.change)
+    return RecordedChange(sequence, at, account, read.by, read.change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
-from tollkeeper.engine.lists.contents import Contents, HeldList, HeldTable
+from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.engine.registry.state import Account
@@ -17,8 +17,8 @@ def account_environment(account: Account, contents: Mapping[str, Contents]) -> E
     Made anew when the account has changed: folding a change of it gives another `Account`.
     """
     return Environment(
-        lists={name: held for name, held in contents.items() if isinstance(held, HeldList)},
-        tables={name: held for name, held in contents.items() if isinstance(held, HeldTable)},
+        lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
+        tables={name: held for name, held in contents.items() if isinstance(held, TableContents)},
         rates=scaled_rates(account.settings),
         time_zone=ZoneInfo(account.settings.time_zone),
     )

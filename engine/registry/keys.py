@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import get_args
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked, Scope
+from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked, KeyScope
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
-from tollkeeper.engine.registry.state import Account, Key, State
+from tollkeeper.engine.registry.state import Account, Configuration, Key
 
 PREFIX = "toll_"
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
 _SECRET_BYTES = 40
-_SHOWN = len(PREFIX) + 8
+_ID_LENGTH = len(PREFIX) + 8
 
 
 def create_key(account: Account, scopes: Sequence[str]) -> tuple[str, KeyCreated]:
@@ -33,9 +33,9 @@ def create_key(account: Account, scopes: Sequence[str]) -> tuple[str, KeyCreated
         raise Invalid([Violation("key.scopes", "invalid_value", message)])
     while True:
         key = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-        if key[:_SHOWN] not in account.keys:
+        if key[:_ID_LENGTH] not in account.keys:
             chosen = tuple(scope for scope in SCOPES if scope in scopes)
-            return key, KeyCreated(key[:_SHOWN], _hash(key), chosen)
+            return key, KeyCreated(key[:_ID_LENGTH], _hash(key), chosen)
 
 
 def revoke_key(account: Account, id_: str) -> KeyRevoked:
@@ -48,7 +48,7 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
     return KeyRevoked(id_)
 
 
-def authenticate(state: State, presented: str) -> Key | None:
+def authenticate(state: Configuration, presented: str) -> Key | None:
     """The good key that was presented, or None."""
     hash_ = _hash(presented)
     key = state.keys.get(hash_)
@@ -56,7 +56,7 @@ def authenticate(state: State, presented: str) -> Key | None:
     return key if key is not None and hmac.compare_digest(key.hash, hash_) else None
 
 
-def allows(key: Key, scope: Scope) -> bool:
+def allows(key: Key, scope: KeyScope) -> bool:
     """Whether the key may do what needs `scope`; `admin` may do all."""
     return scope in key.scopes or "admin" in key.scopes
 

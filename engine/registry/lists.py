@@ -8,7 +8,7 @@ from typing import get_args
 
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal, Replacement
-from tollkeeper.engine.lists.contents import Contents, holds
+from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value, read_entry
 from tollkeeper.engine.lists.spec import (
     ColumnType,
@@ -21,11 +21,11 @@ from tollkeeper.engine.lists.spec import (
 from tollkeeper.engine.registry.changes import EntriesChanged, ListMade, ListReplaced
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.names import check_name
-from tollkeeper.engine.registry.state import Account, EntriesOf
+from tollkeeper.engine.registry.state import Account, ListState
 from tollkeeper.grammar import types
 from tollkeeper.grammar.program import ListUse, TableUse
 
-MAX_LISTED = 100
+MAX_AUDITED_VALUES = 100
 MAX_COLUMNS = 64
 MAX_CHOICES = 1000
 
@@ -34,7 +34,7 @@ _OWN_NAMES = ("value", "columns", "expires_at", "note", "by")
 _COLUMN_TYPES = ("string", "number", "boolean", "instant", "ip")
 
 
-def find_list(account: Account, name: str) -> EntriesOf:
+def find_list(account: Account, name: str) -> ListState:
     """Raises `NotFound`."""
     entries = account.lists.get(name)
     if entries is None:
@@ -58,7 +58,7 @@ def make_list(account: Account, name: str, spec: Spec) -> ListMade | None:
     return None
 
 
-def make_declared(
+def make_declared_lists(
     account: Account, lists: Sequence[ListUse], tables: Sequence[TableUse]
 ) -> list[ListMade]:
     """The lists and tables that a program declares and the account does not have yet.
@@ -140,7 +140,7 @@ def put_entries(
         raise Invalid(violations)
     if not entries:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
-    change = EntriesChanged(name, "put", len(entries), tuple(entries)[:MAX_LISTED])
+    change = EntriesChanged(name, "put", len(entries), tuple(entries)[:MAX_AUDITED_VALUES])
     return change, Addition(name, tuple(entries.values()))
 
 
@@ -165,10 +165,10 @@ def remove_entries(
     if not values:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
     for value, place in values.items():
-        if not holds(contents, value):
+        if not has_value(contents, value):
             message = f"there is no entry `{value}` in `{name}`"
             raise NotFound(f"entries[{place}].value", message)
-    change = EntriesChanged(name, "remove", len(values), tuple(values)[:MAX_LISTED])
+    change = EntriesChanged(name, "remove", len(values), tuple(values)[:MAX_AUDITED_VALUES])
     return change, Removal(name, tuple(values))
 
 
@@ -199,7 +199,7 @@ def _column_type(type_: types.Type) -> ColumnType:
 def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]]:
     if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_COLUMNS:
         message = f"a table has 1 to {MAX_COLUMNS} columns, an object of names and types"
-        return {}, [Violation("columns", _misfit(given), message)]
+        return {}, [Violation("columns", _columns_violation(given), message)]
     columns: dict[str, ColumnType] = {}
     violations = []
     for name, type_ in given.items():
@@ -222,7 +222,7 @@ def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]
     return columns, violations
 
 
-def _misfit(columns: object) -> ViolationType:
+def _columns_violation(columns: object) -> ViolationType:
     if columns is None:
         return "missing"
     return "out_of_range" if isinstance(columns, Mapping) else "invalid_type"

@@ -16,7 +16,12 @@ from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.environment import RATE_SCALE
-from tollkeeper.engine.registry.changes import ExtraCodes, Settings, SettingsChanged, Thresholds
+from tollkeeper.engine.registry.changes import (
+    AccountSettings,
+    ExtraCodes,
+    SettingsChanged,
+    Thresholds,
+)
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.state import Account
 
@@ -34,7 +39,7 @@ _CODES = {
     "category_code": re.compile(r"[0-9]{4}"),
 }
 
-Report: TypeAlias = Callable[[str, ViolationType, str], None]
+_Report: TypeAlias = Callable[[str, ViolationType, str], None]
 
 
 def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsChanged | None:
@@ -59,7 +64,7 @@ def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsCh
     return SettingsChanged(msgspec.structs.replace(account.settings, **new), changed)
 
 
-def show_settings(settings: Settings) -> dict[str, Any]:
+def show_settings(settings: AccountSettings) -> dict[str, Any]:
     """The settings as people write them: thresholds as decimals, rates as decimal text."""
     shown: dict[str, Any] = msgspec.to_builtins(settings)
     shown["thresholds"] = {
@@ -69,7 +74,7 @@ def show_settings(settings: Settings) -> dict[str, Any]:
     return shown
 
 
-def scaled_rates(settings: Settings) -> dict[tuple[str, str], int]:
+def scaled_rates(settings: AccountSettings) -> dict[tuple[str, str], int]:
     """`rates` by (from, to), times 10 ** RATE_SCALE."""
     return {
         (from_, to): int(Decimal(rate).scaleb(RATE_SCALE))
@@ -78,7 +83,7 @@ def scaled_rates(settings: Settings) -> dict[tuple[str, str], int]:
     }
 
 
-def account_limits(settings: Settings, limits: Limits) -> Limits:
+def account_limits(settings: AccountSettings, limits: Limits) -> Limits:
     """The bounds of the account's payments: the operator's, with the account's own settings."""
     extra = settings.extra_codes
     return msgspec.structs.replace(
@@ -90,7 +95,7 @@ def account_limits(settings: Settings, limits: Limits) -> Limits:
     )
 
 
-def _thresholds(account: Account, asked: Mapping[str, object], report: Report) -> Thresholds:
+def _thresholds(account: Account, asked: Mapping[str, object], report: _Report) -> Thresholds:
     wanted = _object(asked["thresholds"], "thresholds", report)
     _refuse_others(wanted, ("challenge", "deny"), "thresholds.", report)
     old = account.settings.thresholds
@@ -102,13 +107,13 @@ def _thresholds(account: Account, asked: Mapping[str, object], report: Report) -
     return Thresholds(challenge or 0, deny or 0)
 
 
-def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: Report) -> int | None:
+def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: _Report) -> int | None:
     if name not in wanted:
         return old
     path = f"thresholds.{name}"
     value = wanted[name]
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        _misfit(path, value, "a threshold is a number", report)
+        _report_type(path, value, "a threshold is a number", report)
         return None
     number = _exact(value)
     if not number.is_finite() or not 0 <= number <= 1:
@@ -121,7 +126,7 @@ def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: Repor
     return int(hundredths)
 
 
-def _default_rule(account: Account, asked: Mapping[str, object], report: Report) -> str | None:
+def _default_rule(account: Account, asked: Mapping[str, object], report: _Report) -> str | None:
     name = asked["default_rule"]
     if name is None:
         return None
@@ -133,10 +138,10 @@ def _default_rule(account: Account, asked: Mapping[str, object], report: Report)
     return name
 
 
-def _time_zone(_account: Account, asked: Mapping[str, object], report: Report) -> str:
+def _time_zone(_account: Account, asked: Mapping[str, object], report: _Report) -> str:
     name = asked["time_zone"]
     if not isinstance(name, str):
-        _misfit("time_zone", name, "a time zone is a string", report)
+        _report_type("time_zone", name, "a time zone is a string", report)
         return ""
     if name not in _time_zones():
         message = f"there is no time zone `{name}`; one is `America/Sao_Paulo`"
@@ -150,7 +155,7 @@ def _time_zones() -> frozenset[str]:
 
 
 def _rates(
-    account: Account, asked: Mapping[str, object], report: Report
+    account: Account, asked: Mapping[str, object], report: _Report
 ) -> dict[str, dict[str, str]]:
     extra = asked.get("extra_codes")
     codes = extra.get("currency") if isinstance(extra, Mapping) else None
@@ -167,14 +172,14 @@ def _rates(
     return rates
 
 
-def _check_currency(path: str, code: str, extra: Sequence[object], report: Report) -> None:
+def _check_currency(path: str, code: str, extra: Sequence[object], report: _Report) -> None:
     if code not in CURRENCIES and code not in extra:
         report(path, "invalid_value", f"`{code}` is not a currency of ISO 4217")
 
 
-def _rate(price: object, path: str, report: Report) -> str:
+def _rate(price: object, path: str, report: _Report) -> str:
     if isinstance(price, bool) or not isinstance(price, str | int | float | Decimal):
-        _misfit(path, price, 'a rate is a decimal such as "1.0832"', report)
+        _report_type(path, price, 'a rate is a decimal such as "1.0832"', report)
         return ""
     text = price if isinstance(price, str) else f"{_exact(price):f}"
     if not _DECIMAL.fullmatch(text):
@@ -196,34 +201,34 @@ def _exact(value: float | Decimal) -> Decimal:
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
-def _retention_days(_account: Account, asked: Mapping[str, object], report: Report) -> int:
+def _retention_days(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
     return _whole(asked["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report)
 
 
-def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: Report) -> int:
+def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
     return _whole(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
 
 
-def _whole(value: object, path: str, low: int, high: int, report: Report) -> int:
+def _whole(value: object, path: str, low: int, high: int, report: _Report) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        _misfit(path, value, "this is a whole number", report)
+        _report_type(path, value, "this is a whole number", report)
         return low
     if not low <= value <= high:
         report(path, "out_of_range", f"this is from {low} to {high}")
     return value
 
 
-def _extra_codes(account: Account, asked: Mapping[str, object], report: Report) -> ExtraCodes:
+def _extra_codes(account: Account, asked: Mapping[str, object], report: _Report) -> ExtraCodes:
     wanted = _object(asked["extra_codes"], "extra_codes", report)
     _refuse_others(wanted, _CODES, "extra_codes.", report)
     read = {name: _codes(wanted[name], name, report) for name in _CODES if name in wanted}
     return msgspec.structs.replace(account.settings.extra_codes, **read)
 
 
-def _codes(value: object, name: str, report: Report) -> tuple[str, ...]:
+def _codes(value: object, name: str, report: _Report) -> tuple[str, ...]:
     path = f"extra_codes.{name}"
     if not isinstance(value, list | tuple):
-        _misfit(path, value, "this is an array of codes", report)
+        _report_type(path, value, "this is an array of codes", report)
         return ()
     if len(value) > MAX_EXTRA_CODES:
         report(path, "out_of_range", f"there are at most {MAX_EXTRA_CODES} extra codes")
@@ -236,19 +241,19 @@ def _codes(value: object, name: str, report: Report) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
-def _object(value: object, path: str, report: Report) -> Mapping[str, object]:
+def _object(value: object, path: str, report: _Report) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        _misfit(path, value, "this is an object", report)
+        _report_type(path, value, "this is an object", report)
         return {}
     return value
 
 
-def _misfit(path: str, value: object, message: str, report: Report) -> None:
+def _report_type(path: str, value: object, message: str, report: _Report) -> None:
     report(path, "null" if value is None else "invalid_type", message)
 
 
 def _refuse_others(
-    given: Mapping[str, object], known: Collection[str], at: str, report: Report
+    given: Mapping[str, object], known: Collection[str], at: str, report: _Report
 ) -> None:
     """A setting that is misspelt must not pass unseen."""
     for name in given:
@@ -257,7 +262,7 @@ def _refuse_others(
             report(f"{at}{shown}", "unknown_member", f"there is no setting `{shown}`")
 
 
-_READERS: Mapping[str, Callable[[Account, Mapping[str, object], Report], object]] = {
+_READERS: Mapping[str, Callable[[Account, Mapping[str, object], _Report], object]] = {
     "thresholds": _thresholds,
     "default_rule": _default_rule,
     "time_zone": _time_zone,

@@ -11,22 +11,22 @@ from functools import reduce
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
+    AccountSettings,
     Activated,
     Deactivated,
     EntriesChanged,
     KeyCreated,
     KeyRevoked,
-    Kind,
+    KeyScope,
     ListMade,
     ListReplaced,
     PersonErased,
-    Recorded,
+    ProgramKind,
+    RecordedChange,
     RolloutCleared,
     RolloutKey,
     RolloutSet,
-    Scope,
     ScorecardShipped,
-    Settings,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -43,7 +43,7 @@ class Key:
     id: str
     account: int
     hash: bytes
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
     created_at: int
     created_by: str
     revoked_at: int | None = None
@@ -53,7 +53,7 @@ class Key:
 class Version:
     """One immutable version of a file, `VersionStored` with when (µs) and by whom."""
 
-    kind: Kind
+    kind: ProgramKind
     name: str
     number: int
     text: str
@@ -96,7 +96,7 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesOf:
+class ListState:
     """A list or table: what it is, the journal's content id, and where it last changed.
 
     `content` is 0 until the entries are first replaced as a whole.
@@ -122,16 +122,16 @@ class Account:
     number: int
     name: str
     created_at: int
-    settings: Settings = field(default_factory=Settings)
+    settings: AccountSettings = field(default_factory=AccountSettings)
     keys: Mapping[str, Key] = field(default_factory=dict)
-    files: Mapping[tuple[Kind, str], Lineage] = field(default_factory=dict)
-    lists: Mapping[str, EntriesOf] = field(default_factory=dict)
+    files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
+    lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     shipped: Version | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Configuration:
     """`sequence` is that of the last change folded in. `keys` are the good ones, by hash."""
 
     sequence: int = 0
@@ -140,7 +140,7 @@ class State:
     keys: Mapping[bytes, Key] = field(default_factory=dict)
 
 
-def fold(state: State, recorded: Recorded) -> State:
+def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration:
     """The state after one more change."""
     numbers = state.numbers
     if isinstance(recorded.change, AccountCreated):
@@ -148,7 +148,7 @@ def fold(state: State, recorded: Recorded) -> State:
         numbers = {**numbers, account.name: account.number}
     else:
         account = _fold_account(state.accounts[recorded.account], recorded)
-    return State(
+    return Configuration(
         sequence=recorded.sequence,
         accounts={**state.accounts, recorded.account: account},
         numbers=numbers,
@@ -156,13 +156,13 @@ def fold(state: State, recorded: Recorded) -> State:
     )
 
 
-def fold_all(state: State, recorded: Iterable[Recorded]) -> State:
+def fold_changes(state: Configuration, recorded: Iterable[RecordedChange]) -> Configuration:
     """The state after all of them, given in the journal's order."""
-    return reduce(fold, recorded, state)
+    return reduce(fold_change, recorded, state)
 
 
 def _fold_keys(
-    keys: Mapping[bytes, Key], account: Account, recorded: Recorded
+    keys: Mapping[bytes, Key], account: Account, recorded: RecordedChange
 ) -> Mapping[bytes, Key]:
     match recorded.change:
         case KeyCreated(id=id_):
@@ -175,7 +175,7 @@ def _fold_keys(
             return keys
 
 
-def _fold_account(account: Account, recorded: Recorded) -> Account:
+def _fold_account(account: Account, recorded: RecordedChange) -> Account:
     change = recorded.change
     match change:
         case SettingsChanged():
@@ -189,7 +189,7 @@ def _fold_account(account: Account, recorded: Recorded) -> Account:
             key = replace(account.keys[change.id], revoked_at=recorded.at)
             return replace(account, keys={**account.keys, key.id: key})
         case ListMade():
-            made = EntriesOf(change.spec, content=0, changed=recorded.sequence)
+            made = ListState(change.spec, content=0, changed=recorded.sequence)
             return replace(account, lists={**account.lists, change.name: made})
         case EntriesChanged():
             entries = replace(account.lists[change.list], changed=recorded.sequence)
@@ -227,7 +227,7 @@ def _fold_account(account: Account, recorded: Recorded) -> Account:
             return replace(account, files={**account.files, of: lineage})
 
 
-def _fold_lineage(lineage: Lineage, recorded: Recorded) -> Lineage:
+def _fold_lineage(lineage: Lineage, recorded: RecordedChange) -> Lineage:
     change = recorded.change
     match change:
         case VersionStored():

@@ -9,19 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from tollkeeper.engine.registry.changes import Activated, Deactivated, Kind, VersionStored
+from tollkeeper.engine.registry.changes import Activated, Deactivated, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Conflict, NotFound
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
 
-NOUNS: Mapping[Kind, str] = {
+NOUNS: Mapping[ProgramKind, str] = {
     "rule": "rule",
     "scorecard": "scorecard",
     "event": "event type",
     "definitions": "definitions",
 }
-_KINDS: Mapping[type[Program], Kind] = {
+_KINDS: Mapping[type[Program], ProgramKind] = {
     Rule: "rule",
     Scorecard: "scorecard",
     EventType: "event",
@@ -29,7 +29,7 @@ _KINDS: Mapping[type[Program], Kind] = {
 }
 
 
-def kind_of(program: Program) -> Kind:
+def program_kind(program: Program) -> ProgramKind:
     return _KINDS[type(program)]
 
 
@@ -53,7 +53,7 @@ def store_version(
     Gives the newest version again when its text and uses are the same. `expected` is the newest
     version that the author knew of, 0 for none: raises `Conflict` when there is another by now.
     """
-    kind = kind_of(program)
+    kind = program_kind(program)
     versions = account.files.get((kind, program.name), Lineage()).versions
     sum_ = checksum(text, uses)
     if versions and versions[-1].checksum == sum_:
@@ -73,7 +73,7 @@ def store_version(
     )
 
 
-def find_lineage(account: Account, kind: Kind, name: str) -> Lineage:
+def find_lineage(account: Account, kind: ProgramKind, name: str) -> Lineage:
     """Raises `NotFound`."""
     lineage = account.files.get((kind, name))
     if lineage is None:
@@ -81,7 +81,7 @@ def find_lineage(account: Account, kind: Kind, name: str) -> Lineage:
     return lineage
 
 
-def find_version(account: Account, kind: Kind, name: str, number: int) -> Version:
+def find_version(account: Account, kind: ProgramKind, name: str, number: int) -> Version:
     """Raises `NotFound` for the name or the number."""
     versions = find_lineage(account, kind, name).versions
     if not 1 <= number <= len(versions):
@@ -90,7 +90,7 @@ def find_version(account: Account, kind: Kind, name: str, number: int) -> Versio
     return versions[number - 1]
 
 
-def active_version(account: Account, kind: Kind, name: str) -> Version | None:
+def active_version(account: Account, kind: ProgramKind, name: str) -> Version | None:
     """The published version, None for a name that is unknown or not published."""
     lineage = account.files.get((kind, name))
     if lineage is None or lineage.active is None:
@@ -114,7 +114,7 @@ def version_in_force(lineage: Lineage, at: int) -> Version | None:
 
 
 def activate(
-    account: Account, kind: Kind, name: str, number: int, applies_from: int | None = None
+    account: Account, kind: ProgramKind, name: str, number: int, applies_from: int | None = None
 ) -> Activated:
     """Publishes a version or rolls back to it; raises `NotFound`.
 
@@ -124,7 +124,7 @@ def activate(
     return Activated(kind, name, number, applies_from)
 
 
-def deactivate(account: Account, kind: Kind, name: str) -> Deactivated:
+def deactivate(account: Account, kind: ProgramKind, name: str) -> Deactivated:
     """Unpublishes; raises `NotFound`, also for a name that is not published."""
     if find_lineage(account, kind, name).active is None:
         raise NotFound("name", f"{NOUNS[kind]} `{name}` is not published")

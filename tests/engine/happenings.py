@@ -13,7 +13,7 @@ from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.engine.privacy.erasure import erase_user
-from tollkeeper.engine.privacy.retention import purge
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop
 
@@ -96,7 +96,7 @@ async def happen(shop: Shop, happened: list[tuple[int, tuple[str, Any]]]) -> Non
             case "erase":
                 await erase_user(shop.engine, shop.account, "test", sent)
             case "purge":
-                await purge(shop.engine, shop.account)
+                await purge_account(shop.engine, shop.account)
             case "call":
                 await sent(shop)
             case "write":

@@ -16,7 +16,7 @@ from tollkeeper.cli import main
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.lists.spec import EntryType, Lookup
 from tollkeeper.engine.monitors.webhook_reach import Reach
-from tollkeeper.engine.registry.changes import Kind, RolloutKey, Scope
+from tollkeeper.engine.registry.changes import KeyScope, ProgramKind, RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import new_key, serving, toll
@@ -107,7 +107,7 @@ def test_what_authors_run_all_day_loads_nothing_of_the_service(
 
 
 def test_the_choices_of_options_are_those_of_the_code() -> None:
-    known = [Action, Decider, EntryType, Kind, Lookup, Reach, RolloutKey, Scope]
+    known = [Action, Decider, EntryType, ProgramKind, Lookup, Reach, RolloutKey, KeyScope]
     offered = {
         frozenset(parameter.type.choices)
         for command in commands(main)

@@ -12,7 +12,7 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import say, show_rows
 
 if TYPE_CHECKING:
-    from tollkeeper.engine.registry.changes import Scope
+    from tollkeeper.engine.registry.changes import KeyScope
 
 
 @click.group(panel="Accounts")
@@ -32,7 +32,7 @@ def keys() -> None:
     help="What the key may do; give it more than once for more scopes.",
 )
 @data_option
-def create_key(account: str, scopes: tuple[Scope, ...], data: Path) -> None:
+def create_key(account: str, scopes: tuple[KeyScope, ...], data: Path) -> None:
     """Make a key and print it alone; it is shown this once."""
     from tollkeeper.engine.publish.accounts import CreateKey
 

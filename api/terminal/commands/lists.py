@@ -173,12 +173,12 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -
 @data_option
 def import_list(name: str, file: Path, columns: Sequence[str], account: str, data: Path) -> None:
     """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
-    from tollkeeper.engine.lists.imports import Imported
+    from tollkeeper.engine.lists.imports import ImportResult
     from tollkeeper.engine.publish.import_lists import import_file
 
     with refusals(), progress_bar(f"reading {file.name}") as progress:
         found = import_file(data, account, name, file, dict(read_pairs(columns)), "toll", progress)
-    if not isinstance(found, Imported):
+    if not isinstance(found, ImportResult):
         say(f"{plural(found.count or 0, 'entry')} in [bold]{name}[/] now")
         return
     for bad in found.bad:

@@ -22,7 +22,7 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
     """Store FILE as a new version and make it active, with the definitions that it uses."""
     from tollkeeper.engine.offline.rule_files import rule_files, used_definitions
     from tollkeeper.engine.publish.activate import Store
-    from tollkeeper.engine.registry.versions import kind_of
+    from tollkeeper.engine.registry.versions import program_kind
 
     reading = read_rule_file(file)
     program = reading.program
@@ -33,7 +33,7 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
     with progress_bar("filling windows") as progress:
         answer = perform(
             data,
-            Store(account, kind_of(program), program.name, reading.text, not draft, expected),
+            Store(account, program_kind(program), program.name, reading.text, not draft, expected),
             progress,
         )
     state = "stored" if draft else "active"

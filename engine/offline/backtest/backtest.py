@@ -25,7 +25,7 @@ from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payme
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
-from tollkeeper.engine.registry.lists import make_declared
+from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
@@ -48,7 +48,7 @@ def backtest_account(
     JournalError.
     """
     account = account_now(folder, account_name)
-    make_declared(account, program.lists, program.tables)
+    make_declared_lists(account, program.lists, program.tables)
     candidate = candidate_of(program, account)
     since, until = period
     reach = candidate.plan.reach

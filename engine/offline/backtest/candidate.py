@@ -16,7 +16,7 @@ from tollkeeper.engine.offline.backtest.plan import ReplayPlan, plan_rule, plan_
 from tollkeeper.engine.programs.decider import action_at
 from tollkeeper.engine.programs.load import loaded_rule
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
-from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.grammar.program import Rule, Scorecard, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -54,7 +54,7 @@ _decode_in_full = msgspec.json.Decoder(DecidedInFull).decode
 class Situation:
     """What was configured at one place of the sequence."""
 
-    settings: Settings
+    settings: AccountSettings
     environment: Environment
 
 

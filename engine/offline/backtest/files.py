@@ -45,7 +45,7 @@ from tollkeeper.engine.offline.testing.streams import (
     read_stream,
 )
 from tollkeeper.engine.programs.event_contract import Contract, read_data
-from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.stored_records import StoredEvent, encode, event_reader_by
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
@@ -74,7 +74,7 @@ def file_history(
     created = (item.arrived for item in items if isinstance(item, Created))
     contents = empty_contents([program])
     return History(
-        situation=Situation(Settings(), environment_of(contents)),
+        situation=Situation(AccountSettings(), environment_of(contents)),
         happened=_happened(items, contents, contracts),
         read_event=event_reader_by(lambda type_, _version: contracts[type_]),
         total=len(items),
@@ -129,7 +129,7 @@ def _happened(
                     except EntryError as error:
                         raise _refused(item, str(error)) from None
                     contents = {**contents, name: entered}
-                    yield Situation(Settings(), environment_of(contents))
+                    yield Situation(AccountSettings(), environment_of(contents))
 
 
 def _entry(

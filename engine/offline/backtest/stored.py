@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
-from tollkeeper.engine.lists.contents import Contents, hold, put, remove
+from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.replay import History
@@ -18,12 +18,12 @@ from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
     ListReplaced,
-    Recorded,
+    RecordedChange,
     SettingsChanged,
 )
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
-from tollkeeper.engine.registry.state import Account, State, fold, fold_all
+from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import Rule, Scorecard
 
@@ -35,7 +35,9 @@ def account_now(folder: Path, name: str) -> Account:
     schema.require_current(folder)
     connection = schema.connect_for_reading(folder)
     try:
-        return find_account(fold_all(State(), recorded(reads.changes(connection, 0))), name)
+        return find_account(
+            fold_changes(Configuration(), recorded(reads.changes(connection, 0))), name
+        )
     finally:
         connection.close()
 
@@ -48,13 +50,15 @@ def stored_history(
     begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
     up_to = reads.last_sequence(connection)
     changes = list(recorded(reads.changes(connection, 0)))
-    state = fold_all(State(), (each for each in changes if _at(each, account, 0, begin)))
+    state = fold_changes(
+        Configuration(), (each for each in changes if _at(each, account, 0, begin))
+    )
     later = [each for each in changes if _at(each, account, begin, up_to)]
     configured = state.accounts.get(account)
-    now = fold_all(state, later).accounts.get(account)
+    now = fold_changes(state, later).accounts.get(account)
     specs = _specs(program, now)
     contents = {
-        name: hold(spec, list_contents.entries_at(connection, account, name, begin))
+        name: build_contents(spec, list_contents.entries_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
     return History(
@@ -68,16 +72,16 @@ def stored_history(
     )
 
 
-def _at(change: Recorded, account: int, after: int, up_to: int) -> bool:
+def _at(change: RecordedChange, account: int, after: int, up_to: int) -> bool:
     return change.account == account and after < change.sequence <= up_to
 
 
 def _happened(
     connection: sqlite3.Connection,
     account: int,
-    state: State,
+    state: Configuration,
     contents: dict[str, Contents],
-    changes: Iterable[Recorded],
+    changes: Iterable[RecordedChange],
     start: int,
     sequences: tuple[int, int],
     kinds: Collection[Kind],
@@ -85,7 +89,7 @@ def _happened(
     after, up_to = sequences
     lists = _ListChanges(connection, account, contents, after)
     for each in changes:
-        state = fold(state, each)
+        state = fold_change(state, each)
         contents = lists.after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
             yield from reads.replay(connection, account, start, after, each.sequence, kinds)
@@ -118,26 +122,26 @@ class _ListChanges:
                 self._ended[name, sequence].append(value)
         self._lists = frozenset(lists)
 
-    def concerns(self, recorded: Recorded) -> bool:
+    def concerns(self, recorded: RecordedChange) -> bool:
         match recorded.change:
             case EntriesChanged(list=name) | ListReplaced(list=name):
                 return name in self._lists
             case _:
                 return False
 
-    def after(self, recorded: Recorded, contents: dict[str, Contents]) -> dict[str, Contents]:
+    def after(self, recorded: RecordedChange, contents: dict[str, Contents]) -> dict[str, Contents]:
         """The contents once a change has been made."""
         match recorded.change:
             case EntriesChanged(list=name) if name in self._lists:
                 at = (name, recorded.sequence)
                 # Renewing an entry ends the one before it.
-                left = remove(contents[name], self._ended[at])
-                return {**contents, name: put(left, self._added[at])}
+                left = remove_values(contents[name], self._ended[at])
+                return {**contents, name: add_entries(left, self._added[at])}
             case ListReplaced(list=name) if name in self._lists:
                 entries = list_contents.entries_at(
                     self._connection, self._account, name, recorded.sequence
                 )
-                return {**contents, name: hold(contents[name].spec, entries)}
+                return {**contents, name: build_contents(contents[name].spec, entries)}
             case _:
                 return contents
 

@@ -52,13 +52,13 @@ from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.load import SHIPPED, load_account
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
+    AccountSettings,
     Activated,
     Change,
-    Recorded,
-    Settings,
+    RecordedChange,
     VersionStored,
 )
-from tollkeeper.engine.registry.state import Account, State, fold_all
+from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
 from tollkeeper.engine.registry.versions import store_version
 from tollkeeper.engine.velocity.contract import Observation
 from tollkeeper.grammar.checker import Known as Near
@@ -168,15 +168,15 @@ def _account(files: Iterable[RuleFile]) -> Account:
         assert isinstance(stored, VersionStored)
         changes += [stored, Activated(stored.kind, stored.name, stored.number)]
     recorded = (
-        Recorded(place, START, ACCOUNT, CASES, change)
+        RecordedChange(place, START, ACCOUNT, CASES, change)
         for place, change in enumerate(changes, start=1)
     )
-    return fold_all(State(), recorded).accounts[ACCOUNT]
+    return fold_changes(Configuration(), recorded).accounts[ACCOUNT]
 
 
 def _with_default(account: Account, file: RuleFile | None) -> Account:
     name = None if file is None else file.program.name
-    return replace(account, settings=Settings(default_rule=name))
+    return replace(account, settings=AccountSettings(default_rule=name))
 
 
 async def _run(case: Case, account: Account, score: int | None) -> list[Decided]:

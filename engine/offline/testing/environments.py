@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tollkeeper.engine.lists.contents import Contents, HeldList, HeldTable, hold, put
+from tollkeeper.engine.lists.contents import (
+    Contents,
+    ListContents,
+    TableContents,
+    add_entries,
+    build_contents,
+)
 from tollkeeper.engine.lists.entries import read_entry
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.spec import ListSpec, Spec
@@ -45,7 +51,7 @@ def empty_contents(programs: Iterable[p.Program]) -> dict[str, Contents]:
     for program in programs:
         specs |= {use.name: ListSpec(use.type) for use in program.lists}
         specs |= {use.name: table_spec(use) for use in program.tables}
-    return {name: hold(spec, ()) for name, spec in specs.items()}
+    return {name: build_contents(spec, ()) for name, spec in specs.items()}
 
 
 def with_entries(name: str, held: Contents, entries: Iterable[object]) -> Contents:
@@ -56,14 +62,14 @@ def with_entries(name: str, held: Contents, entries: Iterable[object]) -> Conten
         if isinstance(found, list):
             raise EntryError("; ".join(f"`{each.field}`: {each.message}" for each in found))
         read.append(found)
-    return put(held, read)
+    return add_entries(held, read)
 
 
 def environment_of(contents: Mapping[str, Contents]) -> Environment:
     """What programs read of an account that has these lists and tables, and default settings."""
     return Environment(
-        lists={name: held for name, held in contents.items() if isinstance(held, HeldList)},
-        tables={name: held for name, held in contents.items() if isinstance(held, HeldTable)},
+        lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
+        tables={name: held for name, held in contents.items() if isinstance(held, TableContents)},
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.monitors.watch import Standings, turns_at
+from tollkeeper.engine.monitors.watch import Standings, transitions_at
 from tollkeeper.engine.offline.testing.environments import given_environment
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.given import carried, given_facts, given_lets
@@ -86,7 +86,9 @@ async def _watch(
     async def look(of: LoadedEventType, record: Record, sequence: int) -> _Watched:
         facts, data = _facts(record), record.state.data
         values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
-        turns = turns_at(standings, ACCOUNT, of, record.time, facts, data, values, environment)
+        turns = transitions_at(
+            standings, ACCOUNT, of, record.time, facts, data, values, environment
+        )
         standings.replay(ACCOUNT, sequence, turns)
         return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tollkeeper.engine.instants import from_microseconds
-from tollkeeper.engine.privacy.retention import purge
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -194,7 +194,7 @@ async def test_alerts_go_with_the_account_s_retention(shop: Service) -> None:
     settings = account.settings
     assert len((await shop.client.get("/v1/alerts")).json()["alerts"]) == 1
     shop.engine.clock = lambda: NOW + settings.retention_days * 24 * 3600 * 1_000_000
-    await purge(shop.engine, 1)
+    await purge_account(shop.engine, 1)
     assert (await shop.client.get("/v1/alerts")).json()["alerts"] == []
 
 

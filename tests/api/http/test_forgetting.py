@@ -12,7 +12,7 @@ import pytest
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal import list_contents, schema
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.privacy.retention import keep_to_retention, purge
+from tollkeeper.engine.privacy.retention import keep_to_retention, purge_account
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.api.http.service import NOW, Service, payment
@@ -70,10 +70,10 @@ async def test_what_is_older_than_the_account_keeps_is_purged(service: Service) 
     later(service, 5)
     await create(service, "new")
     later(service, 11)
-    assert await purge(service.engine, 1) == 2
+    assert await purge_account(service.engine, 1) == 2
     assert (await service.client.get("/v1/payments/old")).status_code == 404
     assert (await service.client.get("/v1/payments/new")).status_code == 200
-    assert await purge(service.engine, 1) == 0
+    assert await purge_account(service.engine, 1) == 0
     assert (await service.client.get("/v1/audit")).json()["audit"]
 
 
@@ -87,15 +87,17 @@ async def test_windows_forget_what_was_purged_as_they_would_in_a_restart(
     later(service, 5)
     await create(service, "new")
     later(service, 11)
-    await purge(service.engine, 1)
+    await purge_account(service.engine, 1)
     assert await counts(service, "after") == {MERCHANT: "2", USER: "2"}
 
 
 async def test_a_start_takes_away_what_a_killed_import_left(service: Service) -> None:
     await publish(service)
     with closing(schema.connect(service.folder)) as killed:
-        content = list_contents.stage(killed, 1, "blocked", now=1)
-        list(list_contents.fill(killed, content, (ListEntry(f"u-{n}") for n in range(1200))))
+        content = list_contents.stage_content(killed, 1, "blocked", now=1)
+        list(
+            list_contents.fill_content(killed, content, (ListEntry(f"u-{n}") for n in range(1200)))
+        )
     beginning = asyncio.create_task(keep_to_retention(service.engine))
     journal = service.engine.journal
     while journal.read(lambda c: c.execute("SELECT 1 FROM list_entries").fetchone()):
@@ -114,7 +116,7 @@ async def test_shadows_are_purged_with_their_payments(service: Service) -> None:
     await create(service, "old")
     await drain(service.engine)
     later(service, 11)
-    assert await purge(service.engine, 1) == 2
+    assert await purge_account(service.engine, 1) == 2
     report = (await service.client.get("/v1/rules/gate/shadow")).json()["shadow"]
     assert report["evaluated"] == 0
 

@@ -12,8 +12,8 @@ from tollkeeper.engine.events.submission import Event, read_event, split, within
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.registry.changes import AccountCreated, Activated, Recorded
-from tollkeeper.engine.registry.state import State, fold, fold_all
+from tollkeeper.engine.registry.changes import AccountCreated, Activated, RecordedChange
+from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
 from tollkeeper.engine.registry.versions import store_version
 from tollkeeper.grammar.checker import Known
 
@@ -55,13 +55,16 @@ EVENTS = st.fixed_dictionaries(
 def force():
     program = read_file(TYPE.encode(), Known()).program
     assert program is not None
-    made = Recorded(1, NOW, 1, "test", AccountCreated("shop"))
-    state = fold(State(), made)
+    made = RecordedChange(1, NOW, 1, "test", AccountCreated("shop"))
+    state = fold_change(Configuration(), made)
     stored = store_version(state.accounts[1], program, TYPE, {})
     changes = [stored, Activated("event", "sign_in", 1)]
-    state = fold_all(
+    state = fold_changes(
         state,
-        [Recorded(place, NOW, 1, "test", change) for place, change in enumerate(changes, start=2)],
+        [
+            RecordedChange(place, NOW, 1, "test", change)
+            for place, change in enumerate(changes, start=2)
+        ],
     )
     return load_account(state.accounts[1], {})
 

@@ -25,9 +25,9 @@ async def change(journal, make, *changes, account=1):
 
 def stage(folder, values, list_name="blocked", account=1):
     with closing(schema.connect(folder)) as connection:
-        content = list_contents.stage(connection, account, list_name, now=1)
+        content = list_contents.stage_content(connection, account, list_name, now=1)
         entries = (ListEntry(value) for value in values)
-        steps = list(list_contents.fill(connection, content, entries))
+        steps = list(list_contents.fill_content(connection, content, entries))
     return content, steps
 
 
@@ -87,9 +87,9 @@ async def test_an_import_shows_nothing_until_it_is_swapped_in_and_then_everythin
 
 async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, folder, make):
     with closing(schema.connect(folder)) as connection:
-        content = list_contents.stage(connection, 1, "blocked", now=1)
+        content = list_contents.stage_content(connection, 1, "blocked", now=1)
         twice = [ListEntry("a", note="first"), ListEntry("a", note="last")]
-        assert list(list_contents.fill(connection, content, twice)) == [2]
+        assert list(list_contents.fill_content(connection, content, twice)) == [2]
     await change(journal, make, Replacement("blocked", content))
     assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="last")]]
 

@@ -37,7 +37,7 @@ def test_a_request_is_open_until_it_is_answered(command, service):
         requests.Request(first, '{"publish": "checkout"}', "ana"),
         requests.Request(second, '{"activate": 3}', "bob"),
     ]
-    requests.answer(service, first, '{"version": 4}')
+    requests.answer_request(service, first, '{"version": 4}')
     assert [request.id for request in requests.open_requests(service)] == [second]
 
 
@@ -52,9 +52,9 @@ def test_the_command_hears_of_progress_and_gets_the_answer(command, service, pre
             heard.set()
 
     def serve():
-        requests.progress(service, request, 0.5)
+        requests.note_progress(service, request, 0.5)
         heard.wait(30)
-        requests.answer(service, request, '{"version": 4}')
+        requests.answer_request(service, request, '{"version": 4}')
 
     with lock(prepared, "serve"):
         serving = threading.Thread(target=serve)
@@ -76,13 +76,13 @@ def test_a_request_whose_service_ended_is_taken_back(command, service, prepared)
 
 def test_an_answer_left_just_before_the_service_ended_is_still_heard(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
-    requests.answer(service, request, "{}")
+    requests.answer_request(service, request, "{}")
     assert requests.await_answer(command, prepared, request, lambda _share: None) == "{}"
 
 
 def test_a_request_that_was_removed_ends_the_waiting(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
-    assert requests.purge_step(service, before=2) == 1
+    assert requests.purge_requests(service, before=2) == 1
     with lock(prepared, "serve"), pytest.raises(Unanswered, match="the request is gone"):
         requests.await_answer(command, prepared, request, lambda _share: None)
 
@@ -92,5 +92,5 @@ async def test_a_service_reads_and_answers_requests_through_its_journal(journal,
     with closing(schema.connect(folder)) as command:
         request = requests.leave_request(command, "{}", "ana", now=1)
         assert [left.id for left in journal.read(requests.open_requests)] == [request]
-        await journal.run(lambda connection: requests.answer(connection, request, "{}"))
+        await journal.run(lambda connection: requests.answer_request(connection, request, "{}"))
         assert requests.await_answer(command, folder, request, lambda _share: None) == "{}"

@@ -8,7 +8,7 @@ import pytest
 
 from tollkeeper.engine.journal import list_contents, schema, staging
 from tollkeeper.engine.journal.entries import Kind, ListEntry, Replacement
-from tollkeeper.engine.journal.lock import importing
+from tollkeeper.engine.journal.lock import mark_import
 
 pytestmark = pytest.mark.anyio
 
@@ -20,8 +20,8 @@ def command(folder, journal):
 
 
 def stage(connection, count, list_name="blocked"):
-    content = list_contents.stage(connection, 1, list_name, now=1)
-    list(list_contents.fill(connection, content, (ListEntry(str(n)) for n in range(count))))
+    content = list_contents.stage_content(connection, 1, list_name, now=1)
+    list(list_contents.fill_content(connection, content, (ListEntry(str(n)) for n in range(count))))
     return content
 
 
@@ -61,7 +61,7 @@ async def test_what_killed_imports_left_is_taken_away_and_what_lists_hold_stays(
 
 async def test_nothing_is_taken_away_while_an_import_runs(journal, command, folder):
     content = stage(command, 1200)
-    with importing(folder):
+    with mark_import(folder):
         journal.discard_abandoned()
     assert journal.count_staged(1, "blocked", content) == 1200
 
@@ -81,7 +81,7 @@ async def test_what_is_being_taken_away_can_be_swapped_in_no_more(
     assert journal.count_staged(1, "blocked", content) is None
     await swap(journal, make, content)
     assert [*journal.list_entries(1, "blocked")] == []
-    with importing(folder):
+    with mark_import(folder):
         journal.discard_abandoned()
     assert rows(command) == [0, 0]
 

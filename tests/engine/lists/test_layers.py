@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tollkeeper.engine.lists import layers
-from tollkeeper.engine.lists.layers import Held, Layers
+from tollkeeper.engine.lists.layers import HeldEntry, Layers
 
 KEYS = range(40)
 
@@ -24,13 +24,13 @@ def _small_layers():
 class LayersLikeADict(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.model: dict[int, Held] = {}
+        self.model: dict[int, HeldEntry] = {}
         self.layers: Layers[int] = Layers(({},))
-        self.snapshots: list[tuple[dict[int, Held], Layers[int]]] = []
+        self.snapshots: list[tuple[dict[int, HeldEntry], Layers[int]]] = []
 
     @rule(changes=st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(), max_size=6))
     def change(self, changes):
-        held = {key: None if at is None else Held(at, ()) for key, at in changes.items()}
+        held = {key: None if at is None else HeldEntry(at, ()) for key, at in changes.items()}
         self.snapshots.append((dict(self.model), self.layers))
         self.layers = self.layers.changed(held)
         self.model = {
@@ -55,7 +55,7 @@ TestLayersLikeADict = LayersLikeADict.TestCase
 
 
 def test_adding_one_entry_to_many_copies_only_the_top():
-    base = {number: Held(None, ()) for number in range(10_000)}
-    changed = Layers((base,)).changed({-1: Held(None, ())})
+    base = {number: HeldEntry(None, ()) for number in range(10_000)}
+    changed = Layers((base,)).changed({-1: HeldEntry(None, ())})
     assert changed.layers[-1] is base
     assert len(changed.layers[0]) == 1

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.imports import BadEntry
 from tollkeeper.engine.lists.maxmind_file import BadDatabase, read_maxmind
 from tollkeeper.engine.lists.spec import TableSpec
@@ -42,7 +42,7 @@ def test_networks_and_the_mapped_values_become_rows(maxmind):
 
 
 def test_the_rows_are_found_by_address(maxmind):
-    table = hold(PLACES, read_maxmind(maxmind(RECORDS), PLACES, PATHS))
+    table = build_contents(PLACES, read_maxmind(maxmind(RECORDS), PLACES, PATHS))
     address = 0xFFFF << 32 | 0xCB007107
     assert table.find(address, 0) == {
         "country": "BR",

@@ -25,7 +25,7 @@ from tollkeeper.engine.journal.entries import (
     Replacement,
 )
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
-from tollkeeper.engine.lists.contents import Contents, HeldList, hold
+from tollkeeper.engine.lists.contents import Contents, ListContents, build_contents
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.lists.past import PastList, PastTable, look_up
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec
@@ -87,7 +87,7 @@ async def compared(
             await apply(journal, folder, what, entries)
         with closing(schema.connect_for_reading(folder)) as connection:
             for sequence in range(journal.last_sequence() + 2):
-                held = hold(spec, list_contents.entries_at(connection, 1, LIST, sequence))
+                held = build_contents(spec, list_contents.entries_at(connection, 1, LIST, sequence))
                 found = look_up(spec, partial(journal.list_entries_at, 1, LIST, sequence))
                 for key in asked:
                     for at in MOMENTS:
@@ -113,8 +113,8 @@ async def apply(
             change = Removal(LIST, tuple(entry.value for entry in entries))
         case _:
             with closing(schema.connect(folder)) as connection:
-                content = list_contents.stage(connection, 1, LIST, now=1)
-                list(list_contents.fill(connection, content, entries))
+                content = list_contents.stage_content(connection, 1, LIST, now=1)
+                list(list_contents.fill_content(connection, content, entries))
             if what == "stage":
                 return
             change = Replacement(LIST, content)
@@ -124,7 +124,7 @@ async def apply(
 
 
 def answer(held: Contents | PastList | PastTable, key: Any, at: int) -> object:
-    if isinstance(held, HeldList | PastList):
+    if isinstance(held, ListContents | PastList):
         return held.contains(key, at)
     return held.find(key, at)
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.engine.monitors.alerts import Turn
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.watch import Standings
 
 KEYS = st.sampled_from(["a", "b"])
 STEPS = st.lists(st.tuples(KEYS, st.booleans(), st.booleans()), max_size=30)
 
 
-def turn(key: str, met: bool, at: int) -> Turn:
-    return Turn("sign_in", "many", (key,), at, met)
+def transition(key: str, met: bool, at: int) -> Transition:
+    return Transition("sign_in", "many", (key,), at, met)
 
 
 @given(STEPS, st.integers(0, 5))
 def test_what_could_not_be_kept_always_leaves_the_standings_of_the_rest(steps, in_flight):
     standings, expected = Standings(), Standings()
-    open_: list[tuple[int, Turn, bool]] = []
+    open_: list[tuple[int, Transition, bool]] = []
     for sequence, (key, met, kept) in enumerate(steps, start=1):
-        each = turn(key, met, sequence * 10)
+        each = transition(key, met, sequence * 10)
         standings.add(1, sequence, [each])
         open_.append((sequence, each, kept))
         if kept:
@@ -36,8 +36,8 @@ def test_what_could_not_be_kept_always_leaves_the_standings_of_the_rest(steps, i
         assert (known and known[:2]) == (wanted and wanted[:2])
 
 
-def finish(standings: Standings, sequence: int, turn_: Turn, kept: bool) -> None:
+def finish(standings: Standings, sequence: int, turn_: Transition, kept: bool) -> None:
     if kept:
         standings.settle(1, sequence, [turn_])
     else:
-        standings.take_back(1, sequence, [turn_])
+        standings.undo(1, sequence, [turn_])

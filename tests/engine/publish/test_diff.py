@@ -10,7 +10,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.diff import diff
 from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.engine.registry.state import Version
-from tollkeeper.engine.registry.versions import kind_of
+from tollkeeper.engine.registry.versions import program_kind
 from tollkeeper.grammar.checker import Known
 
 OLD = """rule checkout "Web shop"
@@ -43,7 +43,16 @@ def version(text: str, number: int = 1) -> Version:
     program = read_file(text.encode(), Known()).program
     assert program is not None
     return Version(
-        kind_of(program), program.name, number, text, {}, "", 1, encode_program(program), 0, "test"
+        program_kind(program),
+        program.name,
+        number,
+        text,
+        {},
+        "",
+        1,
+        encode_program(program),
+        0,
+        "test",
     )
 
 

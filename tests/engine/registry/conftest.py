@@ -6,8 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tollkeeper.engine.registry.changes import AccountCreated, Change, Recorded, decode, encode
-from tollkeeper.engine.registry.state import Account, State, fold
+from tollkeeper.engine.registry.changes import (
+    AccountCreated,
+    Change,
+    RecordedChange,
+    decode_change,
+    encode_change,
+)
+from tollkeeper.engine.registry.state import Account, Configuration, fold_change
 from tollkeeper.grammar.program import Constant, Definitions, Let, Rule, Scorecard
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.types import Boolean
@@ -19,15 +25,17 @@ class Registry:
     """`account` is number 1, `shop`; every entry is a second after the one before it."""
 
     def __init__(self) -> None:
-        self.log: list[Recorded] = []
-        self.state = State()
+        self.log: list[RecordedChange] = []
+        self.state = Configuration()
         self.record(AccountCreated("shop"))
 
-    def record(self, change: Change, account: int = 1, by: str = "toll_abcdefgh") -> Recorded:
+    def record(self, change: Change, account: int = 1, by: str = "toll_abcdefgh") -> RecordedChange:
         sequence = len(self.log) + 1
-        recorded = decode(sequence, NOON + sequence * 1_000_000, account, encode(by, change))
+        recorded = decode_change(
+            sequence, NOON + sequence * 1_000_000, account, encode_change(by, change)
+        )
         self.log.append(recorded)
-        self.state = fold(self.state, recorded)
+        self.state = fold_change(self.state, recorded)
         return recorded
 
     @property

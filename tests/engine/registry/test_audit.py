@@ -8,14 +8,14 @@ import pytest
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.registry import changes
 from tollkeeper.engine.registry.audit import audit_item
-from tollkeeper.engine.registry.changes import Change, Recorded
+from tollkeeper.engine.registry.changes import Change, RecordedChange
 
 SECRET = "tell-nobody"
 
 # One change of every type, with a secret wherever there is one.
 EVERY = [
     changes.AccountCreated("shop"),
-    changes.SettingsChanged(changes.Settings(changes.Thresholds(40, 90)), ("thresholds",)),
+    changes.SettingsChanged(changes.AccountSettings(changes.Thresholds(40, 90)), ("thresholds",)),
     changes.KeyCreated("toll_abcdefgh", SECRET.encode(), ("payments", "rules")),
     changes.KeyRevoked("toll_abcdefgh"),
     changes.VersionStored("rule", "checkout", 3, "text", {}, "c0ffee", 1, SECRET.encode()),
@@ -37,7 +37,7 @@ EVERY = [
 
 def test_the_log_of_every_change_reads_well(snapshot):
     items = [
-        audit_item(Recorded(sequence, 0, 1, "toll_abcdefgh", change))
+        audit_item(RecordedChange(sequence, 0, 1, "toll_abcdefgh", change))
         for sequence, change in enumerate(EVERY, 1)
     ]
     lines = [f"{item.action}  {item.subject}  {item.detail}" for item in items]
@@ -50,18 +50,20 @@ def test_every_type_of_change_is_tried_here():
 
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
 def test_no_secret_is_in_the_log(change):
-    shown = msgspec.json.encode(audit_item(Recorded(1, 0, 1, "toll_abcdefgh", change)))
+    shown = msgspec.json.encode(audit_item(RecordedChange(1, 0, 1, "toll_abcdefgh", change)))
     assert SECRET.encode() not in shown
     assert msgspec.json.encode(SECRET.encode()).strip(b'"') not in shown
 
 
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
 def test_the_log_says_who_when_and_where(change):
-    item = audit_item(Recorded(17, 42, 1, "toll publish", change))
+    item = audit_item(RecordedChange(17, 42, 1, "toll publish", change))
     assert (item.sequence, item.at, item.by) == (17, 42, "toll publish")
 
 
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
 def test_every_change_is_read_back_as_it_was_written(change):
-    body = changes.encode("toll publish", change)
-    assert changes.decode(17, 42, 1, body) == Recorded(17, 42, 1, "toll publish", change)
+    body = changes.encode_change("toll publish", change)
+    assert changes.decode_change(17, 42, 1, body) == RecordedChange(
+        17, 42, 1, "toll publish", change
+    )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.spec import ListSpec, TableSpec
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.settings import change_settings
@@ -12,8 +12,8 @@ def test_programs_read_lists_tables_rates_and_the_time_zone(registry):
     registry.record(change_settings(registry.account, asked))
     bins = TableSpec("prefix", {"country": "string"})
     contents = {
-        "trusted": hold(ListSpec("string"), [ListEntry("ana")]),
-        "bins": hold(bins, [ListEntry("4111", '["BR"]')]),
+        "trusted": build_contents(ListSpec("string"), [ListEntry("ana")]),
+        "bins": build_contents(bins, [ListEntry("4111", '["BR"]')]),
     }
     environment = account_environment(registry.account, contents)
     assert environment.lists["trusted"].contains("ana", 0)

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from tollkeeper.engine.registry.accounts import create_account
-from tollkeeper.engine.registry.changes import encode
+from tollkeeper.engine.registry.changes import encode_change
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.keys import allows, authenticate, create_key, revoke_key
 
@@ -23,7 +23,7 @@ def test_a_key_opens_its_own_account_only(registry):
 
 def test_a_key_has_256_bits_that_are_kept_nowhere(registry):
     key, change = create_key(registry.account, ["admin"])
-    body = encode("toll keys create", change)
+    body = encode_change("toll keys create", change)
     assert key.startswith("toll_")
     assert len(key) - len(change.id) >= 43
     assert change.hash == hashlib.sha256(key.encode()).digest()

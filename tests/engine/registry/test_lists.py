@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tollkeeper.engine.lists.contents import hold, put
+from tollkeeper.engine.lists.contents import add_entries, build_contents
 from tollkeeper.engine.lists.spec import ListSpec, TableSpec
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.lists import (
     find_list,
-    make_declared,
+    make_declared_lists,
     make_list,
     put_entries,
     read_spec,
@@ -64,7 +64,7 @@ def test_what_a_program_declares_is_made_empty(listed):
         "seen": Instant(),
         "gateway": Ip(),
     }
-    made = make_declared(
+    made = make_declared_lists(
         listed.account,
         [ListUse("trusted", "string"), ListUse("amounts", "number")],
         [TableUse("bins", "prefix", columns)],
@@ -87,7 +87,7 @@ def test_what_a_program_declares_is_made_empty(listed):
 
 def test_all_declared_lists_of_another_type_are_named(listed):
     with pytest.raises(Invalid) as refused:
-        make_declared(
+        make_declared_lists(
             listed.account,
             [ListUse("trusted", "number"), ListUse("offices", "string"), ListUse("more", "ip")],
             [],
@@ -172,8 +172,8 @@ def test_all_that_is_wrong_with_entries_comes_back_together(listed, snapshot):
 
 
 def test_entries_are_removed_in_whatever_form_they_are_named(listed):
-    contents = hold(ListSpec("ip"), ())
-    contents = put(
+    contents = build_contents(ListSpec("ip"), ())
+    contents = add_entries(
         contents, put_entries(listed.account, "offices", [{"value": "10.0.0.1"}], "")[1].entries
     )
     change, work = remove_entries(listed.account, "offices", ["::ffff:10.0.0.1"], contents)
@@ -182,8 +182,8 @@ def test_entries_are_removed_in_whatever_form_they_are_named(listed):
 
 
 def test_removing_what_is_not_there_is_not_found_and_removes_nothing(listed):
-    contents = put(
-        hold(ListSpec("string"), ()),
+    contents = add_entries(
+        build_contents(ListSpec("string"), ()),
         put_entries(listed.account, "trusted", [{"value": "ana"}], "")[1].entries,
     )
     with pytest.raises(NotFound) as refused:
@@ -202,7 +202,7 @@ def test_no_entries_are_refused(listed):
     with pytest.raises(Invalid):
         put_entries(listed.account, "trusted", [], "")
     with pytest.raises(Invalid):
-        remove_entries(listed.account, "trusted", [], hold(ListSpec("string"), ()))
+        remove_entries(listed.account, "trusted", [], build_contents(ListSpec("string"), ()))
 
 
 def test_a_change_of_many_entries_lists_the_first_hundred(listed):

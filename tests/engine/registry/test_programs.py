@@ -17,7 +17,7 @@ from tollkeeper.engine.facts.vocabulary import vocabulary
 from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.spec import ListSpec, TableSpec
 from tollkeeper.engine.programs.compile.python import compile_rule
@@ -197,8 +197,8 @@ def test_a_stored_rule_decides_as_it_did_when_it_was_stored(differs, declines, c
         ListEntry("198.51.100.0/24", '["PT","1"]'),
     ]
     environment = Environment(
-        lists={"trusted": hold(ListSpec("string"), [ListEntry("gym")])},
-        tables={"places": hold(TableSpec("network", columns), entries)},
+        lists={"trusted": build_contents(ListSpec("string"), [ListEntry("gym")])},
+        tables={"places": build_contents(TableSpec("network", columns), entries)},
     )
     sent = {name: value for name, value in (PLAIN | differs).items() if value is not None}
     facts = derive(msgspec.convert(sent, Payment), 0, lambda _: None)

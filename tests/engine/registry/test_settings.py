@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
-from tollkeeper.engine.registry.changes import Settings
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import (
     account_limits,
@@ -98,7 +98,7 @@ def test_all_that_is_wrong_comes_back_together(snapshot):
     assert "\n".join(lines) == snapshot
 
 
-@given(st.dictionaries(st.sampled_from([*Settings.__struct_fields__, "other"]), json_values))
+@given(st.dictionaries(st.sampled_from([*AccountSettings.__struct_fields__, "other"]), json_values))
 def test_any_json_is_either_settings_or_refused(asked):
     try:
         change = change_settings(NEW, asked)
@@ -122,13 +122,13 @@ def test_null_is_taken_where_it_is_the_default(registry, rule):
     registry.record(store_version(registry.account, rule(), "text", {}))
     registry.record(change_settings(registry.account, {"default_rule": "checkout"}))
     registry.record(change_settings(registry.account, {"default_rule": None}))
-    assert registry.account.settings == Settings()
+    assert registry.account.settings == AccountSettings()
 
 
 @pytest.mark.parametrize(
     ("asked", "fields"),
     [
-        (dict.fromkeys(set(Settings.__struct_fields__) - {"default_rule"}), None),
+        (dict.fromkeys(set(AccountSettings.__struct_fields__) - {"default_rule"}), None),
         ({"thresholds": {"challenge": None, "deny": None}}, {"challenge", "deny"}),
         ({"rates": {"EUR": None}}, {"EUR"}),
         ({"extra_codes": {"currency": None}}, {"currency"}),
@@ -159,7 +159,7 @@ def test_what_no_setting_is_named_is_refused(asked, field):
 
 
 def test_nothing_changes_when_all_is_as_it_was():
-    assert change_settings(NEW, show_settings(Settings())) is None
+    assert change_settings(NEW, show_settings(AccountSettings())) is None
 
 
 def test_a_change_names_what_changed(registry):
@@ -182,7 +182,7 @@ def test_every_threshold_of_two_decimals_is_taken_exactly(challenge, more, form)
     change = change_settings(NEW, {"thresholds": asked})
     thresholds = change.settings.thresholds if change else NEW.settings.thresholds
     assert (thresholds.challenge, thresholds.deny) == (challenge, deny)
-    assert show_settings(Settings(thresholds))["thresholds"] == {
+    assert show_settings(AccountSettings(thresholds))["thresholds"] == {
         "challenge": challenge / 100,
         "deny": deny / 100,
     }

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.registry import changes
-from tollkeeper.engine.registry.state import State, fold, fold_all
+from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
 
 NAMES = ("checkout", "mobile")
 KEYS = ("toll_a", "toll_b")
@@ -37,9 +37,9 @@ _later = (
 )
 
 
-def recorded(history: list[changes.Change], account: int = 1) -> list[changes.Recorded]:
+def recorded(history: list[changes.Change], account: int = 1) -> list[changes.RecordedChange]:
     return [
-        changes.Recorded(sequence * 2 + account, sequence, account, "toll publish", change)
+        changes.RecordedChange(sequence * 2 + account, sequence, account, "toll publish", change)
         for sequence, change in enumerate(history)
     ]
 
@@ -48,8 +48,8 @@ def recorded(history: list[changes.Change], account: int = 1) -> list[changes.Re
 @given(st.lists(_later, max_size=20), st.integers(0, 40))
 def test_folding_on_from_any_place_gives_the_same_state(history, cut):
     entries = recorded([*_begin, *history])
-    whole = fold_all(State(), entries)
-    assert fold_all(fold_all(State(), entries[:cut]), entries[cut:]) == whole
+    whole = fold_changes(Configuration(), entries)
+    assert fold_changes(fold_changes(Configuration(), entries[:cut]), entries[cut:]) == whole
     assert whole.sequence == entries[-1].sequence
 
 
@@ -57,14 +57,14 @@ def test_folding_on_from_any_place_gives_the_same_state(history, cut):
 @given(st.lists(_later, max_size=20))
 def test_a_change_leaves_the_state_before_it_and_other_accounts_alone(history):
     market = [
-        changes.Recorded(1, 0, 2, "", changes.AccountCreated("market")),
-        changes.Recorded(2, 0, 2, "", changes.KeyCreated("toll_m", b"m", ("admin",))),
+        changes.RecordedChange(1, 0, 2, "", changes.AccountCreated("market")),
+        changes.RecordedChange(2, 0, 2, "", changes.KeyCreated("toll_m", b"m", ("admin",))),
     ]
-    state = fold_all(State(), [*market, *recorded(_begin)])
+    state = fold_changes(Configuration(), [*market, *recorded(_begin)])
     other = state.accounts[2]
     for entry in recorded(history):
         before, text = state, repr(state)
-        state = fold(state, entry)
+        state = fold_change(state, entry)
         assert repr(before) == text
         assert state.accounts[2] is other
         assert state.keys[b"m"].account == 2
@@ -72,6 +72,6 @@ def test_a_change_leaves_the_state_before_it_and_other_accounts_alone(history):
 
 def test_only_good_keys_open_anything():
     entries = recorded([*_begin, changes.KeyRevoked("toll_a")])
-    state = fold_all(State(), entries)
+    state = fold_changes(Configuration(), entries)
     assert set(state.keys) == {b"toll_b"}
     assert set(state.accounts[1].keys) == {"toll_a", "toll_b"}

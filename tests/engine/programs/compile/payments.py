@@ -28,7 +28,7 @@ from tollkeeper.engine.intake.payment import (
     User,
 )
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import hold
+from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.entries import read_entry
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec
@@ -175,7 +175,7 @@ def read(random: Random, history: p.History) -> Any:
 def _held(spec: Spec, rows: list[dict[str, Any]]) -> Any:
     entries = [read_entry(spec, row, "entry") for row in rows]
     assert all(isinstance(entry, ListEntry) for entry in entries), entries
-    return hold(spec, entries)
+    return build_contents(spec, entries)
 
 
 _ROWS = [

@@ -19,12 +19,18 @@ from tollkeeper.api.http.routing import plain, routes_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.straight import straight
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.asking import Search, SearchHere
 
 DEFAULTS = Settings()
 
 
-def create_app(engine: Engine, settings: Settings = DEFAULTS) -> ASGIApp:
-    """The ASGI application around an open engine."""
+def create_app(
+    engine: Engine, settings: Settings = DEFAULTS, search: Search | None = None
+) -> ASGIApp:
+    """The ASGI application around an open engine.
+
+    Without `search`, each question brings the index up to the journal by itself.
+    """
     figures = Figures()
     app = Litestar(
         route_handlers=[route for route in ROUTES if route not in payments.ROUTES],
@@ -40,7 +46,15 @@ def create_app(engine: Engine, settings: Settings = DEFAULTS) -> ASGIApp:
         for path in route.paths
         for method in route.http_methods
     )
-    return observed(app, straight(payments.ROUTES), find, engine, figures, settings)
+    return observed(
+        app,
+        straight(payments.ROUTES, app),
+        find,
+        engine,
+        search or SearchHere(engine.folder),
+        figures,
+        settings,
+    )
 
 
 async def decode_names(request: AnyRequest) -> None:

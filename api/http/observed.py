@@ -21,6 +21,7 @@ from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.routing import Find, Route
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.asking import Search
 
 NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
@@ -31,6 +32,7 @@ def observed(
     straight: Mapping[str, ASGIApp],
     find: Find,
     engine: Engine,
+    search: Search,
     figures: Figures,
     settings: Settings,
 ) -> ASGIApp:
@@ -57,7 +59,8 @@ def observed(
         # Of several headers of one name the first counts.
         headers = dict(reversed([*scope["headers"]]))
         state = scope.setdefault("state", {})
-        state.update(log=fields, route=route, settings=settings, headers=headers, engine=engine)
+        state.update(log=fields, route=route, settings=settings, headers=headers)
+        state.update(engine=engine, search=search)
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)

@@ -9,6 +9,7 @@ from litestar.datastructures import State
 
 from tollkeeper.engine.registry.state import Account, Key
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.asking import Search
 
 
 class Request(litestar.Request[None, None, State]):
@@ -19,6 +20,12 @@ class Request(litestar.Request[None, None, State]):
         """The running engine."""
         engine: Engine = self.scope["state"]["engine"]
         return engine
+
+    @property
+    def search(self) -> Search:
+        """What finds payments."""
+        search: Search = self.scope["state"]["search"]
+        return search
 
     @property
     def key(self) -> Key:

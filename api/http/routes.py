@@ -19,12 +19,14 @@ from tollkeeper.api.http import (
     lists,
     payments,
     schema,
+    search,
     trials,
     webhooks,
 )
 
 ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
     *payments.ROUTES,
+    *search.ROUTES,
     *decisions.ROUTES,
     *events.ROUTES,
     *alerts.ROUTES,

@@ -25,6 +25,7 @@ from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.asking import Search, searching
 
 COLLECT_AT = (20_000, 50, 1_000)
 """Requests leave little to the collector, and a look at all that the windows hold takes long."""
@@ -50,9 +51,9 @@ async def _serve(settings: Settings, progress: Progress) -> None:
         windows_cap=settings.windows_cap,
         late=(settings.late_hours + 1) * HOUR,
     )
-    async with opening as engine, beside(engine, progress):
+    async with opening as engine, beside(engine, progress), searching(engine.folder) as search:
         engine.reach = settings.reach
-        await Server(configuration(engine, settings)).serve()
+        await Server(configuration(engine, settings, search)).serve()
 
 
 @asynccontextmanager
@@ -97,12 +98,12 @@ class Server(uvicorn.Server):
         yield
 
 
-def configuration(engine: Engine, settings: Settings) -> uvicorn.Config:
+def configuration(engine: Engine, settings: Settings, search: Search) -> uvicorn.Config:
     connection = partial(
         Connection, head_bytes=settings.head_bytes, body_seconds=settings.body_seconds
     )
     return uvicorn.Config(
-        create_app(engine, settings),
+        create_app(engine, settings, search),
         host=settings.host,
         port=settings.port,
         http=cast("type[Connection]", connection),

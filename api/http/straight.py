@@ -21,9 +21,10 @@ _NAME = 3
 """Which part of a path is a payment's id."""
 
 
-def straight(routes: Iterable[HTTPRouteHandler]) -> dict[str, ASGIApp]:
+def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGIApp]:
     """What answers each path of `routes`, whose handlers take a request, the id of a payment when
-    the path has one, percent-encoded, and give the JSON of their usual status."""
+    the path has one, percent-encoded, and give the JSON of their usual status. Other methods of
+    these paths are for `app`."""
     handlers = {
         (plain(path), method): route
         for route in routes
@@ -33,7 +34,10 @@ def straight(routes: Iterable[HTTPRouteHandler]) -> dict[str, ASGIApp]:
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        handler = handlers[request.route, cast("HTTPScope", scope)["method"]]
+        handler = handlers.get((request.route, cast("HTTPScope", scope)["method"]))
+        if handler is None:
+            await app(scope, receive, send)
+            return
         authorize(request, handler)
         ids = scope["path"].split("/")[_NAME : _NAME + 1]
         body: bytes = await handler.fn(request, *ids)

@@ -27,6 +27,7 @@ from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.asking import searching
 
 ACCOUNT = "demo"
 RULE = "web_checkout"
@@ -89,9 +90,9 @@ def demo(port: int, tell: Callable[[Ready | Decided], None]) -> None:
 async def _demo(settings: Settings, tell: Callable[[Ready | Decided], None]) -> None:
     async with open_engine(settings.folder, SERVICE) as engine:
         key = await _furnish(engine)
-        async with beside(engine, lambda _share: None):
+        async with beside(engine, lambda _share: None), searching(engine.folder) as search:
             await engine.ready.wait()
-            server = Server(configuration(engine, settings))
+            server = Server(configuration(engine, settings, search))
             ready = Ready(f"http://{HOST}:{settings.port}/v1", key)
             async with _shopping(server, ready, tell):
                 await server.serve()

@@ -1,0 +1,240 @@
+"""`/v1/payments`, read: payments found by anything, counted, and what one shares with others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.answers import Analyses, analyses
+from tollkeeper.api.http.errors import not_found
+from tollkeeper.api.http.examples import PAYMENT
+from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import (
+    Cursor,
+    Limit,
+    NextCursor,
+    path_parameter,
+    query_parameter,
+)
+from tollkeeper.api.http.queries import read_limit, read_place, show_place
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.labels.label import Verdict
+from tollkeeper.engine.search.filters import Filter, read_filter
+from tollkeeper.engine.search.find import Found, FoundPage
+from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
+from tollkeeper.engine.search.related import Related
+from tollkeeper.engine.search.tally import Tally
+
+LagMs = Annotated[
+    int,
+    Meta(
+        ge=0,
+        description="For how many milliseconds the oldest payment or update that is not counted "
+        "yet has waited; 0 when there is none.",
+    ),
+]
+
+
+class CardView(Struct, frozen=True):
+    """A card as far as it is known."""
+
+    network: str
+    bin: str | None
+    last_four: str | None
+
+
+class FoundUser(Struct, frozen=True):
+    id: str | None
+    email: str | None
+
+
+class FoundPayment(Struct, frozen=True):
+    """A payment in short, as known now. `at` is its arrival; `device` the fingerprint's id, `ip` the
+    device's address, or the backend's; `label` what became known of it.
+    """
+
+    id: str
+    at: str
+    type: str
+    status: str
+    currency: str
+    amount: float | None
+    merchant: str
+    order: str | None
+    user: FoundUser | None
+    card: CardView | None
+    device: str | None
+    ip: str | None
+    label: Verdict | None
+    analyses: Analyses
+
+
+class PaymentPage(Struct, frozen=True):
+    payments: list[FoundPayment]
+    cursor: NextCursor
+    lag_ms: LagMs
+
+
+class PaymentCount(Struct, frozen=True):
+    count: int
+    lag_ms: LagMs
+
+
+class TallyView(Struct, frozen=True):
+    """What became of payments: how many by action, by status and by label."""
+
+    payments: int
+    actions: dict[str, int]
+    statuses: dict[str, int]
+    labels: dict[str, int]
+
+
+class RelatedView(Struct, frozen=True):
+    """The payments with one value in common, when the first and the last of them arrived, and
+    what became of them. `by` names a parameter of the search, but for `network`, which is an `ip`.
+    """
+
+    by: str
+    value: str
+    first: str
+    last: str
+    tally: TallyView
+
+
+class RelatedAnswer(Struct, frozen=True):
+    related: list[RelatedView]
+    lag_ms: LagMs
+
+
+@operation(
+    "GET",
+    "/v1/payments",
+    "find_payments",
+    tag=PAYMENTS,
+    summary="Find payments, newest first",
+    doc="""Every parameter narrows what is found; of one that is given several times, any value will do. Entities (card, BIN, device, address, user, e-mail, order, id) match exactly, an id also by its beginning.
+
+The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
+""",
+    scope="payments",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+@filtered
+async def find_payments(
+    request: Request, wanted: Filter, cursor: Cursor = None, limit: Limit = None
+) -> PaymentPage:
+    question = FindPayments(wanted, read_place("cursor", cursor), read_limit(limit))
+    page, lag = await request.search.ask(request.key.account, question, FoundPage)
+    payments = [found_view(payment) for payment in page.payments]
+    return PaymentPage(payments, show_place(page.cursor), lag_ms(lag))
+
+
+@operation(
+    "GET",
+    "/v1/payments/count",
+    "count_payments",
+    tag=PAYMENTS,
+    summary="Count payments",
+    doc="How many payments the same parameters would find. A payment whose id is `count` is at "
+    "`/v1/payments/%63ount`.",
+    scope="payments",
+    answers={200: Answer("How many.")},
+    refusals=(422, 503),
+)
+@filtered
+async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
+    found, lag = await request.search.ask(request.key.account, CountPayments(wanted), int)
+    return PaymentCount(found, lag_ms(lag))
+
+
+@operation(
+    "GET",
+    "/v1/payments/{id:str}/related",
+    "find_related",
+    tag=PAYMENTS,
+    summary="What a payment shares with others",
+    doc="By card, device, address, network, user, e-mail, order and BIN: how many payments have "
+    "the same, this one among them, and what became of them.",
+    scope="payments",
+    answers={200: Answer("What is shared, the most telling first.")},
+    refusals=(404, 422, 503),
+)
+async def find_related(
+    request: Request,
+    id: Annotated[  # noqa: A002 - the parameter has the name of its place in the path
+        str,
+        path_parameter(
+            "The payment's id, percent-encoded; a `/` in it as `%2F`.",
+            PAYMENT["payment"]["id"],
+        ),
+    ],
+    since: Annotated[
+        str | None,
+        query_parameter(
+            "Only what arrived at this instant or later, or a span back such as `30d`; all when "
+            "left out.",
+            example="30d",
+        ),
+    ] = None,
+) -> RelatedAnswer:
+    begin = None
+    if since is not None:
+        begin = read_filter([("since", since)], request.engine.clock()).since
+    question = FindRelated(id, begin)
+    # A union is not a type that can be passed as one.
+    found, lag = await request.search.ask(request.key.account, question, list[Related] | None)  # type: ignore[arg-type]
+    if found is None:
+        raise not_found("id", "no payment has this id, or the index does not have it yet")
+    return RelatedAnswer([_related_view(each) for each in found], lag_ms(lag))
+
+
+ROUTES = (find_payments, count_payments, find_related)
+
+
+def lag_ms(lag: int) -> int:
+    """Milliseconds of a lag in µs, 0 only without one."""
+    return -(-lag // 1000)
+
+
+def found_view(payment: Found) -> FoundPayment:
+    user = None
+    if payment.user is not None or payment.email is not None:
+        user = FoundUser(payment.user, payment.email)
+    card = None
+    if payment.network is not None:
+        card = CardView(payment.network, payment.bin, payment.last_four)
+    return FoundPayment(
+        id=payment.id,
+        at=show_instant(payment.arrived),
+        type=payment.type,
+        status=payment.status,
+        currency=payment.currency,
+        amount=payment.amount,
+        merchant=payment.merchant,
+        order=payment.order,
+        user=user,
+        card=card,
+        device=payment.device,
+        ip=payment.ip,
+        label=payment.label,
+        analyses=analyses(payment.decision),
+    )
+
+
+def tally_view(tally: Tally) -> TallyView:
+    return TallyView(tally.payments, dict(tally.actions), dict(tally.statuses), dict(tally.labels))
+
+
+def _related_view(related: Related) -> RelatedView:
+    return RelatedView(
+        related.by,
+        related.value,
+        show_instant(related.first),
+        show_instant(related.last),
+        tally_view(related.tally),
+    )

@@ -1,0 +1,211 @@
+"""Payments found by anything, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tollkeeper.tests.api.http.service import Service, errors, payment
+
+pytestmark = pytest.mark.anyio
+
+RULE = """rule gate
+  condition large "Large" when amount > 100.00 then deny
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    """Five payments: three of Ana's on one device, two of them denied, and two guests'."""
+    stored = await service.client.post("/v1/rules/gate/versions?publish=true", content=RULE)
+    assert stored.status_code == 201
+    ana = {"id": "u-ana", "email": "Ana@Shop.example"}
+    for number, amount in enumerate((10, 200, 300)):
+        await create(service, f"order-{number}", amount=amount, user=ana)
+    guest = {"id": "d-2", "provider": "basic"}
+    for number in (1, 2):
+        device = {"ip_address": f"198.51.100.{number}", "fingerprint": guest}
+        await create(service, f"guest {number}/7", amount=5, user=None, device=device)
+    await service.client.patch("/v1/payments/order-0", json={"payment": {"status": "failed"}})
+    return service
+
+
+async def create(service: Service, id_: str, **changed: Any) -> None:
+    if changed.get("user", 0) is None:
+        changed["user"] = {}
+    body = payment(id=id_, **({"analyze": ASKED} | changed))
+    answer = await service.client.post("/v1/payments", json=body)
+    assert answer.status_code == 201, answer.text
+
+
+async def ids(service: Service, **query: Any) -> list[str]:
+    answer = await service.client.get("/v1/payments", params=query)
+    assert answer.status_code == 200, answer.text
+    count = await service.client.get("/v1/payments/count", params=query)
+    found = [each["id"] for each in answer.json()["payments"]]
+    assert count.json() == {"count": len(found), "lag_ms": 0}
+    return found
+
+
+ANAS = ["order-2", "order-1", "order-0"]
+GUESTS = ["guest 2/7", "guest 1/7"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, GUESTS + ANAS),
+        ({"action": "deny"}, ANAS[:2]),
+        ({"rule": "gate", "condition": "large", "version": "1"}, ANAS[:2]),
+        ({"condition": "none"}, [*GUESTS, "order-0"]),
+        ({"status": "failed"}, ["order-0"]),
+        ({"user": "u-ana", "action": "deny"}, ANAS[:2]),
+        ({"email": "ana@shop.EXAMPLE"}, ANAS),
+        ({"device": "d-2"}, GUESTS),
+        ({"ip": "198.51.100.1"}, GUESTS[1:]),
+        ({"ip": "198.51.100.0/24"}, GUESTS),
+        ({"bin": "411111", "device": "d-1"}, ANAS),
+        ({"card": "41111111-1111", "status": "failed"}, ["order-0"]),
+        ({"id": "order-*"}, ANAS),
+        ({"id": "guest 1/7"}, GUESTS[1:]),
+        ({"id": ["order-1", "guest 1/7"]}, ["guest 1/7", "order-1"]),
+        ({"label": "none", "user": "u-ana"}, ANAS),
+        ({"label": "fraud"}, []),
+        ({"since": "1h"}, GUESTS + ANAS),
+        ({"until": "1h"}, []),
+        ({"score_from": "0", "score_to": "1"}, GUESTS + ANAS),
+        ({"q": 'action:deny user:u-ana id:"order-1"'}, ["order-1"]),
+        ({"q": "device:d-1 device:d-2 since:2d", "action": ["allow", "challenge"]}, None),
+        ({"merchant": "nobody"}, []),
+    ],
+)
+async def test_payments_are_found_by(
+    shop: Service, query: dict[str, Any], expected: list[str] | None
+) -> None:
+    if expected is None:
+        expected = [*GUESTS, "order-0"]
+    assert await ids(shop, **query) == expected
+
+
+async def test_a_found_payment_is_shown_in_short_as_known_now(shop: Service) -> None:
+    answer = await shop.client.get("/v1/payments?id=order-0")
+    [found] = answer.json()["payments"]
+    score = found["analyses"]["bot_behaviour"].pop("score")
+    assert 0 <= score <= 1
+    assert found == {
+        "id": "order-0",
+        "at": "2026-09-10T00:26:40Z",
+        "type": "purchase",
+        "status": "failed",
+        "currency": "BRL",
+        "amount": 10.0,
+        "merchant": "m-1",
+        "order": None,
+        "user": {"id": "u-ana", "email": "Ana@Shop.example"},
+        "card": {"network": "visa", "bin": "41111111", "last_four": "1111"},
+        "device": "d-1",
+        "ip": "203.0.113.7",
+        "label": None,
+        "analyses": {
+            "bot_behaviour": {"action": found["analyses"]["bot_behaviour"]["action"]},
+            "rule": {"name": "gate", "version": 1, "condition": None},
+        },
+    }
+
+
+async def test_pages_continue_where_they_ended(shop: Service) -> None:
+    found, cursor = [], None
+    while True:
+        query = {"limit": "2"} | ({} if cursor is None else {"cursor": cursor})
+        page = (await shop.client.get("/v1/payments", params=query)).json()
+        found += [each["id"] for each in page["payments"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert found == GUESTS + ANAS
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "type_"),
+    [
+        ("action=block", "action", "invalid_value"),
+        ("since=yesterday", "since", "invalid_value"),
+        ("score_from=2", "score_from", "invalid_value"),
+        ("ip=198.51.0.0/16", "ip", "invalid_value"),
+        ("bin=47", "bin", "invalid_value"),
+        ("id=a*", "id", "invalid_value"),
+        ("q=deny", "q", "invalid_format"),
+        ("q=colour:red", "colour", "invalid_value"),
+        ("user=", "user", "invalid_value"),
+        ("limit=0", "limit", "out_of_range"),
+        ("cursor=x", "cursor", "invalid_value"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(
+    shop: Service, query: str, field: str, type_: str
+) -> None:
+    answer = await shop.client.get(f"/v1/payments?{query}")
+    assert answer.status_code == 422
+    assert errors(answer) == [(field, type_)]
+
+
+async def test_what_a_payment_shares_with_others(shop: Service) -> None:
+    answer = await shop.client.get("/v1/payments/order-1/related")
+    assert answer.status_code == 200
+    related = {each["by"]: each for each in answer.json()["related"]}
+    assert list(related) == ["card", "device", "ip", "network", "user", "email", "bin"]
+    assert related["card"]["tally"]["payments"] == 5
+    assert related["user"] == {
+        "by": "user",
+        "value": "u-ana",
+        "first": "2026-09-10T00:26:40Z",
+        "last": "2026-09-10T00:26:40Z",
+        "tally": {
+            "payments": 3,
+            "actions": {"allow": 1, "challenge": 0, "deny": 2}
+            if related["user"]["tally"]["actions"]["allow"]
+            else {"allow": 0, "challenge": 1, "deny": 2},
+            "statuses": {
+                "initiated": 2,
+                "succeeded": 0,
+                "declined": 0,
+                "failed": 1,
+                "blocked": 0,
+            },
+            "labels": {"fraud": 0, "legitimate": 0, "unsure": 0},
+        },
+    }
+    assert related["network"]["value"] == "203.0.113.0/24"
+
+
+async def test_an_id_is_percent_encoded(shop: Service) -> None:
+    answer = await shop.client.get("/v1/payments/guest%202%2F7/related?since=1h")
+    assert answer.status_code == 200
+    assert (await shop.client.get("/v1/payments/nobody/related")).status_code == 404
+
+
+async def test_accounts_see_nothing_of_each_other(shop: Service) -> None:
+    await shop.account("other")
+    async with shop.client_with(await shop.key("other", "payments")) as other:
+        assert (await other.get("/v1/payments")).json()["payments"] == []
+        assert (await other.get("/v1/payments/count?user=u-ana")).json()["count"] == 0
+        assert (await other.get("/v1/payments?id=order-1")).json()["payments"] == []
+        assert (await other.get("/v1/payments/order-1/related")).status_code == 404
+
+
+async def test_a_payment_called_count_is_read_percent_encoded(shop: Service) -> None:
+    await create(shop, "count")
+    assert (await shop.client.get("/v1/payments/%63ount")).json()["payment"]["id"] == "count"
+
+
+async def test_an_erased_person_is_found_no_more(shop: Service) -> None:
+    assert await ids(shop, user="u-ana") == ANAS
+    erased = await shop.client.post("/v1/erasures", json={"user": "u-ana"})
+    assert erased.status_code == 200, erased.text
+    for query in ({"user": "u-ana"}, {"device": "d-1"}, {"email": "ana@shop.example"}):
+        assert await ids(shop, **query) == []
+    assert await ids(shop, id="order-*") == ANAS
+    index = (shop.folder / "search.db").read_bytes()
+    assert b"u-ana" not in index

@@ -202,6 +202,8 @@ def _type(schema: Json) -> Html:
             return joined("array of ", _separated(" and ", map(_type, items)))
         case {"type": "object", "additionalProperties": dict(values)}:
             return joined("object of ", _type(values), _bounds(schema))
+        case {"type": list(kinds)}:
+            return _separated(" or ", (element("code", kind) for kind in kinds))
         case {"type": kind}:
             return joined(kind, _bounds(schema))
         case _:

@@ -228,6 +228,9 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("PATCH", known, json=examples.UPDATE)
     await good("GET", known)
     await good("GET", f"{known}/explanation")
+    await good("GET", "/v1/payments?q=since:1h")
+    await good("GET", "/v1/payments/count")
+    await good("GET", "/v1/payments/order-1001-1/related")
     await good("GET", "/v1/decisions", params={"limit": 2, "since": "2026-09-01T00:00:00Z"})
 
     for file in ("rules/checkout", "scorecards/bot_behaviour"):

@@ -57,7 +57,9 @@ async def compare(folder: Path, happened: list[Any]) -> None:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(happened=steps, tight=st.booleans())
 @example(

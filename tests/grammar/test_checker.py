@@ -340,7 +340,9 @@ WORDS = sorted({word for text in TEXTS for word in re.findall(r"@?\w+|[^\s\w]+|\
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.sampled_from(TEXTS),

@@ -138,7 +138,9 @@ def text_of(rule) -> str:
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(RULES)
 @example(
@@ -165,7 +167,9 @@ def test_a_condition_is_called_unreachable_only_when_it_is(check_text, rule):
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(ATOMS)
 def test_a_comparison_is_called_the_same_only_when_it_is(check_text, atom):

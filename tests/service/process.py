@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import msgspec
+from click.testing import CliRunner
 
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.cli import main
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
@@ -28,14 +31,15 @@ serve(msgspec.json.decode(sys.argv[1], type=Settings, dec_hook=hook), lambda sha
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """One command on the folder's data, to its end."""
-    return subprocess.run(
-        [TOLL, *arguments, "--data", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    """One command on the folder's data, to its end: in this process, where it starts at once.
+
+    A thread runs it, for a command has an event loop of its own and a test may have one.
+    """
+    command = [*arguments, "--data", str(folder)]
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(CliRunner().invoke, main, command).result()
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
 
 def new_key(folder: Path, *scopes: str) -> str:

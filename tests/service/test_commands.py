@@ -19,7 +19,7 @@ from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.registry.changes import KeyScope, ProgramKind, RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.http.service import payment
-from tollkeeper.tests.service.process import new_key, serving, toll
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll
 
 RULE = """rule checkout
   let uses = count(payments by user.id over 1h)
@@ -28,17 +28,23 @@ RULE = """rule checkout
 ASKED = {"bot_behaviour": True, "rule": {"name": "checkout"}}
 
 
-def test_a_key_made_while_the_service_runs_works_at_once(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    new_key(folder, "payments")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Running]]:
+    """A folder and the service that holds it."""
+    folder = tmp_path_factory.mktemp("served") / "data"
     with serving(folder) as service:
-        key = new_key(folder, "payments")
-        answer = httpx.post(
-            f"{service.url}/v1/payments",
-            json=payment(),
-            headers={"authorization": f"Bearer {key}"},
-        )
-        assert answer.status_code == 201
+        yield folder, service
+
+
+def test_a_key_made_while_the_service_runs_works_at_once(served: tuple[Path, Running]) -> None:
+    folder, service = served
+    answer = httpx.post(
+        f"{service.url}/v1/payments",
+        json=payment(),
+        headers={"authorization": f"Bearer {new_key(folder, 'payments')}"},
+        timeout=PATIENCE_S,
+    )
+    assert answer.status_code == 201
 
 
 def test_a_rule_published_while_the_service_runs_is_filled_from_history(tmp_path: Path) -> None:
@@ -46,7 +52,10 @@ def test_a_rule_published_while_the_service_runs_is_filled_from_history(tmp_path
     file = tmp_path / "checkout.rule"
     file.write_text(RULE)
     headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving(folder) as service, httpx.Client(base_url=service.url, headers=headers) as client:
+    with (
+        serving(folder) as service,
+        httpx.Client(base_url=service.url, headers=headers, timeout=PATIENCE_S) as client,
+    ):
         for _ in range(2):
             client.post("/v1/payments", json=payment())
         published = toll(folder, "publish", str(file), "--account", "shop")
@@ -55,15 +64,17 @@ def test_a_rule_published_while_the_service_runs_is_filled_from_history(tmp_path
         assert third["analyses"]["rule"]["condition"]["id"] == "busy"
     with serving(folder) as service:
         after_restart = httpx.post(
-            f"{service.url}/v1/payments", json=payment(analyze=ASKED), headers=headers
+            f"{service.url}/v1/payments",
+            json=payment(analyze=ASKED),
+            headers=headers,
+            timeout=PATIENCE_S,
         )
         assert after_restart.json()["payment"]["analyses"]["rule"]["condition"]["id"] == "busy"
 
 
-def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    with serving(folder):
-        second = toll(folder, "serve", "--port", "1")
+def test_a_second_service_on_the_same_folder_is_refused(served: tuple[Path, Running]) -> None:
+    folder, _ = served
+    second = toll(folder, "serve", "--port", "1")
     assert second.returncode == 1
     assert "in use by `toll serve`" in second.stderr
 

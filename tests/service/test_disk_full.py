@@ -21,7 +21,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.tests.api.http.service import errors
-from tollkeeper.tests.service.process import TOLL, serving
+from tollkeeper.tests.service.process import PATIENCE_S, TOLL, serving
 
 CLIENTS = 8
 USERS = 5
@@ -114,7 +114,7 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
     headers = {"authorization": f"Bearer {asyncio.run(new_key(shop.folder))}"}
     with (
         serving(shop.folder) as service,
-        httpx.Client(base_url=service.url, headers=headers, timeout=30) as client,
+        httpx.Client(base_url=service.url, headers=headers, timeout=PATIENCE_S) as client,
     ):
         stored = client.post("/v1/rules/crash/versions?publish=true", content=rule(0))
         assert stored.status_code == 201, stored.text
@@ -145,7 +145,7 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
 
     with (
         serving(shop.folder) as service,
-        httpx.Client(base_url=service.url, headers=headers) as client,
+        httpx.Client(base_url=service.url, headers=headers, timeout=PATIENCE_S) as client,
     ):
         again = Till(client, "afterwards")
         assert again.pay()

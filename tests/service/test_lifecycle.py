@@ -75,7 +75,9 @@ class Shop:
         return [line.split(",")[0] for line in lines[1:]]
 
     def client(self, url: str) -> httpx.Client:
-        return httpx.Client(base_url=url, headers={"authorization": f"Bearer {self.key}"})
+        return httpx.Client(
+            base_url=url, headers={"authorization": f"Bearer {self.key}"}, timeout=PATIENCE_S
+        )
 
 
 def toll(folder: Path, *arguments: str) -> Result:
@@ -122,14 +124,14 @@ def write_csv(path: Path, prefix: str, lines: int = LINES) -> Path:
 
 
 def count(folder: Path, query: str) -> int:
-    with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=5)) as connection:
+    with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=PATIENCE_S)) as connection:
         return int(connection.execute(query).fetchone()[0])
 
 
 def kill_once(folder: Path, process: subprocess.Popen[bytes], query: str) -> None:
     """SIGKILL as soon as the query counts something in the folder's database."""
     deadline = time.monotonic() + PATIENCE_S
-    with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=5)) as connection:
+    with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=PATIENCE_S)) as connection:
         while not connection.execute(query).fetchone()[0] and time.monotonic() < deadline:
             assert process.poll() is None, "it was over before it could be killed"
     process.send_signal(signal.SIGKILL)

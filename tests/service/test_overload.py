@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tollkeeper.tests.api.http.service import errors, payment
-from tollkeeper.tests.service.process import Running, new_key, serving_within
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving_within
 from tollkeeper.tests.service.wire import connected, head, read_answer
 
 CLIENTS = 20
@@ -31,7 +31,9 @@ def headers(folder: Path) -> dict[str, str]:
 
 
 def pay(service: Running, headers: dict[str, str]) -> httpx.Response:
-    return httpx.post(f"{service.url}/v1/payments", json=payment(), headers=headers, timeout=30)
+    return httpx.post(
+        f"{service.url}/v1/payments", json=payment(), headers=headers, timeout=PATIENCE_S
+    )
 
 
 def test_requests_past_the_bound_are_refused_at_once_and_told_to_come_back(
@@ -102,7 +104,7 @@ def test_a_head_that_never_ends_is_refused(folder: Path) -> None:
         while chunk := _received(talker):
             told += chunk
         assert not told or told.startswith(b"HTTP/1.1 431")
-        assert httpx.get(f"{service.url}/health/live").status_code == 200
+        assert httpx.get(f"{service.url}/health/live", timeout=PATIENCE_S).status_code == 200
 
 
 def _received(connection: socket.socket) -> bytes:

@@ -103,7 +103,7 @@ def serving(folder: Path, reach: str = "any") -> Iterator[Running]:
 
 def client_of(service: Running, key: str) -> httpx.Client:
     return httpx.Client(
-        base_url=f"{service.url}/v1", headers={"authorization": f"Bearer {key}"}, timeout=30
+        base_url=f"{service.url}/v1", headers={"authorization": f"Bearer {key}"}, timeout=PATIENCE_S
     )
 
 

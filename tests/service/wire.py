@@ -6,13 +6,13 @@ import socket
 
 import httpx
 
-from tollkeeper.tests.service.process import Running
+from tollkeeper.tests.service.process import PATIENCE_S, Running
 
 
 def connected(service: Running) -> socket.socket:
     url = httpx.URL(service.url)
     assert url.port is not None
-    return socket.create_connection((url.host, url.port), timeout=30)
+    return socket.create_connection((url.host, url.port), timeout=PATIENCE_S)
 
 
 def head(headers: dict[str, str], size: int) -> bytes:

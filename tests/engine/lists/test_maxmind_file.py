@@ -71,7 +71,9 @@ def test_a_file_that_is_no_database_says_so(tmp_path):
 
 
 @settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.data())
 def test_a_damaged_database_gives_rows_or_an_error_and_never_a_crash(maxmind, data):

@@ -247,7 +247,9 @@ TRAFFIC = st.lists(
 
 @given(TRAFFIC)
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_test_always_says_what_live_deciding_does(
     check: Check, write: Write, traffic: list[tuple[str, str, int]]

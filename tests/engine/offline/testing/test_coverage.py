@@ -76,7 +76,9 @@ def test_only_a_third_condition_that_no_payment_can_meet_here_is_left(write: Wri
 
 @given(st.text("abcdefg", max_size=7), st.sampled_from("abcdefg"))
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_one_more_test_never_covers_less(write: Write, names: str, more: str) -> None:
     names = "".join(dict.fromkeys(names))

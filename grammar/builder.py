@@ -286,24 +286,31 @@ class Builder(Transformer[Piece, syntax.File]):
         by = _clause(children, "BY")
         over = _clause(children, "OVER")
         where = _clause(children, "WHERE")
+        of = _clause(children, "OF")
+        earlier = _clause(children, "EARLIER")
         return self._node(
             syntax.Call,
-            [children[0], *arguments, *by, *over, *where, children[-1]],
+            [children[0], *arguments, *of, *by, *over, *where, children[-1]],
             name,
             tuple(arguments),
             tuple(by),
             _optional(over),
             _optional(where),
+            _optional(earlier),
+            _optional(of),
         )
 
     def by(self, children: list[Child]) -> _Clause:
         return _Clause(children)
 
-    over = where = every = by
+    over = where = every = of = by
+
+    def earlier(self, children: list[Child]) -> _Clause:
+        return _Clause([*children, self.name(children)])
 
 
 class _Clause(list[Child]):
-    """`by …`, `over …`, `where …` or `every …`, on its way into the node that it belongs to."""
+    """A clause, `by …` or `over …`, on its way into the node that it belongs to."""
 
     @property
     def span(self) -> Span:

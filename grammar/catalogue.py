@@ -110,6 +110,7 @@ CHECK_WARNINGS: Final = (
     "unused",
     "no-currency",
     "missing-under-not",
+    "needless-earlier",
     "odd-characters",
 )
 

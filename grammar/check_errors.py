@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
-from tollkeeper.grammar.fixes import replacing
+from tollkeeper.grammar.fixes import removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import did_you_mean, listed, meant
@@ -578,6 +578,27 @@ def takes_no_over(span: Span, name: str) -> Diagnostic:
         "aggregate-form",
         span,
         f"`{name}` takes no `over`: it looks at all of history",
+    )
+
+
+def earlier_of_the_payment(span: Span, before: int) -> Diagnostic:
+    """`before` is where what the word stands before begins."""
+
+    return _error(
+        "aggregate-form",
+        span,
+        "`earlier` is for history: an aggregate over the payment's own transactions has no earlier",
+        "take it out, or add `by` and `over`",
+        removing(Span(span.start, before)),
+    )
+
+
+def earlier_of_a_decided_payment(span: Span) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        "`age`, `interval`, `first` and `earlier` can't be read in the type `payment`",
+        "its monitors look at a payment that is counted already; read them in a rule",
     )
 
 

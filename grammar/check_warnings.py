@@ -127,6 +127,17 @@ def missing_under_not(span: Span, name: str, written: str) -> Diagnostic:
     )
 
 
+def needless_earlier(span: Span, function: str, before: int) -> Diagnostic:
+    """`before` is where what the word stands before begins."""
+    return _warning(
+        "needless-earlier",
+        span,
+        f"`{function}` looks at earlier records anyway",
+        "take `earlier` out",
+        removing(Span(span.start, before), safe=True),
+    )
+
+
 def hidden_character(span: Span, character: str, name: str) -> Diagnostic:
     return _warning(
         "odd-characters",

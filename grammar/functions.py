@@ -258,6 +258,14 @@ AGGREGATES = {
             "distinct(payments.user.id by device.fingerprint.id over 24h) > 3",
         ),
         Aggregate(
+            "first",
+            None,
+            "boolean",
+            ("history",),
+            "Whether no earlier record has the key; missing when a part of the key is.",
+            "first(payments by user.id, method.card.fingerprint)",
+        ),
+        Aggregate(
             "interval",
             None,
             "duration",

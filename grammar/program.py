@@ -247,15 +247,17 @@ class History(Node):
     `keys` are read on the current payment (or event) and select the group. They are the same
     expressions as `series.by`, but for a metric read with keys of its own
     (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for
-    `age` and `interval`.
+    `age`, `interval` and `first`, which look at all of the history. `earlier` leaves out the
+    record that is being decided.
     """
 
     function: Literal[
-        "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval"
+        "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval", "first"
     ]
     series: Series
     keys: tuple[Expression, ...]
     over: int | None
+    earlier: bool = False
 
 
 Expression: TypeAlias = (

@@ -179,13 +179,18 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`name(arguments [by keys] [over length] [where filter])`: a function or an aggregate."""
+    """`name([earlier] arguments [of records] [by keys] [over length] [where filter])`.
+
+    A function or an aggregate; `earlier` is the word itself.
+    """
 
     name: Identifier
     arguments: tuple[Expression, ...]
     by: tuple[Expression, ...]
     over: Duration | None
     where: Expression | None
+    earlier: Identifier | None
+    of: Identifier | None
 
 
 Expression: TypeAlias = (

@@ -7,7 +7,6 @@ aggregate of what is listed gives the value that was read, or it is said that it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -57,9 +56,11 @@ def with_records(
     window = read.window
     again: Value | None
     found = sorted(_counted(read, records), key=lambda each: each[0].time)
+    if window.over is None or window.earlier:
+        found = [each for each in found if each[0].id != read.reader or each[0].event is not None]
     if window.over is None:
-        found = _seen(read, found)
-        again = read.at - found[0][0].time if found else None
+        found = found[:1] if window.function != "interval" else found[-1:]
+        again = not found if window.function == "first" else _since(read, found)
     else:
         again = RECOUNTS[window.function]([value for _, value in found], window.type)
     if again != read.value:
@@ -97,12 +98,9 @@ def _counted(read: Asked, records: Iterable[Record]) -> Iterator[tuple[Record, A
                     yield record, value
 
 
-def _seen(read: Asked, found: list[tuple[Record, Any]]) -> list[tuple[Record, Any]]:
-    """The one from which an age or an interval is counted: an earlier arrival."""
-    earlier = [each for each in found if each[0].id != read.reader or each[0].event is not None]
-    if read.window.function == "age":
-        return earlier[:1]
-    return list(islice(reversed(earlier), 1))
+def _since(read: Asked, found: list[tuple[Record, Any]]) -> int | None:
+    """The time (µs) since the one record from which an age or an interval is counted."""
+    return read.at - found[0][0].time if found else None
 
 
 def _listed(type_: Type | None, record: Record, value: Any) -> CountedRecord:

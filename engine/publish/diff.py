@@ -255,7 +255,8 @@ def _own(node: p.Expression, name_of: Callable[[int], str]) -> Any:
         case p.History():
             series = node.series
             shape = (series.where is None, series.value is None, len(series.by), len(node.keys))
-            return node.function, node.over, series.collection, series.event, shape
+            of = (series.collection, series.event)
+            return node.function, node.over, node.earlier, of, shape
     inner = {id(part) for part in children(node)}
     own = []
     for name in PARTS[type(node)]:

@@ -109,9 +109,10 @@ class Account:
     ) -> tuple[Value | None, ...]:
         """Counts a live record, and reads what was required before."""
         whole, at = self._whole, record.time
-        asked = self._ages_at(reads, at) if reads else []
-        ages: list[tuple[int, Value | None]] = []
         whole.arrive(record.arrived)
+        asked: list[Value | None] = [None] * len(reads)
+        self._read(reads, at, asked, of_earlier=True)
+        ages: list[tuple[int, Value | None]] = []
         if record.before is None:
             groups = whole.observe(place, record.event, at, record.state)
             if whole.ages:
@@ -130,8 +131,7 @@ class Account:
         self._unchecked -= 1
         if self._unchecked < 0 and self.hold_to_cap():
             self.require(reads, own)
-        if reads:
-            self._windows_at(reads, at, asked)
+        self._read(reads, at, asked, of_earlier=False)
         if not own:
             return tuple(asked)
         values = self._own_at(own, groups, at)
@@ -141,8 +141,9 @@ class Account:
 
     def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
         """What was required before, as of event time `at` (µs)."""
-        values = self._ages_at(reads, at)
-        self._windows_at(reads, at, values)
+        values: list[Value | None] = [None] * len(reads)
+        self._read(reads, at, values, of_earlier=True)
+        self._read(reads, at, values, of_earlier=False)
         return tuple(values)
 
     def lost_at(
@@ -270,22 +271,17 @@ class Account:
         self._forget_readers()
         return digest
 
-    def _ages_at(self, reads: Sequence[Read], at: int) -> list[Value | None]:
-        """A value for each read, so far those of ages alone."""
-        ages = self._whole.ages
-        return [
-            None
-            if key is None or window.over is not None
-            else ages[window.series].read(window, group_of(key), at)
-            for window, key in reads
-        ]
-
-    def _windows_at(self, reads: Sequence[Read], at: int, values: list[Value | None]) -> None:
-        """Completes the values with those of windows."""
-        if at < self._whole.clock.newest - self._late:
-            return
+    def _read(
+        self, reads: Sequence[Read], at: int, values: list[Value | None], *, of_earlier: bool
+    ) -> None:
+        """Gives `values` those that look at earlier records only, or the others."""
+        ages, is_late = self._whole.ages, at < self._whole.clock.newest - self._late
         for index, (window, key) in enumerate(reads):
-            if key is not None and window.over is not None:
+            if key is None or (window.earlier or window.over is None) is not of_earlier:
+                continue
+            if window.over is None:
+                values[index] = ages[window.series].read(window, group_of(key), at)
+            elif not is_late:
                 values[index] = self._readers[id(window)][1](group_of(key), at)
 
     def _own_ages_at(

@@ -1,16 +1,16 @@
-"""`age` and `interval`: how long ago a group was first or last seen, over all that is kept."""
+"""`age`, `interval` and `first`: when a group was first or last seen, over all that is kept."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tollkeeper.engine.velocity.contract import SeriesPlan, Window
+from tollkeeper.engine.velocity.contract import Function, SeriesPlan, Window
 from tollkeeper.engine.velocity.elements import Group
 from tollkeeper.engine.velocity.first_seen import Moments
 
 
 class Ages:
-    """One series' `age` and `interval`, by the moments at which its groups were seen."""
+    """One series' `age`, `interval` and `first`, by the moments at which its groups were seen."""
 
     def __init__(self, plan: SeriesPlan, moments: Moments, up_to: int) -> None:
         self.plan = plan
@@ -26,9 +26,17 @@ class Ages:
         self.moments.remove(group, time)
 
     def read(self, window: Window, group: Group, at: int) -> int | None:
-        """A duration (µs) from the first or the latest moment not after `at`."""
-        if window.function == "interval":
-            latest = self.moments.latest(group, at)
-            return None if latest is None else at - latest
-        first = self.moments.first(group)
-        return None if first is None or first > at else at - first
+        """A duration (µs) from the first or the latest moment not after `at`, or whether none is."""
+        return read_ages(self.moments, window.function, group, at)
+
+
+def read_ages(moments: Moments, function: Function, group: Group, at: int) -> int | None:
+    """What `function` makes of the moments of a group, as of event time `at` (µs)."""
+    if function == "interval":
+        latest = moments.latest(group, at)
+        return None if latest is None else at - latest
+    first = moments.first(group)
+    is_new = first is None or first > at
+    if function == "first":
+        return is_new
+    return None if first is None or is_new else at - first

@@ -67,7 +67,7 @@ def plan(
             )
         )
         type_ = None if series.value is None else series.value.type
-        windows.append(Window(name, history.function, history.over, type_))
+        windows.append(Window(name, history.function, history.over, type_, history.earlier))
     return Plan(
         merged(plans), tuple(windows), all(_is_own(each, lets, digest) for each in histories)
     )
@@ -107,7 +107,9 @@ def _as_held(history: History) -> tuple[Series, bool]:
 def _is_own(history: History, lets: Sequence[Let], digest: Digest) -> bool:
     series = history.series
     keyed = replace(series, by=history.keys)
-    return series.event is None and digest(keyed, lets) == digest(series, lets)
+    # What is read before the record is counted can't wait for the groups that counting gives.
+    is_counted = series.event is None and not history.earlier
+    return is_counted and digest(keyed, lets) == digest(series, lets)
 
 
 def _by(series: Series, lets: Sequence[Let], digest: Digest) -> str:

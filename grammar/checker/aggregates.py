@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal, TypeAlias, cast
 
 from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import check_warnings as warn
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
@@ -20,6 +21,8 @@ from tollkeeper.grammar.words import kind_of
 
 CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
 
+BUILT_IN_EVENT = "payment"
+"""The event type whose monitors look at each payment once it is decided."""
 MAX_WINDOW = 90 * 86_400_000_000
 _ALLOWED: dict[str, tuple[type, ...]] = {
     "number": (t.Number,),
@@ -47,7 +50,7 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
     if len(node.arguments) != 1:
         work.report(say.aggregate_argument(node.span, known))
         return None
-    collection = _collection(work, node, known)
+    collection = _collection_of(work, node, known) if node.of else _collection(work, node, known)
     if collection is None:
         return None
     if (
@@ -56,6 +59,10 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
         and node.over is None
         and "payment" in known.over
     ):
+        if node.earlier is not None:
+            before = node.arguments[0].span.start
+            work.report(say.earlier_of_the_payment(node.earlier.span, before))
+            return None
         return _fold(work, scope, node, known, infer)
     return _history(work, scope, node, known, collection, infer)
 
@@ -80,6 +87,19 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
         work.report(say.takes_records(argument.span, known, root))
         return None
     return cast("CollectionName", root)
+
+
+def _collection_of(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
+    """The collection behind `of`."""
+    assert node.of is not None
+    wanted = _collections_in(work)
+    if node.of.text not in wanted:
+        work.report(say.wrong_collection(node.of.span, node.of.text, wanted))
+        return None
+    if known.value is None:
+        work.report(say.takes_records(node.arguments[0].span, known, node.of.text))
+        return None
+    return cast("CollectionName", node.of.text)
 
 
 def _collections_in(work: Work) -> tuple[str, ...]:
@@ -169,7 +189,14 @@ def _history(
         return None
     series = p.Series(collection, work.event if collection == "events" else None, by, where, value)
     function = cast("Any", known.name)
-    return p.History(node.id, node.span, _result(known, value), function, series, by, over)
+    if work.event == BUILT_IN_EVENT and (over is None or node.earlier is not None):
+        work.report(say.earlier_of_a_decided_payment(node.span))
+        return None
+    if node.earlier is not None and over is None:
+        before = node.arguments[0].span.start
+        work.report(warn.needless_earlier(node.earlier.span, known.name, before))
+    earlier = node.earlier is not None and over is not None
+    return p.History(node.id, node.span, _result(known, value), function, series, by, over, earlier)
 
 
 def _over(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:

@@ -125,7 +125,14 @@ def _metric(
     series = imports.series_of(work, known, found)
     history = found.history
     return p.History(
-        node.id, node.span, history.type, history.function, series, present, history.over
+        node.id,
+        node.span,
+        history.type,
+        history.function,
+        series,
+        present,
+        history.over,
+        history.earlier,
     )
 
 

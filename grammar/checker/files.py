@@ -11,6 +11,7 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, given, scorecards
+from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.expressions import condition
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.scope import Known, Scope, TooManyError, Work
@@ -18,8 +19,6 @@ from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.vocabulary import Vocabulary
-
-BUILT_IN_EVENT = "payment"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ def larger(inner: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
     call = joined(
         WORDS,
         "(",
-        separated(inner, ",", 0),
+        optional(st.just(["earlier"])),
+        separated(inner, ",", 0) | joined(inner, "of", WORDS),
         optional(joined("by", several)),
         optional(joined("over", DURATIONS)),
         optional(joined("where", inner)),

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.velocity.aggregates import RECOUNTS
+from tollkeeper.engine.velocity.ages import read_ages
+from tollkeeper.engine.velocity.aggregates import RECOUNTS, Recount
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, Key, SeriesPlan, Window
 from tollkeeper.engine.velocity.elements import Group, group_of
 from tollkeeper.engine.velocity.first_seen import MemoryMoments
@@ -22,6 +23,9 @@ from tollkeeper.grammar.program import Value
 
 Held: TypeAlias = tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time and its value."""
+
+WindowRead: TypeAlias = tuple[int, Window, int, Recount, dict[Group, Held]]
+"""The index of a read, its window with its length (µs), how it is counted, the series' groups."""
 
 ONE = (True,)
 """What every payment brings to a series that counts payments alone."""
@@ -128,6 +132,8 @@ class ReplayWindows:
             for index, window in enumerate(windows)
             if window.over is not None
         ]
+        self._reads_of_earlier = [read for read in self._reads if read[1].earlier]
+        self._reads = [read for read in self._reads if not read[1].earlier]
         self._ages = [
             (index, window.function, self._moments[place[window.series]])
             for index, window in enumerate(windows)
@@ -171,18 +177,12 @@ class ReplayWindows:
         values: list[Value | None] = [None] * len(keys)
         if self._ages:
             self._read_ages(keys, at, values)
+        is_late = at < self._newest - LATE
+        if self._reads_of_earlier and not is_late:
+            _read(self._reads_of_earlier, keys, at, values)
         parts = self._count(facts, keys, None)
-        if at >= self._newest - LATE:
-            for index, window, over, recount, groups in self._reads:
-                key = keys[index]
-                if key is None:
-                    continue
-                held = groups.get(key[0] if len(key) == 1 else key)
-                if isinstance(held, Run):
-                    values[index] = held.read(window, at)
-                else:
-                    inside = held is not None and at - over < held[0] <= at
-                    values[index] = recount(held[1:] if inside and held else (), window.type)
+        if not is_late:
+            _read(self._reads, keys, at, values)
         if self._followed:
             brought = self._follow(id_, facts, parts, decision)
             self._recount(brought, facts, decision, self._decided)
@@ -286,13 +286,7 @@ class ReplayWindows:
             key = keys[index]
             if key is None:
                 continue
-            group = group_of(key)
-            if function == "interval":
-                latest = moments.latest(group, at)
-                values[index] = None if latest is None else at - latest
-            else:
-                first = moments.first(group)
-                values[index] = None if first is None or first > at else at - first
+            values[index] = read_ages(moments, function, group_of(key), at)
 
     def _sweep(self) -> None:
         self._sweep_at = self._newest + self._span
@@ -302,6 +296,22 @@ class ReplayWindows:
             horizon = self._newest - self._span
             for id_ in [id_ for id_, each in self._known.items() if each.time <= horizon]:
                 del self._known[id_]
+
+
+def _read(
+    reads: Sequence[WindowRead], keys: Sequence[Key | None], at: int, values: list[Value | None]
+) -> None:
+    """Gives `values` the aggregates of windows, as of event time `at` (µs)."""
+    for index, window, over, recount, groups in reads:
+        key = keys[index]
+        if key is None:
+            continue
+        held = groups.get(key[0] if len(key) == 1 else key)
+        if isinstance(held, Run):
+            values[index] = held.read(window, at)
+        else:
+            inside = held is not None and at - over < held[0] <= at
+            values[index] = recount(held[1:] if inside and held else (), window.type)
 
 
 def _values_of(plan: SeriesPlan) -> Callable[[Any, Any, Any], Sequence[Any]]:

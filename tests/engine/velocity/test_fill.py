@@ -11,6 +11,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.contract import LATE, AbandonedError, NotWholeError, State, Windows
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.engine.velocity.worlds import (
+    AGES,
     DAY,
     HOUR,
     KINDS,
@@ -135,7 +136,7 @@ arrivals = st.lists(
 )
 NAMES = ("payments", "cards", "amounts")
 READS = [
-    (window(name, function, None if function in ("age", "interval") else over), key)
+    (window(name, function, None if function in AGES else over), key)
     for name in NAMES
     for key in [("a", "x") if name == "amounts" else ("a",)]
     for function in KINDS[name].functions

@@ -26,6 +26,7 @@ from tollkeeper.engine.velocity.contract import Fill, Observation, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.series import PLAIN
 from tollkeeper.tests.engine.velocity.worlds import (
+    AGES,
     DAY,
     HOUR,
     KINDS,
@@ -91,14 +92,15 @@ class History(RuleBasedStateMachine):
 
     def reads(self, number: int) -> list[Any]:
         return [
-            (window(name, function, over), key)
+            (window(name, function, over, earlier=earlier), key)
             for name, (longest, ages) in self.whole[number].items()
             for function in KINDS[name].functions
             for over in (
                 [None] * ages
-                if function in ("age", "interval")
+                if function in AGES
                 else [each for each in OVERS if longest is not None and each <= longest]
             )
+            for earlier in ([False] if over is None else [False, True])
             for key in keys(name)
         ]
 

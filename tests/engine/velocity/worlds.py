@@ -72,12 +72,14 @@ class Kind:
     by: str = "ip"
 
 
+AGES = ("age", "interval", "first")
+"""The functions that look at all of history."""
 KINDS = {
-    "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", "age", "interval")),
+    "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", *AGES)),
     "declines": Kind(
         keyed("ip"),
         lambda p, d, v: (True,) * (p.status == "declined"),
-        ("count", "age", "interval"),
+        ("count", *AGES),
     ),
     "cards": Kind(keyed("ip"), lambda p, d, v: (p.card,), ("distinct", "count"), String()),
     "amounts": Kind(
@@ -99,7 +101,7 @@ KINDS = {
     "signins": Kind(
         lambda p, d, v: (v["user"],),
         lambda p, d, v: (True,),
-        ("count", "age"),
+        ("count", "age", "first"),
         event="signin",
         by="user",
     ),
@@ -122,8 +124,8 @@ def plan(name: str, over: int | None = DAY, *, ages: bool = False) -> SeriesPlan
     )
 
 
-def window(name: str, function: str, over: int | None = None) -> Window:
-    return Window(name, function, over, KINDS[name].type)
+def window(name: str, function: str, over: int | None = None, *, earlier: bool = False) -> Window:
+    return Window(name, function, over, KINDS[name].type, earlier)
 
 
 def payment(time: int, facts: Paid, *, account: int = 1, arrived: int | None = None) -> Record:
@@ -161,17 +163,21 @@ class Recount:
     def read(
         self, window: Window, key: tuple[Any, ...] | None, at: int, *, before: int | None = None
     ) -> Any:
-        """`before` leaves out the reading record, as `age` and `interval` do."""
+        """`before` is the reading record's place, which `AGES` and earlier windows leave out."""
         if key is None:
             return None
         if window.over is None:
             times = [t for t, _ in self.elements(window.series, key, before=before) if t <= at]
+            if window.function == "first":
+                return not times
             if not times:
                 return None
             return at - (min(times) if window.function == "age" else max(times))
         values = [
             value
-            for time, value in self.elements(window.series, key)
+            for time, value in self.elements(
+                window.series, key, before=before if window.earlier else None
+            )
             if at - window.over < time <= at
         ]
         return recounted(window.function, window.type, values)

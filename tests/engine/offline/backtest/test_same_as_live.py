@@ -38,6 +38,8 @@ rule checkout
   let declined = count(transactions by device.fingerprint.id over 2h where status == "declined")
   let spent = sum(payments.amount by user.id, currency over 1d where status == "succeeded")
   condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition new_card when first(payments by user.id, method.card.fingerprint)
+    and count(earlier payments by user.id over 1d) > 1 and amount > 50 then challenge
   condition office when device.ip_address in @offices then allow
   condition prepaid when @bins[method.card.bin].funding == "prepaid" and amount > 50 then challenge
   condition dear when amount_in("USD") > 60 then challenge

@@ -50,6 +50,14 @@ rule windows
      and age(payments by method.card.fingerprint) > 1h
      and interval(payments by user.id) > 1h
      and age(payments by user.id where status == "declined") > 1h
+     and first(payments by user.id, method.card.fingerprint)
+     and first(payments by user.id where status == "declined")
+     and count(earlier payments by user.id over 1h) > 1
+     and max(earlier payments.amount by user.id over 40h) > 1
+     and count(earlier transactions by user.id over 2h where status == "declined") > 1
+     and all(earlier payments by method.card.fingerprint over 5h where status != "failed")
+     and sum(amount * 2 + 1 of payments by user.id over 3h) > 1
+     and distinct(earlier coalesce(order.id, user.id) of payments by user.id over 3h) > 1
      and count(payments by user.id over 9h where decision.action == "deny") > 1
      and max(payments.amount by user.id over 9h where decision.condition == "met") > 1
     then deny

@@ -41,7 +41,7 @@ INSTANTS = (0, 1_743_312_600_000_000, -62_135_596_800_000_000, 253_402_300_799_9
 PATTERNS = ("a", "^a", "[0-9]+$", "(?i)VISA", "", "😀", "(a|b)*c?")
 NETWORKS = ((0xFFFF_0A00_0000, 104), (0xFFFF_0102_0304, 128), (0x2001_0DB8 << 96, 32), (0, 0))
 ZONES = ("America/Sao_Paulo", "UTC", "Pacific/Kiritimati")
-HISTORIES = ("count", "sum", "avg", "any", "age", "min")
+HISTORIES = ("count", "sum", "avg", "any", "age", "min", "first")
 SCALARS = ("boolean", "number", "text", "ip", "instant", "duration")
 _KINDS: dict[type[t.Type], str] = {
     t.Boolean: "boolean",
@@ -426,7 +426,8 @@ class Maker:
         elif name == "age":
             kind = t.Duration()
         series = p.Series("payments", None, by, None, amount)
-        return p.History(*self.place(), kind, name, series, by, None if name == "age" else 1)
+        over = None if name in ("age", "first") else 1
+        return p.History(*self.place(), kind, name, series, by, over, self.chance(30))
 
 
 def _number(node: p.Expression) -> t.Number:

@@ -110,6 +110,12 @@ CHECK_WARNINGS: Final = (
     "unused",
     "no-currency",
     "missing-under-not",
+    "counts-itself",
+    "first-seen",
+    "never-sent",
+    "odd-key",
+    "reads-missing",
+    "empty-where",
     "needless-earlier",
     "odd-characters",
 )

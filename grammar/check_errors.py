@@ -772,6 +772,10 @@ def given_decimals(span: Span, target: str, decimals: int) -> Diagnostic:
     return _error("given-form", span, f"{_quoted(target)} {most}")
 
 
+def given_refused(span: Span, target: str, refusal: str) -> Diagnostic:
+    return _error("given-form", span, f"{_quoted(target)} never arrives so: {refusal}")
+
+
 def given_list(span: Span, name: str) -> Diagnostic:
     return _error("given-form", span, f"`@{name}` is given a list", f'`@{name} = ["a"]`')
 

@@ -64,6 +64,16 @@ def always_true(span: Span) -> Diagnostic:
     )
 
 
+def compared_with_itself(span: Span, outcome: bool) -> Diagnostic:
+    return _warning(
+        "always-true" if outcome else "never-true",
+        span,
+        "both sides are the same value",
+        "in an aggregate over history every name is the record's, `payment.` included; "
+        "`earlier` leaves the payment itself out",
+    )
+
+
 def never_true(span: Span) -> Diagnostic:
     return _warning("never-true", span, "this comparison is true of no value")
 
@@ -124,6 +134,102 @@ def missing_under_not(span: Span, name: str, written: str) -> Diagnostic:
         f"say what that means: `({name} is missing or not …)` or `({name} is present and not …)`",
         replacing(span, f"({name} is missing or {written})"),
         replacing(span, f"({name} is present and {written})"),
+    )
+
+
+def negation_of_missing(span: Span, name: str, sign: str, written: str) -> Diagnostic:
+    """`written` is the whole comparison as the author wrote it."""
+    return _warning(
+        "missing-under-not",
+        span,
+        f"`{name}` can be missing, and then this `{sign}` isn't met either",
+        f"say what that means: `({name} is missing or …)` or `({name} is present and …)`",
+        replacing(span, f"({name} is missing or {written})"),
+        replacing(span, f"({name} is present and {written})", safe=False),
+    )
+
+
+def counts_itself(span: Span, function: str, outcome: bool, *fixes: Fix) -> Diagnostic:
+    return _warning(
+        "counts-itself",
+        span,
+        f"`{function}` counts the payment itself, so this is "
+        f"{'always true' if outcome else 'never true'}",
+        "`earlier` leaves it out",
+        *fixes,
+    )
+
+
+def missing_without_key(span: Span, function: str, key: str, first: str) -> Diagnostic:
+    return _warning(
+        "first-seen",
+        span,
+        f"`{function}` is missing on the first record, and also when `{key}` is",
+        f"for the first alone write `{first}`",
+        replacing(span, first),
+    )
+
+
+def young_but_not_first(span: Span, first: str | None, written: str) -> Diagnostic:
+    """`first` is the test that the record is the first, None where the aggregate has a name."""
+    test = first or "first(…)"
+    return _warning(
+        "first-seen",
+        span,
+        "`age` is missing on the first record, so this isn't met then",
+        f"if it should be, write `({test} or …)`",
+        *([replacing(span, f"({first} or {written})")] if first else []),
+    )
+
+
+def never_sent(span: Span, field: str, refusal: str, *fixes: Fix) -> Diagnostic:
+    return _warning("never-sent", span, f"`{field}` never arrives so: {refusal}", None, *fixes)
+
+
+def never_given(span: Span, function: str, meant: str) -> Diagnostic:
+    return _warning(
+        "never-sent",
+        span,
+        f"`{function}` never gives this text",
+        f'did you mean `"{meant}"`?',
+        *([replacing(span, f'"{meant}"')] if meant.isprintable() and '"' not in meant else []),
+    )
+
+
+def absent(span: Span, gone: str, read: str) -> Diagnostic:
+    also = "" if gone == read else f"`{read}` is too and "
+    return _warning(
+        "reads-missing",
+        span,
+        f"`{gone}` is missing here, so {also}this is never true",
+        "did you mean `is present`, or `or`?",
+    )
+
+
+def no_such_record(span: Span) -> Diagnostic:
+    return _warning(
+        "empty-where",
+        span,
+        "no record meets this `where`: its parts contradict each other",
+        "loosen one of its parts",
+    )
+
+
+def distinct_of_key(span: Span, value: str) -> Diagnostic:
+    return _warning(
+        "odd-key",
+        span,
+        f"the records of one key all have the same `{value}`, so this is never more than 1",
+        "count another field, or group by another key",
+    )
+
+
+def weak_key(span: Span) -> Diagnostic:
+    return _warning(
+        "odd-key",
+        span,
+        "a fingerprint is BIN and last four: 10,000 for a BIN, so many cards share one in time",
+        "add a second key, such as `user.id`, or shorten the window to 7 days",
     )
 
 

@@ -5,9 +5,10 @@ The content is handed in by the engine, which derives it from the payment's own 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 
 
@@ -17,7 +18,8 @@ class Field:
 
     `path` is the name as written, split at its dots. `access` is the chain of attributes that
     reaches the value from the facts (or from the element, for a transaction's field), each of
-    which may be None. A `required` field is never missing.
+    which may be None. A `required` field is never missing. `refuses` says in words why a value
+    (carried as `types.py` says) never arrives, None of one that may; it is None without such rules.
     """
 
     path: tuple[str, ...]
@@ -25,6 +27,7 @@ class Field:
     doc: str
     access: tuple[str, ...]
     required: bool = False
+    refuses: Callable[[Value], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from typing import Any, get_args
@@ -11,8 +11,11 @@ from msgspec import Struct, inspect
 
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.facts.clients import Client
+from tollkeeper.engine.intake.addresses import is_private
 from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
+from tollkeeper.engine.intake.field_rules import is_digits
 from tollkeeper.engine.intake.payment import Payment, Transaction
+from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import (
     Boolean,
     Collection,
@@ -40,6 +43,38 @@ _BY_RULE: Mapping[str, Type] = {
     "device_address": Ip(),
     "headers": Headers(),
     "metadata": Metadata(),
+}
+
+
+def _no_digits(length: int) -> Callable[[Value], str | None]:
+    def refuses(value: Value) -> str | None:
+        return None if is_digits(str(value), length) else f"it has exactly {length} digits"
+
+    return refuses
+
+
+def _private(value: Value) -> str | None:
+    return "a private one is refused" if isinstance(value, int) and is_private(value) else None
+
+
+def _too_long(bare: inspect.Type) -> Callable[[Value], str | None] | None:
+    """A text's bounds; what is longer is refused, and an empty required one too."""
+    if not isinstance(bare, inspect.StrType) or bare.max_length is None:
+        return None
+    most, least = bare.max_length, bare.min_length or 0
+
+    def refuses(value: Value) -> str | None:
+        if len(str(value)) > most:
+            return f"it has at most {most} characters"
+        return None if len(str(value)) >= least else "it is never empty"
+
+    return refuses
+
+
+_REFUSALS: Mapping[str, Callable[[Value], str | None]] = {
+    "eight_digits": _no_digits(8),
+    "four_digits": _no_digits(4),
+    "device_address": _private,
 }
 _CARD_FINGERPRINT = Field(
     path=("method", "card", "fingerprint"),
@@ -108,7 +143,8 @@ def _fields(
         here = (*access, field.name) if access else _of_element(field.name)
         if access[:1] == ("payment",):
             here = _ELSEWHERE.get(path, here)
-        yield Field(path, _type(bare, rule, codes), doc, here, required=field.required)
+        refuses = _REFUSALS.get(rule or "") or _too_long(bare)
+        yield Field(path, _type(bare, rule, codes), doc, here, field.required, refuses)
         if isinstance(bare, inspect.StructType):
             yield from _fields(bare.cls, path, codes, here)
 

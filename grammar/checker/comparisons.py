@@ -18,8 +18,10 @@ def always_the_same(inner: Iterable[p.Expression], numbers: Numbers) -> Iterator
         match part:
             case p.Compare() if _is_missing(part.left) or _is_missing(part.right):
                 yield say.divided_by_zero(part.span)
+            case p.Compare() if _is_with_itself(part, numbers):
+                yield say.compared_with_itself(part.span, part.operator in ("==", "<=", ">="))
             case p.Compare():
-                outcome = _outcome(part, numbers)
+                outcome = _ordered(part.operator, part.left.type, part.right.type)
                 if outcome is not None:
                     yield say.always_true(part.span) if outcome else say.never_true(part.span)
             case p.Between() if _is_missing(part.value):
@@ -49,10 +51,9 @@ def _is_missing(node: p.Expression) -> bool:
             return False
 
 
-def _outcome(node: p.Compare, numbers: Numbers) -> bool | None:
-    if not isinstance(node.right, p.Constant) and numbers.of(node.left) == numbers.of(node.right):
-        return node.operator in ("==", "<=", ">=")
-    return _ordered(node.operator, node.left.type, node.right.type)
+def _is_with_itself(node: p.Compare, numbers: Numbers) -> bool:
+    is_constant = isinstance(node.right, p.Constant)
+    return not is_constant and numbers.of(node.left) == numbers.of(node.right)
 
 
 def _ordered(operator: str, left: t.Type, right: t.Type) -> bool | None:

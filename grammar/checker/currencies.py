@@ -38,14 +38,39 @@ def of_lets(lets: Sequence[p.Let]) -> tuple[Money, ...]:
     return tuple(found)
 
 
-def compared_amounts(root: p.Expression, lets: Sequence[Money]) -> Iterator[Diagnostic]:
-    """An amount that a condition compares with a number, unless it reads the currency.
+def compared_amounts(
+    conditions: Iterable[p.Expression], lets: Sequence[Money], program: p.Program
+) -> Iterator[Diagnostic]:
+    """The amounts that conditions compare with a number, unless they read the currency.
 
-    What a let compares is the condition's own; the place is where the condition names it.
+    What a let compares is the condition's own; the place is where the condition names it. A
+    condition of a rule that is met by other currencies guards those after it.
     """
-    place, reads_currency = _read(root, lets)
-    if place is not None and not reads_currency:
-        yield say.no_currency(place)
+    for root in conditions:
+        place, reads_currency = _read(root, lets)
+        if place is not None and not reads_currency:
+            yield say.no_currency(place)
+        if isinstance(program, p.Rule) and _leaves_some(root, program.lets):
+            return
+
+
+def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
+    """Whether a condition is met whenever the currency is none of some."""
+    while isinstance(root, p.LetValue):
+        root = lets[root.index].value
+    match root:
+        case p.Or():
+            return any(_leaves_some(each, lets) for each in root.operands)
+        case p.Compare(operator="!=", left=p.Fact(path=path), right=p.Constant()):
+            return path == _CURRENCY
+        case p.OneOf(value=p.Fact(path=path), negated=True):
+            return path == _CURRENCY
+        case p.Not(operand=p.Compare(operator="==", left=p.Fact(path=path), right=p.Constant())):
+            return path == _CURRENCY
+        case p.Not(operand=p.OneOf(value=p.Fact(path=path), negated=False)):
+            return path == _CURRENCY
+        case _:
+            return False
 
 
 def _read(root: p.Expression, lets: Sequence[Money]) -> tuple[Span | None, bool]:
@@ -96,6 +121,8 @@ def _is_amount(node: p.Expression | None, lets: Sequence[Money]) -> bool:
     match node:
         case p.Fact():
             return node.path == _AMOUNT
+        case p.History(function="sum" | "avg" | "min" | "max", series=series):
+            return _is_amount(series.value, lets) and any(_read(by, lets)[1] for by in series.by)
         case p.LetValue():
             return lets[node.index].is_amount
         case p.Arithmetic(operator="+" | "-" | "*"):

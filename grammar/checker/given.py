@@ -132,7 +132,19 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
     constant = literals.meeting(work, given.value, target)
     if constant is None or not _has_its_decimals(work, given, constant, target.type):
         return None
+    refusal = _refusal(work, target, constant)
+    if refusal is not None:
+        work.report(say.given_refused(given.value.span, work.text(given.target.span), refusal))
+        return None
     return p.GivenValue(target, constant)
+
+
+def _refusal(work: Work, target: p.Expression, constant: p.Constant) -> str | None:
+    """Why a payment with that value is refused, None when it isn't."""
+    if not isinstance(target, p.Fact):
+        return None
+    refuses = work.vocabulary.payment[".".join(target.path)].refuses
+    return None if refuses is None else refuses(constant.value)
 
 
 def _has_its_decimals(work: Work, given: s.Assignment, constant: p.Constant, kind: t.Type) -> bool:

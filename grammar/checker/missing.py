@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.needed import Needed
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -23,25 +24,40 @@ class Missing:
     vocabulary: Vocabulary
     lets: Sequence[p.Let]
     numbers: Numbers
+    needed: Needed = field(init=False)
     of_lets: list[p.Expression | None] = field(default_factory=list)
     _of_parts: dict[int, p.Expression | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.needed = Needed(self.lets)
         for let in self.lets:
             self.of_lets.append(self.first(let.value, frozenset()))
 
     def negations(
         self, node: p.Expression, there: frozenset[int] = frozenset()
-    ) -> Iterator[tuple[p.Not, p.Expression]]:
-        """Each `not` with the first value in it that can be missing; `there` are known not to be."""
+    ) -> Iterator[tuple[p.Expression, p.Expression]]:
+        """Each negation with the first value in it that can be missing; `there` are known not to be.
+
+        A negation is `not …`, `… not in …` and `!=` against a value as written.
+        """
         match node:
+            case (
+                p.Compare(operator="!=", right=p.Constant())
+                | p.OneOf(negated=True)
+                | p.InNetworks(negated=True)
+                | p.InList(negated=True)
+            ):
+                found = self.first(node, there)
+                if found is not None:
+                    yield node, found
+                    return
             case p.Not():
                 found = self.first(node.operand, there)
                 if found is not None:
                     yield node, found
                     return
             case p.And():
-                there |= self._asked(node.operands, "present")
+                there |= self._asked(node.operands, "present") | self._needed(node.operands)
             case p.Or():
                 there |= self._asked(node.operands, "missing")
             case _:
@@ -98,10 +114,48 @@ class Missing:
     def _asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[int]:
         """The values that one of the operands asks the presence of."""
         return frozenset(
-            self.numbers.of(operand.operand)
-            for operand in operands
-            if isinstance(operand, p.Presence) and operand.state == state
+            self.numbers.of(asked.operand) for asked in self._presences(operands, state)
         )
+
+    def _needed(self, operands: Sequence[p.Expression]) -> frozenset[int]:
+        """The fields that the positive ones among the operands need."""
+        positive = (
+            each for each in operands if not isinstance(each, p.Not) and not _is_negative(each)
+        )
+        return frozenset(
+            self.numbers.of(fact) for each in positive for fact in self.needed.of(each)
+        )
+
+    def _presences(self, operands: Sequence[p.Expression], state: str) -> Iterator[p.Presence]:
+        """The tests of presence that operands are, by themselves or in the lets they name.
+
+        For `and` those within an inner `and` count too, for `or` those within an inner `or`.
+        """
+        joining = p.And if state == "present" else p.Or
+        waiting = list(operands)
+        seen: set[int] = set()
+        while waiting:
+            part = waiting.pop()
+            match part:
+                case p.LetValue() if part.index not in seen:
+                    seen.add(part.index)
+                    waiting.append(self.lets[part.index].value)
+                case p.Presence() if part.state == state:
+                    yield part
+                case _ if isinstance(part, joining):
+                    waiting.extend(children(part))
+                case _:
+                    pass
+
+
+def _is_negative(node: p.Expression) -> bool:
+    match node:
+        case p.Compare(operator="!=", right=p.Constant()):
+            return True
+        case p.OneOf(negated=True) | p.InNetworks(negated=True) | p.InList(negated=True):
+            return True
+        case _:
+            return False
 
 
 def _of_aggregate(

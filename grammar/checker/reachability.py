@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.domains import Domain
-from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.truth import Cube, Subjects, cubes, size
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
@@ -74,9 +73,20 @@ class _Above:
         return found
 
 
-def unreachable(rule: p.Rule, spans: dict[str, Span], numbers: Numbers) -> Iterator[Diagnostic]:
+def empty_filters(inner: Iterable[p.Expression], subjects: Subjects) -> Iterator[Diagnostic]:
+    """The `where`s among the parts of an expression that no record can meet."""
+    for part in inner:
+        where = None
+        if isinstance(part, p.History):
+            where = part.series.where
+        elif isinstance(part, p.Fold):
+            where = part.where
+        if where is not None and not cubes(subjects, where, True):
+            yield say.no_such_record(where.span)
+
+
+def unreachable(rule: p.Rule, spans: dict[str, Span], subjects: Subjects) -> Iterator[Diagnostic]:
     """The warnings of a rule's conditions; `spans` are the places of their names."""
-    subjects = Subjects(rule.lets, numbers)
     above = _Above()
     for condition in rule.conditions:
         mine = cubes(subjects, condition.when, True)
@@ -92,10 +102,9 @@ def unreachable(rule: p.Rule, spans: dict[str, Span], numbers: Numbers) -> Itera
 
 
 def contradictions(
-    program: p.Scorecard | p.EventType, spans: dict[str, Span], numbers: Numbers
+    program: p.Scorecard | p.EventType, spans: dict[str, Span], subjects: Subjects
 ) -> Iterator[Diagnostic]:
     """The warnings of signals and monitors that can't be met."""
-    subjects = Subjects(program.lets, numbers)
     if isinstance(program, p.Scorecard):
         parts = [("signal", each.name, each.when) for each in program.signals]
     else:

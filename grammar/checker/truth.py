@@ -26,6 +26,7 @@ from tollkeeper.grammar.checker.domains import (
 )
 from tollkeeper.grammar.checker.literals import decimal
 from tollkeeper.grammar.checker.numbering import Numbers
+from tollkeeper.grammar.vocabulary import Vocabulary
 
 Cube: TypeAlias = dict[int, Domain]
 
@@ -42,6 +43,7 @@ class Subjects:
 
     lets: Sequence[p.Let]
     numbers: Numbers
+    vocabulary: Vocabulary
     bases: dict[int, Domain] = field(default_factory=dict)
     let_cubes: dict[tuple[int, bool], list[Cube]] = field(default_factory=dict)
     effort: int = MAX_EFFORT
@@ -57,8 +59,15 @@ class Subjects:
         """The subject of a value, and all that it may be."""
         number = self.numbers.named(("value", self.numbers.of(part)))
         if number not in self.bases:
-            self.bases[number] = Domain(_values_of(part.type), True)
+            self.bases[number] = Domain(_values_of(part.type), not self._is_there(part))
         return number, self.bases[number]
+
+    def _is_there(self, part: p.Expression) -> bool:
+        """Whether a value is a field that every payment has."""
+        known = None
+        if isinstance(part, p.Fact):
+            known = self.vocabulary.payment.get(".".join(part.path))
+        return known is not None and known.required
 
     def test(self, key: Hashable) -> int:
         """The subject of a test that is not looked into."""

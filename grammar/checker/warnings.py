@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar.checker.absent import absent
 from tollkeeper.grammar.checker.characters import odd_characters
 from tollkeeper.grammar.checker.comparisons import always_the_same
+from tollkeeper.grammar.checker.counts_itself import counts_itself
 from tollkeeper.grammar.checker.currencies import compared_amounts, of_lets, summed_amounts
+from tollkeeper.grammar.checker.first_seen import first_seen
+from tollkeeper.grammar.checker.keys import odd_keys
 from tollkeeper.grammar.checker.missing import Missing
+from tollkeeper.grammar.checker.never_sent import never_sent
 from tollkeeper.grammar.checker.numbering import Numbers
-from tollkeeper.grammar.checker.reachability import contradictions, unreachable
+from tollkeeper.grammar.checker.reachability import contradictions, empty_filters, unreachable
 from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.checker.truth import Subjects
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.diagnostics import Diagnostic
 
@@ -26,6 +32,7 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
     if not work.lost:
         yield from _unused(work, file)
     numbers = Numbers(program.lets)
+    subjects = Subjects(program.lets, numbers, work.vocabulary)
     missing = Missing(work.vocabulary, program.lets, numbers)
     money = of_lets(program.lets)
     lets = [let.value for let in program.lets if let.source is None]
@@ -34,14 +41,24 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
         inner = list(parts(root))
         yield from always_the_same(inner, numbers)
         yield from summed_amounts(inner, money)
-        if any(isinstance(part, p.Not) for part in inner):
-            for negation, value in missing.negations(root):
-                yield say.missing_under_not(
-                    negation.span, work.text(value.span), work.text(negation.span)
-                )
-    for root in conditions:
-        yield from compared_amounts(root, money)
-    yield from _contradictions(file, program, numbers)
+        yield from counts_itself(work, inner, program.lets, numbers)
+        yield from never_sent(work, inner, program.lets)
+        yield from odd_keys(work, inner, numbers, is_rule=file.kind != "definitions")
+        yield from absent(work, inner, program.lets, missing.needed)
+        yield from first_seen(work, root, program.lets, missing, numbers)
+        yield from empty_filters(inner, subjects)
+        for negation, value in missing.negations(root):
+            yield _of_negation(work, negation, value)
+    yield from compared_amounts(conditions, money, program)
+    yield from _contradictions(file, program, subjects)
+
+
+def _of_negation(work: Work, negation: p.Expression, value: p.Expression) -> Diagnostic:
+    name, written = work.text(value.span), work.text(negation.span)
+    if isinstance(negation, p.Not):
+        return say.missing_under_not(negation.span, name, written)
+    sign = "!=" if isinstance(negation, p.Compare) else "not in"
+    return say.negation_of_missing(negation.span, name, sign, written)
 
 
 def _conditions(program: p.Program) -> Iterator[p.Expression]:
@@ -59,14 +76,14 @@ def _conditions(program: p.Program) -> Iterator[p.Expression]:
             pass
 
 
-def _contradictions(file: s.File, program: p.Program, numbers: Numbers) -> Iterator[Diagnostic]:
+def _contradictions(file: s.File, program: p.Program, subjects: Subjects) -> Iterator[Diagnostic]:
     named = (s.Condition, s.Signal, s.Monitor)
     spans = {item.name.text: item.name.span for item in file.items if isinstance(item, named)}
     match program:
         case p.Rule():
-            yield from unreachable(program, spans, numbers)
+            yield from unreachable(program, spans, subjects)
         case p.Scorecard() | p.EventType():
-            yield from contradictions(program, spans, numbers)
+            yield from contradictions(program, spans, subjects)
         case p.Definitions():
             pass
 

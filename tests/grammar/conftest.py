@@ -72,12 +72,25 @@ _DECISION: dict[str, t.Type] = {
     "decision.condition": t.String(),
     "decision.score": t.Number(2, Decimal(0), Decimal(1)),
 }
+_REFUSALS = {
+    "method.card.bin": lambda value: None if len(value) == 8 else "it has exactly 8 digits",
+    "device.ip_address": lambda value: (
+        "a private one is refused" if value >> 24 == 0xFFFF_0A else None
+    ),
+}
 _REQUIRED = {"id", "type", "status", "currency", "timestamp", "merchant", "merchant.id", "method"}
 
 
 def _fields(types: dict[str, t.Type]) -> dict[str, Field]:
     return {
-        name: Field(tuple(name.split(".")), kind, "", tuple(name.split(".")), name in _REQUIRED)
+        name: Field(
+            tuple(name.split(".")),
+            kind,
+            "",
+            tuple(name.split(".")),
+            name in _REQUIRED,
+            _REFUSALS.get(name),
+        )
         for name, kind in types.items()
     }
 

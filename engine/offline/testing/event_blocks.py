@@ -19,6 +19,7 @@ from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.given import carried, given_facts, given_lets
 from tollkeeper.engine.offline.testing.history import (
     ACCOUNT,
+    Events,
     empty_windows,
     event_record,
     take_in,
@@ -32,13 +33,13 @@ from tollkeeper.engine.offline.testing.outcomes import (
     expected_histories,
     given_files,
 )
-from tollkeeper.engine.offline.testing.streams import START
+from tollkeeper.engine.offline.testing.streams import START, Happened, Item
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.event_contract import own_data
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
-from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.contract import Observation, Read, Record, State
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
@@ -83,9 +84,13 @@ async def _watch(
     windows = await empty_windows(past.plan.series)
     standings, known = Standings(), dict[str, State]()
 
-    async def look(of: LoadedEventType, record: Record, sequence: int) -> _Watched:
+    async def look(of: LoadedEventType, observed: Observation) -> _Watched:
+        record, sequence = observed.record, observed.sequence
         facts, data = _facts(record), record.state.data
-        values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
+        values: Sequence[p.Value | None] = observed.values
+        if of.program.name == BUILT_IN_EVENT:
+            # Monitors of payments look once a payment is decided, those of events as one arrives.
+            values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
         turns = transitions_at(
             standings, ACCOUNT, of, record.time, facts, data, values, environment
         )
@@ -94,12 +99,21 @@ async def _watch(
 
     files = given_files(file, test)
     for item in files.history:
-        observed = await take_in(windows, known, item, file.events)
+        reads = _reads_on_arrival(past, item, file.events)
+        observed = await take_in(windows, known, item, file.events, reads)
         if _is_of(past, observed.record):
-            await look(past, observed.record, observed.sequence)
+            await look(past, observed)
     record = _given_record(file, loaded, test, files)
-    observed = await windows.observe(record, ())
-    return await look(loaded, record, observed.sequence)
+    reads = () if record.event is None else loaded.reads(_facts(record), record.state.data)
+    return await look(loaded, await windows.observe(record, reads))
+
+
+def _reads_on_arrival(loaded: LoadedEventType, item: Item, events: Events) -> Sequence[Read]:
+    """What the type's metrics and monitors read of an event of it as it arrives."""
+    if not isinstance(item, Happened) or item.type != loaded.program.name:
+        return ()
+    record = event_record(item, events)
+    return loaded.reads(_facts(record), record.state.data)
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:

@@ -1,0 +1,38 @@
+"""What a condition needs to be there, and says is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tollkeeper.grammar import check_warnings as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.needed import Needed, path_of
+from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.diagnostics import Diagnostic
+
+
+def absent(
+    work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let], needed: Needed
+) -> Iterator[Diagnostic]:
+    """The `and`s among the parts that say of one thing that it is missing, and read it."""
+    for part in inner:
+        if not isinstance(part, p.And):
+            continue
+        said = {path for each in part.operands if (path := _said_missing(each, lets))}
+        for operand in part.operands:
+            for fact in needed.of(operand) if said else ():
+                path = path_of(fact)
+                gone = next((each for each in said if path[: len(each)] == each), None)
+                if gone is not None:
+                    yield say.absent(operand.span, ".".join(gone), work.text(fact.span))
+                    break
+
+
+def _said_missing(node: p.Expression, lets: Sequence[p.Let]) -> tuple[str, ...] | None:
+    while isinstance(node, p.LetValue):
+        node = lets[node.index].value
+    match node:
+        case p.Presence(operand=p.Fact(path=path), state="missing"):
+            return path
+        case _:
+            return None

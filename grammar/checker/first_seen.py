@@ -1,0 +1,118 @@
+"""`age` and `interval` of a key that is seen for the first time, or that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tollkeeper.grammar import check_warnings as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.missing import Missing
+from tollkeeper.grammar.checker.numbering import Numbers
+from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+
+def first_seen(
+    work: Work, root: p.Expression, lets: Sequence[p.Let], missing: Missing, numbers: Numbers
+) -> Iterator[Diagnostic]:
+    """The warnings of a condition; what stands beside a test in `or` and `and` guards it.
+
+    Beside a count a young key is no first one: the count asks for several records.
+    """
+    waiting: list[tuple[p.Expression, frozenset[int]]] = [(root, frozenset())]
+    while waiting:
+        node, guarded = waiting.pop()
+        if isinstance(node, p.Or | p.And):
+            guarded |= {
+                numbers.of(history.series)
+                for operand in node.operands
+                if (history := _asks_of_the_first(operand, lets)) is not None
+            }
+        if isinstance(node, p.And) and _counts(node.operands, lets):
+            waiting.extend((each, guarded) for each in node.operands if not _is_young(each, lets))
+            continue
+        match node:
+            case p.Presence(state="missing", operand=operand):
+                history = _age(operand, lets)
+                key = None if history is None else _missing_key(history, missing)
+                if history is not None and key is not None and operand is history:
+                    written = work.text(history.span)
+                    yield say.missing_without_key(
+                        node.span,
+                        history.function,
+                        work.text(key.span),
+                        f"first{written[written.index('(') :]}",
+                    )
+            case p.Compare(operator="<" | "<=", left=left, right=right) if not isinstance(
+                right, p.History
+            ):
+                history = _age(left, lets)
+                if (
+                    history is not None
+                    and _is_young(node, lets)
+                    and numbers.of(history.series) not in guarded
+                ):
+                    yield _young(work, node, history, is_written=left is history)
+            case _:
+                pass
+        waiting.extend((child, guarded) for child in children(node))
+
+
+def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool) -> Diagnostic:
+    written = work.text(history.span) if is_written else ""
+    first = f"first{written[written.index('(') :]}" if is_written else None
+    return say.young_but_not_first(node.span, first, work.text(Span(*node.span)))
+
+
+def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
+    while isinstance(node, p.LetValue):
+        node = lets[node.index].value
+    is_age = isinstance(node, p.History) and node.function in ("age", "interval")
+    return node if is_age else None  # type: ignore[return-value]
+
+
+def _is_young(node: p.Expression, lets: Sequence[p.Let]) -> bool:
+    """Whether a test asks that a key was first seen lately."""
+    if not isinstance(node, p.Compare) or node.operator not in ("<", "<="):
+        return False
+    history = _age(node.left, lets)
+    return history is not None and history.function == "age"
+
+
+def _counts(operands: Sequence[p.Expression], lets: Sequence[p.Let]) -> bool:
+    """Whether one of some tests reads an aggregate over records of a window."""
+    waiting = list(operands)
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, p.LetValue):
+            if part.index not in seen:
+                seen.add(part.index)
+                waiting.append(lets[part.index].value)
+        elif isinstance(part, p.History) and part.over is not None:
+            return True
+        else:
+            waiting.extend(children(part))
+    return False
+
+
+def _asks_of_the_first(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
+    """The aggregate whose first record a test asks about, in one way or the other."""
+    while isinstance(node, p.LetValue):
+        node = lets[node.index].value
+    match node:
+        case p.Not():
+            return _asks_of_the_first(node.operand, lets)
+        case p.Presence():
+            return _age(node.operand, lets)
+        case p.History(function="first"):
+            return node
+        case _:
+            return None
+
+
+def _missing_key(history: p.History, missing: Missing) -> p.Expression | None:
+    found = (missing.first(key, frozenset()) for key in history.keys)
+    return next((each for each in found if each is not None), None)

@@ -1,0 +1,101 @@
+"""Texts and addresses that are compared with what never arrives so: the field's rules refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tollkeeper.grammar import check_warnings as say
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.scope import Work
+from tollkeeper.grammar.diagnostics import Diagnostic, Fix
+from tollkeeper.grammar.fixes import replacing
+from tollkeeper.grammar.vocabulary import Field
+
+
+def never_sent(
+    work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let]
+) -> Iterator[Diagnostic]:
+    """The warnings of the comparisons among the parts of an expression."""
+    for part in inner:
+        match part:
+            case p.Compare(operator="==" | "!=", left=left, right=p.Constant() as right):
+                yield from _of_value(work, part, _meant(left, lets), right)
+            case p.Compare(operator="==" | "!=", left=p.Constant() as left, right=right):
+                yield from _of_value(work, part, _meant(right, lets), left)
+            case p.OneOf(value=value, options=options):
+                for option in options:
+                    yield from _of_value(work, part, _meant(value, lets), option)
+            case p.TextTest(left=left, right=p.Constant() as right):
+                yield from _of_cased(_meant(left, lets), right)
+            case p.InNetworks(value=value, networks=networks):
+                yield from _of_networks(work, part, _meant(value, lets), networks)
+            case _:
+                pass
+
+
+def _meant(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
+    while isinstance(node, p.LetValue):
+        node = lets[node.index].value
+    return node
+
+
+def _field_of(work: Work, node: p.Expression) -> Field | None:
+    match node:
+        case p.Fact():
+            return work.vocabulary.payment.get(".".join(node.path))
+        case p.ElementFact():
+            return work.vocabulary.transaction.get(".".join(node.path))
+        case _:
+            return None
+
+
+def _of_value(
+    work: Work, part: p.Expression, value: p.Expression, literal: p.Constant
+) -> Iterator[Diagnostic]:
+    field = _field_of(work, value)
+    refusal = None if field is None or field.refuses is None else field.refuses(literal.value)
+    if field is not None and refusal is not None:
+        yield say.never_sent(
+            literal.span, ".".join(field.path), refusal, *_prefix_fix(work, part, literal)
+        )
+    yield from _of_cased(value, literal)
+
+
+def _prefix_fix(work: Work, part: p.Expression, literal: p.Constant) -> Iterator[Fix]:
+    """A few digits may have been meant as the beginning."""
+    if not isinstance(part, p.Compare) or part.operator != "==" or part.left is literal:
+        return
+    if isinstance(literal.value, str) and literal.value.isdecimal() and len(literal.value) < 8:
+        written = f"{work.text(part.left.span)} starts with {work.text(literal.span)}"
+        yield replacing(part.span, written)
+
+
+def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
+    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`."""
+    if not isinstance(value, p.Call) or not isinstance(literal.type, t.String):
+        return
+    text = str(literal.value)
+    match value.function:
+        case "lower":
+            meant = text.lower()
+        case "upper":
+            meant = text.upper()
+        case "email_domain":
+            meant = text.lower().rpartition("@")[2]
+        case _:
+            return
+    if meant != text:
+        yield say.never_given(literal.span, value.function, meant)
+
+
+def _of_networks(
+    work: Work, part: p.InNetworks, value: p.Expression, networks: tuple[tuple[int, int], ...]
+) -> Iterator[Diagnostic]:
+    field = _field_of(work, value)
+    if field is None or field.refuses is None:
+        return
+    ends = [(first, first + (1 << (128 - bits)) - 1) for first, bits in networks]
+    refusals = {field.refuses(end) for each in ends for end in each}
+    if None not in refusals:
+        yield say.never_sent(part.span, ".".join(field.path), str(refusals.pop()))

@@ -70,6 +70,6 @@ def set_account(name: str, settings: Sequence[str], data: Path) -> None:
     from tollkeeper.engine.publish.set_settings import ChangeSettings, read_assignments
 
     with refusals():
-        asked = read_assignments(settings)
-    changed = perform(data, ChangeSettings(name, asked)).count
+        changes = read_assignments(settings)
+    changed = perform(data, ChangeSettings(name, changes)).count
     say(f"{plural(changed or 0, 'setting')} of account [bold]{name}[/] changed")

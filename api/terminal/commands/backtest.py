@@ -50,7 +50,7 @@ def backtest(
 
     from tollkeeper.api.terminal.backtest_page import page as backtest_page
     from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
-    from tollkeeper.api.terminal.drawing import draw_backtest
+    from tollkeeper.api.terminal.rendering import draw_backtest
     from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
     from tollkeeper.engine.offline.backtest.files import HistoryError
     from tollkeeper.engine.offline.backtest.given import (

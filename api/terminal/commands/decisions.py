@@ -38,7 +38,7 @@ def decisions(
     import msgspec
 
     from tollkeeper.api.http.views import decision_view
-    from tollkeeper.api.terminal.demo_lines import decision_line
+    from tollkeeper.api.terminal.decision_lines import decision_line
     from tollkeeper.engine.explain.records import decided_page
     from tollkeeper.engine.registry.accounts import find_account
 

@@ -10,21 +10,21 @@ from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.output import out
 
 if TYPE_CHECKING:
-    from tollkeeper.api.terminal.demo import Decided, Ready
+    from tollkeeper.api.terminal.demo_service import Access, Sample
 
 
 @click.command(panel="Service")
 @click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
 def demo(port: int) -> None:
     """Serve a throwaway account with sample traffic, and show what is decided."""
-    from tollkeeper.api.terminal.demo import demo as run_demo
+    from tollkeeper.api.terminal.demo_service import demo as run_demo
 
     with refusals():
         run_demo(port, show_demo)
 
 
-def show_demo(told: Ready | Decided) -> None:
-    from tollkeeper.api.terminal.demo_lines import demo_lines
+def show_demo(news: Access | Sample) -> None:
+    from tollkeeper.api.terminal.decision_lines import demo_lines
 
-    for line in demo_lines(told):
+    for line in demo_lines(news):
         out.print(line, highlight=False, soft_wrap=True)

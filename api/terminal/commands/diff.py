@@ -26,7 +26,7 @@ def diff(
     """Tell what changed in meaning from version OLD of NAME to version NEW."""
     import msgspec
 
-    from tollkeeper.api.terminal.drawing import draw_differences
+    from tollkeeper.api.terminal.rendering import draw_differences
     from tollkeeper.engine.publish.diff import diff as differences
     from tollkeeper.engine.registry.versions import find_version
 

@@ -21,7 +21,7 @@ def erase(user: str, account: str, data: Path) -> None:
 
     erased = perform(data, EraseUser(account, user)).erased
     assert erased is not None
-    told = (plural(erased.payments, "payment"), plural(erased.events, "event"))
-    say(f"erased from {', '.join(told)} and {plural(erased.alerts, 'alert')}")
+    counts = (plural(erased.payments, "payment"), plural(erased.events, "event"))
+    say(f"erased from {', '.join(counts)} and {plural(erased.alerts, 'alert')}")
     for name, count in erased.list_entries.items():
         say(f"{plural(count, 'entry')} removed from the list [bold]{name}[/]")

@@ -44,12 +44,12 @@ def evaluate(
         )
     except (StreamError, BrokenFileError) as error:
         refuse(str(error))
-    told = analyses(found.decision)
+    result = analyses(found.decision)
     if as_json_:
-        answer = {"analyses": told} | (
+        answer = {"analyses": result} | (
             {"scorecard": found.scorecard, "rule": found.rule} if explain else {}
         )
-        print_json(msgspec.to_builtins(answer if explain else told))
+        print_json(msgspec.to_builtins(answer if explain else result))
         return
     condition = found.decision.rule and found.decision.rule.condition
     by = f" by {condition}" if condition else ""

@@ -87,7 +87,7 @@ def send(file: BinaryIO, url: str, key: str) -> None:
     """Send events, one JSON object a line, to a running service; exit 1 when one was refused."""
     import httpx
 
-    from tollkeeper.api.terminal.sending import send_events
+    from tollkeeper.api.terminal.event_batches import send_events
 
     lines = file.readlines()
     kept = refused = 0

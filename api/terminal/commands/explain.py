@@ -25,7 +25,7 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     import msgspec
 
     from tollkeeper.api.http.views import explanation_view
-    from tollkeeper.api.terminal.drawing import draw_explanation
+    from tollkeeper.api.terminal.rendering import draw_explanation
     from tollkeeper.engine.explain.explain import explain as explain_payment
     from tollkeeper.engine.registry.accounts import find_account
 

@@ -27,7 +27,7 @@ from tollkeeper.api.terminal.rule_file import read_rule_file
 )
 def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     """Estimate a scorecard's baseline and weights from labelled HISTORY (JSON Lines)."""
-    from tollkeeper.api.terminal.drawing import draw_fitted
+    from tollkeeper.api.terminal.rendering import draw_fitted
     from tollkeeper.engine.offline.testing.streams import StreamError
     from tollkeeper.engine.programs.active import SCORECARD
     from tollkeeper.engine.programs.load import SHIPPED

@@ -54,9 +54,9 @@ def make_list(
     from tollkeeper.engine.publish.change_lists import MakeList
 
     types = {key: text.split("|") if "|" in text else text for key, text in read_pairs(columns)}
-    asked = {"type": type_, "by": by, "columns": types or None}
-    made = perform(data, MakeList(account, name, asked)).count
-    say(f"[bold]{name}[/] {'is made' if made else 'is there already'}")
+    spec = {"type": type_, "by": by, "columns": types or None}
+    is_new = perform(data, MakeList(account, name, spec)).count
+    say(f"[bold]{name}[/] {'is made' if is_new else 'is there already'}")
 
 
 @lists.command("list")

@@ -62,7 +62,7 @@ def report_shadow(
     """Tell how many decisions the shadow of NAME would change, from what to what."""
     import msgspec
 
-    from tollkeeper.api.terminal.drawing import draw_report
+    from tollkeeper.api.terminal.rendering import draw_report
     from tollkeeper.engine.registry.accounts import find_account
     from tollkeeper.engine.shadows.report import shadow_report
 

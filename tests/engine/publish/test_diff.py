@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tollkeeper.api.terminal.drawing import draw_differences
+from tollkeeper.api.terminal.rendering import draw_differences
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.diff import diff
 from tollkeeper.engine.registry.programs import encode_program

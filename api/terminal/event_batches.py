@@ -11,11 +11,11 @@ import msgspec
 from tollkeeper.api.http.settings import BODY_BYTES
 from tollkeeper.engine.events.submission import MAX_EVENTS
 
-_AROUND = len(b'{"events":[]}')
+_ENVELOPE_BYTES = len(b'{"events":[]}')
 PATIENCE_S = 60.0
 
 
-class Sent(NamedTuple):
+class Submitted(NamedTuple):
     """`line` is the event's in the file, from 1; `errors` are empty for one that was kept."""
 
     line: int
@@ -25,14 +25,14 @@ class Sent(NamedTuple):
 def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
     """The lines, numbered, blank ones left out, as many at a time as one request may hold."""
     batch: list[tuple[int, bytes]] = []
-    size = _AROUND
+    size = _ENVELOPE_BYTES
     for number, line in enumerate(lines, start=1):
         event = _one_line(line)
         if not event:
             continue
         if batch and (len(batch) == MAX_EVENTS or size + len(event) + 1 > BODY_BYTES):
             yield batch
-            batch, size = [], _AROUND
+            batch, size = [], _ENVELOPE_BYTES
         batch.append((number, event))
         size += len(event) + 1
     if batch:
@@ -49,7 +49,7 @@ def _one_line(line: bytes) -> bytes:
     return event
 
 
-def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Sent]:
+def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Submitted]:
     """What became of each event, in order. Raises `httpx.HTTPError` when no answer can be had."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE_S) as client:
@@ -61,4 +61,4 @@ def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Sent]:
             else:
                 results = [answer.json()] * len(batch)
             for (number, _), result in zip(batch, results, strict=True):
-                yield Sent(number, result.get("errors", []))
+                yield Submitted(number, result.get("errors", []))

@@ -7,29 +7,29 @@ from typing import Any
 
 from rich.markup import escape
 
-from tollkeeper.api.terminal.demo import Decided, Ready, curl_line
-from tollkeeper.api.terminal.drawing import ACTION_STYLES
+from tollkeeper.api.terminal.demo_service import Access, Sample, curl_line
+from tollkeeper.api.terminal.rendering import ACTION_STYLES
 
 
-def demo_lines(told: Ready | Decided) -> Iterator[str]:
+def demo_lines(news: Access | Sample) -> Iterator[str]:
     """How to try the demo, once it answers; then a line for each sample payment."""
-    if isinstance(told, Decided):
-        yield _sample_line(told)
+    if isinstance(news, Sample):
+        yield _sample_line(news)
         return
-    yield f"Tollkeeper answers at [bold]{told.url}[/], its page is at /schema"
-    yield f"account [bold]demo[/], key [bold]{told.key}[/]"
+    yield f"Tollkeeper answers at [bold]{news.url}[/], its page is at /schema"
+    yield f"account [bold]demo[/], key [bold]{news.key}[/]"
     yield "\ntry it in another terminal:\n"
-    yield escape(curl_line(told))
+    yield escape(curl_line(news))
     yield "\nsample payments, as they are decided (Ctrl-C ends):\n"
 
 
-def _sample_line(told: Decided) -> str:
-    sent, found = told.item.body["payment"], told.analyses["bot_behaviour"]
+def _sample_line(sample: Sample) -> str:
+    sent, found = sample.item.body["payment"], sample.analyses["bot_behaviour"]
     amount = f"{sent.get('amount', 0):>9.2f} {sent['currency']}"
     return (
         f"{sent['timestamp'][11:19]}  {amount}  score {found['score']:.2f}"
-        f"  {_action(found['action'])}  {_condition(told.analyses['rule']):<14}"
-        f" [dim]{told.item.kind.replace('_', ' ')}[/]"
+        f"  {_action(found['action'])}  {_condition(sample.analyses['rule']):<14}"
+        f" [dim]{sample.item.kind.replace('_', ' ')}[/]"
     )
 
 

@@ -62,39 +62,39 @@ SAMPLE: dict[str, Any] = {
 }
 
 
-class Ready(NamedTuple):
-    """The service answers: where, and the key that it takes."""
+class Access(NamedTuple):
+    """Where the service answers, and a key that it takes."""
 
     url: str
     key: str
 
 
-class Decided(NamedTuple):
+class Sample(NamedTuple):
     """One sample payment: what was sent, and the answer's `analyses`."""
 
     item: Item
     analyses: dict[str, Any]
 
 
-def demo(port: int, tell: Callable[[Ready | Decided], None]) -> None:
-    """Serve on `port` until SIGINT or SIGTERM; `tell` hears when it answers, and each decision."""
+def demo(port: int, show: Callable[[Access | Sample], None]) -> None:
+    """Serve on `port` until SIGINT or SIGTERM; `show` is given how to reach it, and each decision."""
     with (
         TemporaryDirectory(prefix="toll-demo-") as name,
         Path(name, "log").open("w") as log,
         logging_to(log),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_demo(Settings(folder=Path(name, "data"), host=HOST, port=port), tell))
+        runner.run(_demo(Settings(folder=Path(name, "data"), host=HOST, port=port), show))
 
 
-async def _demo(settings: Settings, tell: Callable[[Ready | Decided], None]) -> None:
+async def _demo(settings: Settings, show: Callable[[Access | Sample], None]) -> None:
     async with open_engine(settings.folder, SERVICE) as engine:
         key = await _furnish(engine)
         async with beside(engine, lambda _share: None), searching(engine.folder) as search:
             await engine.ready.wait()
             server = Server(configuration(engine, settings, search))
-            ready = Ready(f"http://{HOST}:{settings.port}/v1", key)
-            async with _shopping(server, ready, tell):
+            access = Access(f"http://{HOST}:{settings.port}/v1", key)
+            async with _shopping(server, access, show):
                 await server.serve()
 
 
@@ -116,10 +116,10 @@ async def _perform(engine: Engine, verb: Verb) -> Effect:
 
 @asynccontextmanager
 async def _shopping(
-    server: uvicorn.Server, ready: Ready, tell: Callable[[Ready | Decided], None]
+    server: uvicorn.Server, access: Access, show: Callable[[Access | Sample], None]
 ) -> AsyncIterator[None]:
     """Sample payments over HTTP, beside the server, from when it answers."""
-    shopping = asyncio.create_task(_shop(server, ready, tell))
+    shopping = asyncio.create_task(_shop(server, access, show))
     try:
         yield
     finally:
@@ -128,16 +128,16 @@ async def _shopping(
 
 
 async def _shop(
-    server: uvicorn.Server, ready: Ready, tell: Callable[[Ready | Decided], None]
+    server: uvicorn.Server, access: Access, show: Callable[[Access | Sample], None]
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.02)
-    tell(ready)
-    headers = {"authorization": f"Bearer {ready.key}"}
-    async with httpx.AsyncClient(base_url=ready.url, headers=headers) as client:
+    show(access)
+    headers = {"authorization": f"Bearer {access.key}"}
+    async with httpx.AsyncClient(base_url=access.url, headers=headers) as client:
         for item in traffic(SEED, datetime.now(UTC) - timedelta(hours=EVENING.hours), EVENING):
             if "payment" in item.body:
-                await _report(client, item, tell)
+                await _report(client, item, show)
                 await asyncio.sleep(PAUSE_S)
             else:
                 update = dict(item.body["update"])
@@ -145,18 +145,18 @@ async def _shop(
 
 
 async def _report(
-    client: httpx.AsyncClient, item: Item, tell: Callable[[Ready | Decided], None]
+    client: httpx.AsyncClient, item: Item, show: Callable[[Access | Sample], None]
 ) -> None:
-    asked = {"bot_behaviour": True, "rule": {"name": RULE}}
-    body = {"payment": {**item.body["payment"], "analyze": asked}}
+    analyze = {"bot_behaviour": True, "rule": {"name": RULE}}
+    body = {"payment": {**item.body["payment"], "analyze": analyze}}
     answer = await client.post("/payments", json=body)
     if answer.status_code == httpx.codes.CREATED:
-        tell(Decided(item, answer.json()["payment"]["analyses"]))
+        show(Sample(item, answer.json()["payment"]["analyses"]))
 
 
-def curl_line(ready: Ready) -> str:
+def curl_line(access: Access) -> str:
     """A command that works when pasted."""
     return (
-        f"curl -s {ready.url}/payments -H 'Authorization: Bearer {ready.key}' "
+        f"curl -s {access.url}/payments -H 'Authorization: Bearer {access.key}' "
         f"-H 'Content-Type: application/json' -d '{json.dumps(SAMPLE)}'"
     )

@@ -44,7 +44,7 @@ Member names are case-sensitive. In payments and events unknown members are igno
 
 ## Time
 
-Timestamps are RFC 3339 with seconds and an offset: `2026-09-10T00:26:40Z`, `2026-09-09T21:26:40-03:00`. Those of payments, transactions and events are at most {DEFAULT_LIMITS.backfill // HOUR} hours old and not in the future, both checked against one reading of the service's clock. The account's `clock_skew_ms` allows for clocks that differ; it is 0 unless changed.
+Timestamps are ISO 8601 in its extended or basic form, with an offset; seconds may be left out: `2026-09-10T00:26:40Z`, `20260910T0026Z`, `2026-09-09T21:26:40,5-03:00`. Those of payments, transactions and events are at most {DEFAULT_LIMITS.backfill // HOUR} hours old and not in the future, both checked against one reading of the service's clock. The account's `clock_skew_ms` allows for clocks that differ; it is 0 unless changed.
 
 ## Errors
 

@@ -76,7 +76,8 @@ class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
     value: str | float
     columns: dict[str, Any] | UnsetType = UNSET
     expires_at: Annotated[
-        str | UnsetType | None, Meta(description="RFC 3339; from then on it is not there.")
+        str | UnsetType | None,
+        Meta(description="ISO 8601 with an offset; from then on it is not there."),
     ] = UNSET
     note: Annotated[str, Meta(max_length=MAX_TEXT)] | UnsetType | None = UNSET
     by: str | UnsetType = UNSET

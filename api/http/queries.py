@@ -34,7 +34,7 @@ def read_limit(text: str | None) -> int:
 
 
 def read_since(text: str | None) -> int:
-    """A time of RFC 3339 in µs, 0 when not said. Raises `Problem` 422."""
+    """A time of ISO 8601 in µs, 0 when not said. Raises `Problem` 422."""
     if text is None:
         return 0
     try:

@@ -49,11 +49,26 @@ _LENGTHS = {
 _SHORTEST = 12
 _LONGEST = 19
 
-_RUN = re.compile(rf"[0-9](?:[ -]?[0-9]){{{_SHORTEST - 1},}}")
+_RUN = re.compile(
+    rf"[0-9](?:[ \u00a0-]?[0-9]|(?<=[0-9]{{4}})[._/](?=[0-9]{{3}})[0-9]){{{_SHORTEST - 1},}}"
+)
+_TO_SPACES = str.maketrans("\u00a0._/-", "     ")
 
-# Digits, and the characters of the escapes that JSON may write a digit, a space or a dash with.
-_AS_ZERO = bytes(ord("0") if byte in b"0123456789\\udD" else ord("x") for byte in range(256))
+_PASSED_OVER = " \u00a0-\\".encode()
+
+
+def _table(zeros: bytes) -> bytes:
+    """Digits to zeros, the separators that stand between groups of four to dots."""
+    return bytes(
+        ord("0" if byte in zeros else "." if byte in b"._/" else "x") for byte in range(256)
+    )
+
+
+_AS_ZERO = _table(b"0123456789")
+# In a body with escapes, the characters of those that may stand for a digit or a separator, too.
+_ESCAPED_AS_ZERO = _table(b"0123456789uadefADEF")
 _SHORTEST_RUN = b"0" * _SHORTEST
+_TWO_GROUPS = b"0000.0000"
 _DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
 _PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
 _STARS = str.maketrans("0123456789", "**********")
@@ -69,7 +84,10 @@ def mask_for(body: bytes) -> Mask | None:
 
     In a flood of digits a text with any run long enough to hold one loses all its digits.
     """
-    runs = body.translate(_AS_ZERO, b" -").count(_SHORTEST_RUN)
+    # A single byte is found sooner than two, and most bodies have no escape.
+    escaped = b"\\" in body and b"\\u" in body
+    shown = body.translate(_ESCAPED_AS_ZERO if escaped else _AS_ZERO, _PASSED_OVER)
+    runs = shown.count(_SHORTEST_RUN) + shown.count(_TWO_GROUPS)
     if runs == 0:
         return None
     return mask_card_numbers if runs <= _MANY_RUNS else blot_digits
@@ -87,7 +105,8 @@ def blot_digits(text: str) -> str:
 
 def has_run(text: str) -> bool:
     """Whether `text` has a run of digits as long as a card number; quicker than to mask it."""
-    return _SHORTEST_RUN in text.encode().translate(_AS_ZERO, b" -")
+    shown = text.encode().translate(_AS_ZERO, _PASSED_OVER)
+    return _SHORTEST_RUN in shown or _TWO_GROUPS in shown
 
 
 def mask_number(number: float, mask: Mask = mask_card_numbers) -> float | str:
@@ -100,9 +119,9 @@ def mask_number(number: float, mask: Mask = mask_card_numbers) -> float | str:
 
 
 def _masked_run(match: re.Match[str]) -> str:
-    """A run of digits with single spaces or dashes; a number in it begins and ends at groups."""
+    """A run of digits with single separators; a number in it begins and ends at groups."""
     run = match[0]
-    groups = run.replace("-", " ").split(" ")
+    groups = run.translate(_TO_SPACES).split(" ")
     digits = "".join(groups)
     if len(groups) == 1 and len(digits) > _LONGEST:
         return run

@@ -238,7 +238,7 @@ class AnalyzeRule(Struct, frozen=True, gc=False, omit_defaults=True):
             description="Name of a registered rule. One that is unknown, or no name at all, is no "
             "error: no rule is applied.",
             extra={"free": True},
-            extra_json_schema={"type": ["string", "null"]},
+            extra_json_schema={"anyOf": [{"type": "string"}, {"type": "null"}]},
         ),
     ] = None
 

@@ -29,12 +29,21 @@ Origin = TypeVar("Origin", Backend, Device)
 Methods = TypeVar("Methods", Method, MethodUpdate)
 
 CONFIDENTIAL_HEADER = re.compile(
-    r"auth(?!ority)|bearer|cookie|credential|csrf|jwt|passw|secret|session|token|xsrf"
-    r"|(?:^|[-_])(?:(?:api)?key|sid)$",
+    r"appcheck|assertion|auth(?!ority)|bearer|cert|cookie|credential|csrf|dpop|jwt|oidc"
+    r"|pass(?:w|code|phrase|key)|principal|pwd|saml|secret|sess(?:ion|id)|ticket|token|wsse|xsrf"
+    r"|(?:^|[-_.])(?:(?:access|api|app)?key|[ht]?otp|pin|sid)(?:$|[-_.])",
     re.IGNORECASE,
 )
 """Any of these in a header's name makes it confidential."""
 
+_CONFIDENTIAL_VALUE = re.compile(
+    r"eyJ[\w-]{6,}\.[\w-]*\.[\w-]*"
+    r"|-----BEGIN"
+    r"|^\s*(?:basic|bearer|digest|dpop|negotiate|ntlm)\s+[\w+/=.~\"-]{6,}"
+    r"|(?:(?:(?<![a-z])|j|php)sess(?:ion)?[-_.]?(?:id|token)?|connect\.sid)=",
+    re.IGNORECASE,
+)
+"""A JSON Web Token, a PEM text, credentials of a scheme, or a cookie of a session."""
 _USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
@@ -54,7 +63,6 @@ _USUAL_HEADERS = (
     "Origin",
     "Pragma",
     "Priority",
-    "Referer",
     "Sec-CH-UA",
     "Sec-CH-UA-Arch",
     "Sec-CH-UA-Full-Version-List",
@@ -90,7 +98,8 @@ _HARMLESS = _spellings(_USUAL_HEADERS)
 _USUAL_SECRETS = _spellings(_SECRET_HEADERS)
 
 _SECRET_ENTRY = re.compile(
-    r"(?:card[\s._-]*)?(?:cvv|cvc|cid|pin|security[\s._-]*code)[\s._-]*[12]?$|track(?!ing|er)",
+    r"(?:card[\s._-]*)?(?:[di]?cvv|cvc|cvd|cvn|cav|csc|cid|pin|pin[\s._-]*block"
+    r"|security[\s._-]*code)[\s._-]*[12]?$|track(?!ing|er)",
     re.IGNORECASE,
 )
 """Names of metadata entries that are dropped; tracking numbers are no track data."""
@@ -142,9 +151,13 @@ def mask_update(update: Update, mask: Mask) -> Update:
 
 def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     """The headers that are not confidential, with text for values; the same where all is well."""
-    secret = [name for name in headers if name not in _HARMLESS and _is_confidential(name)]
     if list in map(type, headers.values()):
         headers = {name: join_values(value) for name, value in headers.items()}
+    secret = [
+        name
+        for name, value in headers.items()
+        if name not in _HARMLESS and (_is_confidential(name) or _CONFIDENTIAL_VALUE.search(value))
+    ]
     if not secret:
         return headers
     return {name: value for name, value in headers.items() if name not in secret}

@@ -48,7 +48,11 @@ def stored_headers(headers: dict[str, Any]) -> dict[str, str]:
     ["Authorization", "authorization", "AUTHORIZATION", "Proxy-Authorization", "Cookie",
      "Set-Cookie", "Cookie2", "X-Api-Key", "Api-Key", "apikey", "X-Auth-Token", "X-Access-Token",
      "X-CSRF-Token", "X-XSRF-TOKEN", "X-CSRFToken", "X-Session-Id", "Session", "X-Amz-Security-Token",
-     "Ocp-Apim-Subscription-Key", "X-Refresh-Token", "X-Client-Secret", "X-JWT-Assertion", "X-Sid"],
+     "Ocp-Apim-Subscription-Key", "X-Refresh-Token", "X-Client-Secret", "X-JWT-Assertion", "X-Sid",
+     "X-Amzn-Oidc-Data", "X-Amzn-Oidc-Identity", "X-Forwarded-Client-Cert", "X-Client-Cert",
+     "X-SSL-Cert", "Client-Cert", "X-Ms-Client-Principal", "X-WSSE", "X-Otp", "X-Github-Otp",
+     "X-TOTP", "X-PIN", "X-Passcode", "X-Pwd", "DPoP", "X-Ticket", "X-Firebase-AppCheck",
+     "PHPSESSID", "JSESSIONID", "connect.sid", "X-Api-Key-Id", "X-SAML-Response"],
 )  # fmt: skip
 def test_a_confidential_header_is_removed(name: str) -> None:
     assert stored_headers({name: "s3cr3t", "Accept": "*/*"}) == {"Accept": "*/*"}
@@ -58,10 +62,34 @@ def test_a_confidential_header_is_removed(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["User-Agent", "Accept", "Host", ":authority", "Referer", "X-Forwarded-For", "Sec-CH-UA",
-     "X-Request-Id", "Keep-Alive", "Origin"],
+     "X-Request-Id", "Keep-Alive", "Origin", "Shipping", "X-Ping", "Pinterest-Version", "Keyboard",
+     "Monkey-Id", "Sec-CH-UA-Platform"],
 )  # fmt: skip
 def test_a_header_that_tells_of_the_client_is_kept(name: str) -> None:
     assert stored_headers({name: "value"}) == {name: "value"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1LTEifQ.c2lnbmF0dXJl", "eyJhbGciOiJub25lIn0.e30.",
+     "prefix eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1LTEifQ.c2ln", "Basic dXNlcjpwYXNzd29yZA==",
+     "bearer 8f14e45fceea167a", "Negotiate YIIJvwYGKwYBBQUC", "DPoP eyJ0eXAiOiJkcG9w",
+     "-----BEGIN CERTIFICATE-----MIIB", "-----BEGIN%20CERTIFICATE-----%0AMIIB",
+     "PHPSESSID=298zf09hf012fh2; lang=de", "theme=dark; JSESSIONID=1A530637289A03B07",
+     "ASP.NET_SessionId=2kxvpw0", "sess=91", "connect.sid=s%3Aabc"],
+)  # fmt: skip
+def test_a_header_with_a_confidential_value_is_removed_whatever_its_name(value: str) -> None:
+    assert stored_headers({"X-Custom": value, "Accept": "*/*"}) == {"Accept": "*/*"}
+    assert stored_headers({"X-Custom": [value, "b"]}) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Basic", "basic auth", "Digesting", "session started", "eyJust", "Mozilla/5.0 (basic; x)",
+     "/account?sessions=3", "possess=1 b"],
+)  # fmt: skip
+def test_a_value_that_only_looks_a_little_like_one_is_kept(value: str) -> None:
+    assert stored_headers({"X-Custom": value}) == {"X-Custom": value}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +111,10 @@ def test_a_header_that_tells_of_the_client_is_kept(name: str) -> None:
         ("4222222222222", "422222***2222"),
         ("card 4111111111111111, exp 12/27", "card 41111111****1111, exp 12/27"),
         ("4111 1111 1111 1111 12/27", "4111 1111 **** 1111 12/27"),
+        ("4111.1111.1111.1111", "4111.1111.****.1111"),
+        ("4111_1111_1111_1111", "4111_1111_****_1111"),
+        ("4111/1111/1111/1111", "4111/1111/****/1111"),
+        ("4111\u00a01111\u00a01111\u00a01111", "4111\u00a01111\u00a0****\u00a01111"),
         ("2026-01-15 4111111111111111", "2026-01-15 41111111****1111"),
         ("4111111111111111 5555555555554444", "41111111****1111 55555555****4444"),
     ],
@@ -98,7 +130,8 @@ def test_a_card_number_is_masked(sent: str, shown: str) -> None:
         "1111111111111117",  # no scheme
         "41111111111111111",  # no scheme's length
         "4111  1111  1111  1111",  # two spaces
-        "4111.1111.1111.1111",
+        "4111..1111..1111..1111",
+        "192.168.100.200",
         "1700000000000",
         "+55 11 91234-5678",
         "550e8400-e29b-41d4-a716-446655440000",
@@ -168,7 +201,7 @@ def test_an_update_is_scrubbed_too() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["cvv", "CVV", "cvv2", "cvc", "cvc2", "cid", "pin", "security_code", "securityCode",
+    ["cvv", "CVV", "cvv2", "cvc", "cvc2", "csc", "cvn", "cav2", "pin_block", "pinblock", "cid", "pin", "security_code", "securityCode",
      "Security-Code", "card_cvv", "cardCvc", "track", "track1", "track_2", "trackData"],
 )  # fmt: skip
 def test_a_secret_metadata_entry_is_dropped(name: str) -> None:

@@ -1,11 +1,14 @@
-"""Write docs/reference.md from the vocabulary, the functions and the diagnostics in the code."""
+"""Write docs/reference.md from the vocabulary, the functions and the diagnostics in the code, and
+docs/openapi.json from the routes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 
+from tollkeeper.api.http.document import document
 from tollkeeper.engine.facts.reference import (
     NamedField,
     decision_fields,
@@ -18,6 +21,7 @@ from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Aggregate, Funct
 DOCS = Path(__file__).parent
 TEMPLATE = DOCS / "reference.template.md"
 REFERENCE = DOCS / "reference.md"
+DOCUMENT = DOCS / "openapi.json"
 
 _OVER = {"payment": "the payment", "window": "a window", "history": "all history"}
 
@@ -33,6 +37,11 @@ def reference() -> str:
         errors=diagnostics("error"),
         warnings=diagnostics("warning"),
     )
+
+
+def openapi() -> str:
+    """The text of docs/openapi.json, the same that a service answers."""
+    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
 
 
 def functions() -> str:
@@ -100,3 +109,4 @@ def cell(text: str) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(reference())
+    DOCUMENT.write_text(openapi())

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType
+from typing import Annotated, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
+from tollkeeper.engine.intake.payment import PaymentStatus
+
+Instant: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339 text, which the service writes in UTC."""
 
 
 class BotBehaviour(Struct, frozen=True, gc=False):
@@ -36,7 +42,7 @@ class Analyses(Struct, frozen=True, gc=False):
 
 class PaymentResult(Struct, frozen=True, gc=False):
     id: str
-    status: str
+    status: PaymentStatus
     analyses: Analyses
 
 
@@ -46,7 +52,7 @@ class PaymentCreated(Struct, frozen=True, gc=False):
 
 class UpdateResult(Struct, frozen=True, gc=False):
     id: str
-    status: str
+    status: PaymentStatus
 
 
 class PaymentUpdated(Struct, frozen=True, gc=False):

@@ -196,8 +196,16 @@ def _schemas(types: Iterable[Any]) -> Json:
 
 
 def _cleaned(schema: Any) -> Any:
-    """Without defaults of null, which only say that a member may be left out."""
+    """Without defaults of null, which only say that a member may be left out; rows of equal items
+    and objects of any members in words that every generator of clients knows."""
     if isinstance(schema, Mapping):
+        if schema.get("items") is False:
+            first, *others = schema["prefixItems"]
+            assert all(other == first for other in others), "a row of several types"
+            schema = {**schema, "items": first}
+            del schema["prefixItems"]
+        if schema.get("type") == "object" and "properties" not in schema:
+            schema = {"additionalProperties": True, **schema}
         return {
             name: cleandoc(value)
             if name == "description" and isinstance(value, str)

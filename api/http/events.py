@@ -12,6 +12,7 @@ from litestar import MediaType, Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.admission import admit
+from tollkeeper.api.http.answers import Instant
 from tollkeeper.api.http.bodies import read_json_bytes
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
@@ -87,7 +88,7 @@ class BatchAnswer(Struct, frozen=True):
 
 
 class MetricPoint(Struct, frozen=True):
-    at: str
+    at: Instant
     value: JsonValue
 
 

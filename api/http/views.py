@@ -7,12 +7,12 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct, structs
 
-from tollkeeper.api.http.answers import Analyses, ThresholdsView, analyses
+from tollkeeper.api.http.answers import Analyses, Instant, ThresholdsView, analyses
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.explain.records import Decided
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.payment import Payment, PaymentStatus
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedHistory,
@@ -49,9 +49,9 @@ KnownPayment = _known_payment()
 class HistoryItem(Struct, frozen=True):
     """One report of the payment: its creation or an update, at its arrival (RFC 3339)."""
 
-    at: str
+    at: Instant
     kind: Literal["creation", "update"]
-    status: str
+    status: PaymentStatus
 
 
 class PaymentAnswer(Struct, frozen=True):
@@ -86,7 +86,7 @@ class ExplanationView(Struct, frozen=True):
     """
 
     payment: str
-    at: str
+    at: Instant
     repeated: bool
     analyses: Analyses
     thresholds: ThresholdsView
@@ -102,7 +102,7 @@ class DecisionView(Struct, frozen=True):
     """A decision: the payment in short, and its analyses."""
 
     id: str
-    at: str
+    at: Instant
     type: str
     currency: str
     amount: float | None
@@ -113,7 +113,7 @@ class DecisionView(Struct, frozen=True):
 class AuditView(Struct, frozen=True):
     """Who changed what, when; `by` is a key's id or a command."""
 
-    at: str
+    at: Instant
     by: str
     action: str
     subject: str

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct
 
+from tollkeeper.api.http.answers import Instant
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, query_parameter
@@ -90,8 +91,8 @@ class DeliveryView(Struct, frozen=True):
     attempts: int
     status: int | None
     error: str | None
-    next_at: str | None
-    delivered_at: str | None
+    next_at: Instant | None
+    delivered_at: Instant | None
 
 
 class DeliveryPage(Struct, frozen=True):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tollkeeper.docs.generate import DOCS, REFERENCE, reference
+from tollkeeper.docs.generate import DOCS, DOCUMENT, REFERENCE, openapi, reference
 from tollkeeper.engine.facts.reference import find_fields
 from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.load import SHIPPED
@@ -19,6 +19,10 @@ RULES = re.findall(r"```rule\n(.*?)```", (DOCS / "language.md").read_text(), re.
 
 def test_the_reference_is_not_stale() -> None:
     assert REFERENCE.read_text() == reference(), "run `make docs`"
+
+
+def test_the_openapi_document_is_not_stale() -> None:
+    assert DOCUMENT.read_text() == openapi(), "run `make docs`"
 
 
 def test_the_reference_names_everything_that_a_rule_can_say() -> None:

@@ -1,0 +1,81 @@
+"""Clients that generators write from the document fit their types and talk to a real service."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tollkeeper.api.http.examples import EVENT_TYPE
+from tollkeeper.docs.generate import DOCUMENT
+from tollkeeper.tests.service.process import new_key, serving
+
+CLIENTS = Path(__file__).with_name("clients")
+DONE = ["allow", "failed", "sign_in"]
+PATIENCE_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Where a service answers that has an event type, and a key that it takes."""
+    folder = tmp_path_factory.mktemp("clients") / "data"
+    key = new_key(folder, "payments", "rules")
+    with serving(folder) as running:
+        answer = httpx.post(
+            f"{running.url}/v1/event-types/sign_in/versions?publish=true",
+            headers={"authorization": f"Bearer {key}"},
+            content=EVENT_TYPE,
+        )
+        assert answer.status_code == 201
+        yield running.url, key
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_python_client_is_generated_and_used(tmp_path: Path, service: tuple[str, str]) -> None:
+    generator = str(Path(sys.executable).with_name("openapi-python-client"))
+    settings = str(CLIENTS / "generator.yaml")
+    said = run(
+        tmp_path, generator, "generate", "--path", str(DOCUMENT), "--output-path", "generated",
+        "--config", settings, "--fail-on-warning",
+    )  # fmt: skip
+    assert "WARNING" not in said
+    generated = tmp_path / "generated"
+    shutil.copy(CLIENTS / "use.py", generated)
+    run(generated, sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "use.py")
+    assert json.loads(run(generated, sys.executable, "use.py", *service)) == DONE
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed")
+def test_a_typescript_client_is_generated_and_used(
+    tmp_path: Path, service: tuple[str, str]
+) -> None:
+    shutil.copytree(CLIENTS, tmp_path, dirs_exist_ok=True)
+    quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--prefer-offline")
+    try:
+        run(tmp_path, "npm", "install", *quiet)
+    except (AssertionError, subprocess.TimeoutExpired):
+        pytest.skip("the packages for TypeScript can't be installed")
+    tools = tmp_path / "node_modules" / ".bin"
+    run(tmp_path, str(tools / "openapi-typescript"), str(DOCUMENT), "-o", "api.d.ts")
+    run(tmp_path, str(tools / "tsc"), "--project", ".")
+    assert json.loads(run(tmp_path, "node", "out/use.js", *service)) == DONE

@@ -30,7 +30,7 @@ from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
-from tollkeeper.engine.offline.fit.replay import replay
+from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.testing.streams import Created
 from tollkeeper.engine.offline.traffic import DAY, Plan, labelled, traffic
 from tollkeeper.engine.open import open_engine, rebuild
@@ -74,7 +74,7 @@ async def scored(seed: int, plan: Plan = TWO_DAYS) -> list[Seen]:
     paid = [item for item in items if "payment" in item.body]
     found = []
     lines = map(msgspec.json.encode, labelled(items, START))
-    history = replay(read_labelled(lines), shipped_scorecard(), Environment())
+    history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
     position = 0
     async for each in history:
         item = paid[position]

@@ -14,7 +14,7 @@ import pytest
 
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
-from tollkeeper.engine.offline.fit.replay import replay
+from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.fit.weighed import weights
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
@@ -44,7 +44,7 @@ def scores():
 
     async def collect():
         found = defaultdict(list)
-        async for each in replay(read_labelled(lines), shipped_scorecard(), Environment()):
+        async for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):
             found[kinds[each.facts.payment.id]].append(each.score)
         return found
 

@@ -20,7 +20,7 @@ from tollkeeper.engine.offline.backtest.candidate import (
 )
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare
 from tollkeeper.engine.offline.backtest.files import file_history
-from tollkeeper.engine.offline.backtest.replay import Happened, History, replay
+from tollkeeper.engine.offline.backtest.replay import Happened, History, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
@@ -120,7 +120,7 @@ def _compared(
 ) -> Comparison:
     watched = replace(history, happened=_watched(history.happened, history.total, progress))
     with _no_cycles():
-        found = compare(replay(candidate, watched, since), labels)
+        found = compare(try_candidate(candidate, watched, since), labels)
     progress(1.0)
     return found
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.decision import Action, AppliedRule
+from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan, plan_rule, plan_scorecard
-from tollkeeper.engine.programs.decider import action_at
+from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.load import loaded_rule
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
 from tollkeeper.engine.registry.changes import AccountSettings
@@ -30,7 +30,14 @@ class Outcome(NamedTuple):
     condition: str | None = None
 
 
-class Decided(Struct, frozen=True, gc=False):
+def outcome_of(decision: Decision) -> Outcome:
+    rule = decision.rule
+    if rule is None:
+        return Outcome(decision.action)
+    return Outcome(decision.action, rule.name, rule.condition)
+
+
+class PastDecision(Struct, frozen=True, gc=False):
     """A recorded decision, without the aggregates that were read (`Decision`)."""
 
     action: Action | None = None
@@ -39,15 +46,15 @@ class Decided(Struct, frozen=True, gc=False):
     lost: tuple[int, ...] = ()
 
 
-class DecidedInFull(Decided, frozen=True, gc=False):
+class PastDecisionInFull(PastDecision, frozen=True, gc=False):
     """A recorded decision with all that repeats it."""
 
     scorecard: int = 0
     reads: tuple[Value | None, ...] = ()
 
 
-_decode_decided = msgspec.json.Decoder(Decided).decode
-_decode_in_full = msgspec.json.Decoder(DecidedInFull).decode
+_decode_past = msgspec.json.Decoder(PastDecision).decode
+_decode_in_full = msgspec.json.Decoder(PastDecisionInFull).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +65,12 @@ class Situation:
     environment: Environment
 
 
-Concerns: TypeAlias = Callable[[Any, Decided | None, Situation], bool]
+Concerns: TypeAlias = Callable[[Any, PastDecision | None, Situation], bool]
 """Whether the candidate would have had a say in a payment."""
 Decide: TypeAlias = Callable[
-    [Any, Decided | None, Sequence[Value | None], Situation], tuple[Outcome, int | None]
+    [Any, PastDecision | None, Sequence[Value | None], Situation], Decision
 ]
-"""(facts, what was decided, the aggregates read, the situation) to the outcome and the score."""
+"""(facts, what was decided, the aggregates read, the situation) to what it decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +81,27 @@ class Candidate:
     plan: ReplayPlan
     concerns: Concerns
     decide: Decide
-    decode_decided: Callable[[bytes], Decided]
+    decode_past: Callable[[bytes], PastDecision]
 
 
 def rule_candidate(loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary) -> Candidate:
     """A rule, which reads the recorded scores."""
-    rule = loaded.rule
-    met_by = [Outcome(each.action, rule.name, each.name) for each in rule.conditions]
-    unmet = {action: Outcome(action, rule.name) for action in ("allow", "challenge", "deny")}
-    run = loaded.decide
+    advising, silent = Programs(None, loaded, True), Programs(None, loaded, False)
 
-    def decide(
-        facts: Any, was: Decided | None, values: Sequence[Value | None], situation: Situation
-    ) -> tuple[Outcome, int | None]:
-        score = None if was is None else was.score
-        met = run(facts, score, values, situation.environment)
-        if met >= 0:
-            outcome = met_by[met]
-        else:
-            # Without a recorded score nothing speaks against the payment.
-            outcome = unmet[rule.otherwise or action_at(score or 0, situation.settings.thresholds)]
-        return _as_asked(facts, outcome), score
+    def decide_rule(
+        facts: Any, was: PastDecision | None, values: Sequence[Value | None], situation: Situation
+    ) -> Decision:
+        return decide(
+            advising if recommends(facts) else silent,
+            facts,
+            values,
+            situation.environment,
+            situation.settings.thresholds,
+            score=None if was is None else was.score,
+        )
 
-    return Candidate(rule, plan_rule(loaded, vocabulary), concerns, decide, _decode_decided)
+    plan = plan_rule(loaded, vocabulary)
+    return Candidate(loaded.rule, plan, concerns, decide_rule, _decode_past)
 
 
 def scorecard_candidate(
@@ -113,55 +118,47 @@ def scorecard_candidate(
     def rule_of(name: str, version: int) -> LoadedRule:
         return loaded_rule(versions[name, version])
 
-    def concerns(_facts: Any, was: Decided | None, _situation: Situation) -> bool:
+    def concerns(_facts: Any, was: PastDecision | None, _situation: Situation) -> bool:
         return was is not None and was.score is not None
 
-    def decide(
-        facts: Any, was: Decided | None, values: Sequence[Value | None], situation: Situation
-    ) -> tuple[Outcome, int | None]:
-        score = loaded.score(facts, values, situation.environment)
-        action = action_at(score, situation.settings.thresholds)
-        applied = None if was is None else was.rule
-        if not isinstance(was, DecidedInFull) or applied is None:
-            return _as_asked(facts, Outcome(action)), score
-        rule = rule_of(applied.name, applied.version)
-        # The rule's reads stand behind the scorecard's (`Decision`).
-        read = was.reads[len(was.reads) - len(rule.reading.plan.windows) :]
-        met = rule.decide(facts, score, read, situation.environment)
-        if met < 0:
-            outcome = Outcome(rule.rule.otherwise or action, applied.name)
-        else:
-            condition = rule.rule.conditions[met]
-            outcome = Outcome(condition.action, applied.name, condition.name)
-        return _as_asked(facts, outcome), score
+    def decide_scorecard(
+        facts: Any, was: PastDecision | None, values: Sequence[Value | None], situation: Situation
+    ) -> Decision:
+        rule = None
+        if isinstance(was, PastDecisionInFull) and was.rule is not None:
+            rule = rule_of(was.rule.name, was.rule.version)
+            # The rule's reads stand behind the scorecard's (`Decision`).
+            read = was.reads[len(was.reads) - len(rule.reading.plan.windows) :]
+            values = (*values, *read)
+        programs = Programs(loaded, rule, recommends(facts))
+        thresholds = situation.settings.thresholds
+        return decide(programs, facts, values, situation.environment, thresholds)
 
     plan = plan_scorecard(loaded, vocabulary)
-    return Candidate(loaded.scorecard, plan, concerns, decide, _decode_in_full)
+    return Candidate(loaded.scorecard, plan, concerns, decide_scorecard, _decode_in_full)
 
 
 def named(name: str) -> Concerns:
     """The payments that get the rule `name`: they name it, or it is the account's default."""
 
-    def concerns(facts: Any, _was: Decided | None, situation: Situation) -> bool:
+    def concerns(facts: Any, _was: PastDecision | None, situation: Situation) -> bool:
         analyze = facts.payment.analyze
         if analyze is None:
             return False
-        asked = None if analyze.rule is None else analyze.rule.name
-        if asked is None and analyze.bot_behaviour:
-            asked = situation.settings.default_rule
-        return bool(asked == name)
+        wanted = None if analyze.rule is None else analyze.rule.name
+        if wanted is None and analyze.bot_behaviour:
+            wanted = situation.settings.default_rule
+        return bool(wanted == name)
 
     return concerns
 
 
-def every_recommendation(facts: Any, _was: Decided | None, _situation: Situation) -> bool:
+def every_recommendation(facts: Any, _was: PastDecision | None, _situation: Situation) -> bool:
     """Every payment that asked for a recommendation."""
+    return recommends(facts)
+
+
+def recommends(facts: Any) -> bool:
+    """Whether a payment asked for a recommendation."""
     analyze = facts.payment.analyze
     return analyze is not None and analyze.bot_behaviour is True
-
-
-def _as_asked(facts: Any, outcome: Outcome) -> Outcome:
-    analyze = facts.payment.analyze
-    if analyze is not None and analyze.bot_behaviour:
-        return outcome
-    return outcome._replace(action=None)

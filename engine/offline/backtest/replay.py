@@ -10,7 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.offline.backtest.candidate import Candidate, Decided, Outcome, Situation
+from tollkeeper.engine.offline.backtest.candidate import (
+    Candidate,
+    Outcome,
+    PastDecision,
+    Situation,
+    outcome_of,
+)
 from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.grammar.program import Value
@@ -53,7 +59,7 @@ class Replayed(Struct, gc=False):
     id: str
     arrived: int
     facts: Any
-    was: Decided | None
+    was: PastDecision | None
     now: Outcome
     score: int | None
     values: list[Value | None]
@@ -70,7 +76,9 @@ class Settled(Struct, gc=False):
         return _decode_updated(self.body).payment.status
 
 
-def replay(candidate: Candidate, history: History, since: int) -> Iterator[Replayed | Settled]:
+def try_candidate(
+    candidate: Candidate, history: History, since: int
+) -> Iterator[Replayed | Settled]:
     """The payments that arrived at `since` (µs) or later, and their updates.
 
     What arrived before fills the windows, and so do events.
@@ -78,7 +86,7 @@ def replay(candidate: Candidate, history: History, since: int) -> Iterator[Repla
     plan, situation = candidate.plan, history.situation
     facts_of, keys_of = plan.facts, plan.reading.keys
     concerns, decide = candidate.concerns, candidate.decide
-    decode_decided = candidate.decode_decided
+    decode_past = candidate.decode_past
     windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
     payment, update, event = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.EVENT)
     updatable = plan.changing is not None
@@ -105,11 +113,11 @@ def replay(candidate: Candidate, history: History, since: int) -> Iterator[Repla
             facts = facts_of(entry)
             if arrived < since:
                 if filled:
-                    was = decode_decided(outcome) if outcome and decided else None
+                    was = decode_past(outcome) if outcome and decided else None
                     windows.pass_by(id_, facts, keys_of(facts), was)
                 continue
-            was = decode_decided(outcome) if outcome else None
+            was = decode_past(outcome) if outcome else None
             values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
             if concerns(facts, was, situation):
-                now, score = decide(facts, was, values, situation)
-                yield Replayed(id_, arrived, facts, was, now, score, values)
+                now = decide(facts, was, values, situation)
+                yield Replayed(id_, arrived, facts, was, outcome_of(now), now.score, values)

@@ -17,7 +17,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.estimate import Estimate, estimate
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
-from tollkeeper.engine.offline.fit.replay import replay
+from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.fit.weighed import Weight, measure, weights
 from tollkeeper.engine.programs.loaded import load_scorecard
 from tollkeeper.grammar.parser import parse
@@ -150,7 +150,7 @@ async def _examples(
     loaded = load_scorecard(scorecard, 0, vocabulary)
     lines = read_labelled(_lines(history, progress))
     rows, labels = [], []
-    async for scored in replay(lines, loaded, environment):
+    async for scored in score_history(lines, loaded, environment):
         if scored.label is not None:
             rows.append(measured(scored))
             labels.append(float(scored.label))

@@ -1,26 +1,23 @@
-"""A labelled history through the engine: each payment as it was known when it arrived."""
+"""A labelled history through the replay: each payment as it was known when it arrived."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
 from tollkeeper.engine.decide import analyse
+from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import Clients
-from tollkeeper.engine.facts.facts import Facts, derive
+from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import Label, Labelled
-from tollkeeper.engine.offline.testing.history import (
-    ACCOUNT,
-    Known,
-    already_there,
-    empty_windows,
-    update_record,
-)
-from tollkeeper.engine.offline.testing.streams import Updated
+from tollkeeper.engine.offline.replay import ACCOUNT, Creation, empty_windows, replay
+from tollkeeper.engine.offline.testing.history import happenings
+from tollkeeper.engine.offline.testing.streams import Item
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.loaded import LoadedScorecard
 from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.velocity.contract import Observation, Windows
 from tollkeeper.grammar.program import Value
 
 
@@ -34,7 +31,7 @@ class Scored:
     label: Label | None
 
 
-async def replay(
+async def score_history(
     history: Iterable[Labelled], scorecard: LoadedScorecard, environment: Environment
 ) -> AsyncIterator[Scored]:
     """The payments of `history`, scored one by one as live ones are.
@@ -42,21 +39,21 @@ async def replay(
     What a scorecard reads of earlier decisions is the score's own, by the default thresholds.
     Raises `StreamError` for a history that doesn't fit together.
     """
-    windows, clients = await empty_windows(scorecard.reading.plan.series), Clients()
-    programs, known = Programs(scorecard, None, recommends=True), Known()
-    for item, label in history:
-        if isinstance(item, Updated):
-            record = update_record(known, item)
-            known[item.id] = record.state
-            await windows.observe(record, ())
-            continue
-        id_ = item.payment.id
-        if id_ in known:
-            raise already_there(item)
-        facts = derive(item.payment, item.arrived, clients)
-        observed, decision = await analyse(
-            windows, ACCOUNT, facts, programs, environment, Thresholds()
-        )
-        assert decision.score is not None
-        known[id_] = observed.record.state
-        yield Scored(facts, observed.values, decision.score, label)
+    programs, labels = Programs(scorecard, None, recommends=True), dict[int, Label | None]()
+
+    def items() -> Iterator[Item]:
+        for item, label in history:
+            labels[item.line] = label
+            yield item
+
+    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, Decision]:
+        facts = creation.record.state.payment
+        return await analyse(windows, ACCOUNT, facts, programs, environment, Thresholds())
+
+    windows = await empty_windows(scorecard.series)
+    async for step in replay(happenings(items(), {}, Clients()), windows, judge):
+        if step.decision is not None and step.observed is not None:
+            facts, values = step.observed.record.state.payment, step.observed.values
+            assert step.decision.score is not None
+            label = labels.pop(step.happening.origin.line)
+            yield Scored(facts, values, step.decision.score, label)

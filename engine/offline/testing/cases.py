@@ -18,22 +18,14 @@ from msgspec import structs
 
 from tollkeeper.engine.decide import analyse
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.facts.clients import client
-from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.paths import CASES, SUFFIX
+from tollkeeper.engine.offline.replay import ACCOUNT, Creation, empty_windows, replay
 from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
-from tollkeeper.engine.offline.testing.history import (
-    ACCOUNT,
-    Events,
-    Known,
-    already_there,
-    empty_windows,
-    take_in,
-)
+from tollkeeper.engine.offline.testing.history import Events, happenings
 from tollkeeper.engine.offline.testing.outcomes import Ran
 from tollkeeper.engine.offline.testing.reasons import INDENT, values_read
 from tollkeeper.engine.offline.testing.streams import (
@@ -60,7 +52,7 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
 from tollkeeper.engine.registry.versions import store_version
-from tollkeeper.engine.velocity.contract import Observation
+from tollkeeper.engine.velocity.contract import Observation, Windows
 from tollkeeper.grammar.checker import Known as Near
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -182,33 +174,32 @@ def _with_default(account: Account, file: RuleFile | None) -> Account:
 async def _run(case: Case, account: Account, score: int | None) -> list[Decided]:
     contents = empty_contents(file.program for file in case.files)
     force = _scoring(load_account(account, contents), score)
-    windows = await empty_windows(force.plans())
-    known: Known = {}
-    found = []
-    for item in case.items:
-        match item:
-            case Created(payment=payment):
-                if item.decision is not None:
-                    raise StreamError(f"line {item.line}: a case decides its payments itself")
-                if payment.id in known:
-                    raise already_there(item)
-                facts = derive(_asking(payment), item.arrived, client)
-                observed, decision = await analyse(
-                    windows,
-                    ACCOUNT,
-                    facts,
-                    choose_programs(force, facts.payment),
-                    force.environment,
-                    force.account.settings.thresholds,
-                )
-                known[payment.id] = observed.record.state
-                found.append(_decided(case, force, item, observed, decision))
-            case Updated() | Happened():
-                await take_in(windows, known, item, case.events())
-            case Entered():
+
+    def items() -> Iterator[Item]:
+        """The items but for the lists, which are in force for those behind them."""
+        nonlocal contents, force
+        for item in case.items:
+            if isinstance(item, Entered):
                 contents = _entered(contents, item)
                 force = _scoring(load_account(account, contents, force.compiled()), score)
-    return found
+            else:
+                yield item
+
+    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, Decision]:
+        if creation.origin.decision is not None:
+            line = creation.origin.line
+            raise StreamError(f"line {line}: a case decides its payments itself")
+        facts = creation.record.state.payment
+        facts = structs.replace(facts, payment=_asking(facts.payment))
+        programs, thresholds = choose_programs(force, facts.payment), account.settings.thresholds
+        return await analyse(windows, ACCOUNT, facts, programs, force.environment, thresholds)
+
+    windows = await empty_windows(force.plans())
+    return [
+        _decided(case, force, step.happening.origin, step.observed, step.decision)
+        async for step in replay(happenings(items(), case.events()), windows, judge)
+        if step.observed is not None and step.decision is not None
+    ]
 
 
 def _scoring(force: InForce, score: int | None) -> InForce:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +11,18 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.evidence import asked, with_records, without_records
-from tollkeeper.engine.facts.clients import client
-from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze
 from tollkeeper.engine.offline.paths import SUFFIX
+from tollkeeper.engine.offline.replay import Creation, empty_windows, replay
 from tollkeeper.engine.offline.testing.cases import Case, Decided, decide_case, explained_rule
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
-from tollkeeper.engine.offline.testing.history import ACCOUNT, Known, event_record, update_record
+from tollkeeper.engine.offline.testing.history import happenings
 from tollkeeper.engine.offline.testing.outcomes import Ran
 from tollkeeper.engine.offline.testing.reasons import INDENT, let_lines, part_lines
 from tollkeeper.engine.offline.testing.streams import (
-    Created,
-    Happened,
+    Entered,
     StreamError,
-    Updated,
     created_of,
     read_stream,
 )
@@ -39,7 +37,7 @@ from tollkeeper.engine.programs.compile.explain import (
 )
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.loaded import reading_of
-from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.contract import Observation, Record, Windows
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
 
@@ -115,23 +113,22 @@ def _known(case: Case, every: Sequence[Decided]) -> dict[tuple[str | None, str],
     """Every payment and event as known when the last payment was decided."""
     decisions = {each.created.payment.id: each.decision for each in every}
     decisions.pop(every[-1].created.payment.id)
-    known: Known = {}
-    found: dict[tuple[str | None, str], Record] = {}
-    for item in case.items:
-        match item:
-            case Created(payment=payment):
-                facts = derive(payment, item.arrived, client)
-                state = known[payment.id] = State(facts, decisions.get(payment.id))
-                record = Record(ACCOUNT, payment.id, facts.timestamp, item.arrived, state)
-            case Updated():
-                record = update_record(known, item)
-                known[item.id] = record.state
-            case Happened():
-                record = event_record(item, case.events())
-            case _:
-                continue
-        found[record.event, record.id] = record
-    return found
+
+    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, None]:
+        observed = await windows.observe(creation.record, ())
+        decision = decisions.get(creation.record.id)
+        return observed if decision is None else await windows.settle(observed, decision), None
+
+    async def run() -> dict[tuple[str | None, str], Record]:
+        found: dict[tuple[str | None, str], Record] = {}
+        items = (item for item in case.items if not isinstance(item, Entered))
+        async for step in replay(happenings(items, case.events()), await empty_windows([]), judge):
+            assert step.observed is not None
+            record = step.observed.record
+            found[record.event, record.id] = record
+        return found
+
+    return asyncio.run(run())
 
 
 def _with_records(

@@ -14,16 +14,11 @@ from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.watch import Standings, transitions_at
+from tollkeeper.engine.offline.replay import ACCOUNT, Happening, Occurrence, empty_windows, replay
 from tollkeeper.engine.offline.testing.environments import given_environment
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.given import carried, given_facts, given_lets
-from tollkeeper.engine.offline.testing.history import (
-    ACCOUNT,
-    Events,
-    empty_windows,
-    event_record,
-    take_in,
-)
+from tollkeeper.engine.offline.testing.history import count_as_decided, event_record, happenings
 from tollkeeper.engine.offline.testing.outcomes import (
     Failure,
     GivenFiles,
@@ -33,13 +28,13 @@ from tollkeeper.engine.offline.testing.outcomes import (
     expected_histories,
     given_files,
 )
-from tollkeeper.engine.offline.testing.streams import START, Happened, Item
+from tollkeeper.engine.offline.testing.streams import START
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.event_contract import own_data
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
-from tollkeeper.engine.velocity.contract import Observation, Read, Record, State
+from tollkeeper.engine.velocity.contract import Observation, Record, State
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
@@ -82,7 +77,7 @@ async def _watch(
     environment: Environment,
 ) -> _Watched:
     windows = await empty_windows(past.plan.series)
-    standings, known = Standings(), dict[str, State]()
+    standings, files = Standings(), given_files(file, test)
 
     async def look(of: LoadedEventType, observed: Observation) -> _Watched:
         record, sequence = observed.record, observed.sequence
@@ -97,23 +92,22 @@ async def _watch(
         standings.replay(ACCOUNT, sequence, turns)
         return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
 
-    files = given_files(file, test)
-    for item in files.history:
-        reads = _reads_on_arrival(past, item, file.events)
-        observed = await take_in(windows, known, item, file.events, reads)
-        if _is_of(past, observed.record):
-            await look(past, observed)
+    history = (_reading(past, each) for each in happenings(files.history, file.events))
+    async for step in replay(history, windows, count_as_decided):
+        assert step.observed is not None
+        if _is_of(past, step.observed.record):
+            await look(past, step.observed)
     record = _given_record(file, loaded, test, files)
     reads = () if record.event is None else loaded.reads(_facts(record), record.state.data)
     return await look(loaded, await windows.observe(record, reads))
 
 
-def _reads_on_arrival(loaded: LoadedEventType, item: Item, events: Events) -> Sequence[Read]:
-    """What the type's metrics and monitors read of an event of it as it arrives."""
-    if not isinstance(item, Happened) or item.type != loaded.program.name:
-        return ()
-    record = event_record(item, events)
-    return loaded.reads(_facts(record), record.state.data)
+def _reading(loaded: LoadedEventType, happening: Happening) -> Happening:
+    """An event of the type with what its metrics and monitors read as it arrives."""
+    if not isinstance(happening, Occurrence) or not _is_of(loaded, happening.record):
+        return happening
+    record = happening.record
+    return happening._replace(reads=loaded.reads(_facts(record), record.state.data))
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:

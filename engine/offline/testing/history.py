@@ -1,14 +1,24 @@
-"""A history, run through windows as live traffic is, and read by what comes after it."""
+"""The history of a test or case as the replay takes it, each line checked against those before."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
-from tollkeeper.engine.facts.facts import Facts, derive
+from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.replay import (
+    ACCOUNT,
+    Amendment,
+    Creation,
+    Happening,
+    Occurrence,
+    empty_windows,
+    replay,
+)
 from tollkeeper.engine.offline.testing.streams import (
     Created,
     Entered,
@@ -19,22 +29,10 @@ from tollkeeper.engine.offline.testing.streams import (
 )
 from tollkeeper.engine.programs.event_contract import Contract, own_data, read_data
 from tollkeeper.engine.update import updated
-from tollkeeper.engine.velocity.contract import (
-    Observation,
-    Read,
-    Record,
-    SeriesPlan,
-    State,
-    Windows,
-)
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.contract import Observation, Read, Record, State, Windows
 from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.program import EventType, Value
 
-ACCOUNT = 1
-
-Known = dict[str, State]
-"""What is known of each payment."""
 Events = Mapping[str, EventType | None]
 """The event types that a stream may hold events of; None for one with errors."""
 
@@ -46,67 +44,57 @@ def read_history(
 
     Raises `StreamError` for a history that doesn't fit together.
     """
-    return asyncio.run(_read(plan, history, events, facts, reads))
+
+    async def read() -> tuple[Value | None, ...]:
+        windows = await empty_windows(plan.series)
+        async for _ in replay(happenings(history, events), windows, count_as_decided):
+            pass
+        record = Record(ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+        return (await windows.observe(record, reads)).values
+
+    return asyncio.run(read())
 
 
-async def _read(
-    plan: Plan, history: Sequence[Item], events: Events, facts: Facts, reads: Sequence[Read]
-) -> tuple[Value | None, ...]:
-    windows = await empty_windows(plan.series)
-    known: Known = {}
-    for item in history:
-        await take_in(windows, known, item, events)
-    record = Record(ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
-    return (await windows.observe(record, reads)).values
+async def count_as_decided(windows: Windows, creation: Creation) -> tuple[Observation, None]:
+    """The judge of a test's history: a payment has the decision that its line says."""
+    observed = await windows.observe(creation.record, ())
+    return await windows.settle(observed, creation.origin.decision or Decision()), None
 
 
-async def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
-    """Windows that count these series from now on."""
-    windows = MemoryWindows()
-    await windows.seal(await windows.add(ACCOUNT, plans))
-    return windows
+def happenings(
+    items: Iterable[Item], events: Events, read_client: ReadClient = client
+) -> Iterator[Happening]:
+    """The lines of a stream; lists are not among them. Raises `StreamError`."""
+    ids: set[str] = set()
+    for item in items:
+        match item:
+            case Created():
+                yield creation(item, ids, read_client)
+            case Updated():
+                yield Amendment(item.id, item.arrived, partial(_amend, item), item)
+            case Happened():
+                yield Occurrence(event_record(item, events), item)
+            case Entered():
+                raise StreamError(f"line {item.line}: a test gives its lists itself")
 
 
-async def take_in(
-    windows: Windows, known: Known, item: Item, events: Events, reads: Sequence[Read] = ()
-) -> Observation:
-    """Counts what happened, a payment with the decision that the stream says.
-
-    Raises `StreamError` when it doesn't fit what happened before.
-    """
-    match item:
-        case Created(payment=payment):
-            if payment.id in known:
-                raise already_there(item)
-            state = State(derive(payment, item.arrived, client))
-            record = Record(ACCOUNT, payment.id, payment.microseconds, item.arrived, state)
-            observed = await windows.observe(record, reads)
-            observed = await windows.settle(observed, item.decision or Decision())
-            known[payment.id] = observed.record.state
-            return observed
-        case Updated():
-            record = update_record(known, item)
-            known[item.id] = record.state
-            return await windows.observe(record, reads)
-        case Happened():
-            return await windows.observe(event_record(item, events), reads)
-        case Entered():
-            raise StreamError(f"line {item.line}: a test gives its lists itself")
+def creation(item: Created, ids: set[str], read_client: ReadClient = client) -> Creation:
+    """A new payment, whose id joins `ids`. Raises `StreamError` for one that is there already."""
+    id_ = item.payment.id
+    if id_ in ids:
+        raise StreamError(f"line {item.line}: there is a payment `{id_}` already")
+    ids.add(id_)
+    facts = derive(item.payment, item.arrived, read_client)
+    return Creation(Record(ACCOUNT, id_, facts.timestamp, item.arrived, State(facts)), item)
 
 
-def already_there(item: Created) -> StreamError:
-    return StreamError(f"line {item.line}: there is a payment `{item.payment.id}` already")
-
-
-def update_record(known: Known, item: Updated) -> Record:
-    """An update with what was known of its payment. Raises `StreamError`."""
-    before = known.get(item.id)
+def _amend(item: Updated, before: State | None) -> State:
     if before is None:
         raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
     after = updated(before, item.update, item.arrived)
     if not isinstance(after, State):
         raise StreamError(f"line {item.line}: {told(after)}")
-    return Record(ACCOUNT, item.id, before.payment.timestamp, item.arrived, after, before)
+    return after
 
 
 def event_record(item: Happened, events: Events) -> Record:

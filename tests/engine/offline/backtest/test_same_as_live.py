@@ -15,8 +15,8 @@ import pytest
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
-from tollkeeper.engine.offline.backtest.candidate import DecidedInFull
-from tollkeeper.engine.offline.backtest.replay import Replayed, replay
+from tollkeeper.engine.offline.backtest.candidate import PastDecisionInFull
+from tollkeeper.engine.offline.backtest.replay import Replayed, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
@@ -177,15 +177,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-in_full = msgspec.json.Decoder(DecidedInFull).decode
+in_full = msgspec.json.Decoder(PastDecisionInFull).decode
 
 
 def replayed(folder: Path, program: Rule | Scorecard, since: int = 0) -> list[Replayed]:
     account = account_now(folder, "shop")
-    candidate = replace(candidate_of(program, account), decode_decided=in_full)
+    candidate = replace(candidate_of(program, account), decode_past=in_full)
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
-        return [each for each in replay(candidate, history, since) if isinstance(each, Replayed)]
+        return [
+            each for each in try_candidate(candidate, history, since) if isinstance(each, Replayed)
+        ]
 
 
 def stored_rule(account: Account, number: int) -> Rule:
@@ -204,7 +206,7 @@ def test_a_version_decides_again_what_it_decided(folder: Path, number: int) -> N
     ]
     assert len(own) > 100
     for each in own:
-        assert isinstance(each.was, DecidedInFull)
+        assert isinstance(each.was, PastDecisionInFull)
         assert each.was.rule is not None
         assert (each.now.action, each.now.condition) == (each.was.action, each.was.rule.condition)
         assert tuple(each.values) == each.was.reads[len(each.was.reads) - len(rule.histories) :]
@@ -229,11 +231,11 @@ def test_a_scorecard_scores_again_what_it_scored(folder: Path, number: int) -> N
     own = [
         each
         for each in replayed(folder, program)
-        if isinstance(each.was, DecidedInFull) and each.was.scorecard == number
+        if isinstance(each.was, PastDecisionInFull) and each.was.scorecard == number
     ]
     assert len(own) > 100
     for each in own:
-        assert isinstance(each.was, DecidedInFull)
+        assert isinstance(each.was, PastDecisionInFull)
         assert (each.score, each.now.action) == (each.was.score, each.was.action)
         assert tuple(each.values) == each.was.reads[: len(program.histories)]
 

@@ -37,8 +37,13 @@ def first_seen(
             case p.Presence(state="missing", operand=operand):
                 history = _age(operand, lets)
                 key = None if history is None else _missing_key(history, missing)
-                if history is not None and key is not None and operand is history:
-                    written = work.text(history.span)
+                written = "" if history is None else work.text(history.span)
+                if (
+                    history is not None
+                    and key is not None
+                    and operand is history
+                    and "(" in written
+                ):
                     yield say.missing_without_key(
                         node.span,
                         history.function,
@@ -62,7 +67,8 @@ def first_seen(
 
 def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool) -> Diagnostic:
     written = work.text(history.span) if is_written else ""
-    first = f"first{written[written.index('(') :]}" if is_written else None
+    # A metric of an event type is read by its name, which no `first(…)` can stand for.
+    first = f"first{written[written.index('(') :]}" if "(" in written else None
     return say.young_but_not_first(node.span, first, work.text(Span(*node.span)))
 
 

@@ -18,15 +18,15 @@ from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.side_file import claim, stands_beside
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
+from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
-from tollkeeper.engine.publish.make_change import contents_of
-from tollkeeper.engine.publish.shipped import take_up_shipped
 from tollkeeper.engine.raise_alerts import recover_alerts
 from tollkeeper.engine.registry.changes import RecordedChange, decode_change
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
+from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.engine.velocity.first_seen_file import FILE as MOMENTS_FILE
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind

@@ -14,10 +14,10 @@ from tollkeeper.api.http.queries import read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Delivery
 from tollkeeper.engine.monitors.webhook_reach import check_reach
-from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.registry.webhooks import (
     MAX_SECRET,

@@ -19,6 +19,7 @@ from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.privacy.forgetting import (
     count_payment,
     recount_event,
@@ -36,7 +37,6 @@ from tollkeeper.engine.privacy.person import (
 )
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.event_versions import contract_of
-from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,

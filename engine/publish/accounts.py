@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.publish.make_change import make_change
-from tollkeeper.engine.publish.shipped import take_up_shipped
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress, Verb
 from tollkeeper.engine.registry.accounts import create_account
 from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import create_key, revoke_key
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.shipped import take_up_shipped
 
 
 class CreateAccount(Verb, frozen=True):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD, Loaded, VersionId
 from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
 from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid

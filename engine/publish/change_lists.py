@@ -13,7 +13,7 @@ from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.spec import Spec
-from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (

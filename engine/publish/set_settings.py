@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import change_settings

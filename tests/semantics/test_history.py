@@ -15,7 +15,6 @@ import pytest
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.offline.backtest.plan import plan_rule
-from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.offline.testing.history import empty_windows
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
@@ -24,6 +23,7 @@ from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.loaded import LoadedRule, load_rule
 from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY
 from tollkeeper.tests.semantics.test_semantics import _CELL, checked, facts, fields_of

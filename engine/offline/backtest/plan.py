@@ -14,9 +14,9 @@ from typing import Any
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.offline.backtest.windows import Kept
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading
 from tollkeeper.engine.velocity.contract import LATE, Window
+from tollkeeper.engine.velocity.replay_windows import Kept
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
 

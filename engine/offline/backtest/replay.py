@@ -17,8 +17,8 @@ from tollkeeper.engine.offline.backtest.candidate import (
     Situation,
     outcome_of,
 )
-from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.stored_records import ReadEvent
+from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 
 Happened: TypeAlias = Iterable[list[Entry] | Situation]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.registry.changes import VersionStored
 from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.grammar.checker import Known

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tollkeeper.engine.explain.explain import Explanation, explain
-from tollkeeper.engine.publish.make_change import make_change
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.registry.changes import SettingsChanged, Thresholds
 from tollkeeper.engine.registry.lists import put_entries, remove_entries
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD
 from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
-from tollkeeper.engine.publish.make_change import make_change
 from tollkeeper.engine.registry.changes import ScorecardShipped
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.versions import checksum

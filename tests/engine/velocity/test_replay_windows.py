@@ -24,13 +24,13 @@ from tollkeeper.engine.intake.payment import (
 )
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.plan import plan_rule
-from tollkeeper.engine.offline.backtest.windows import ReplayWindows
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule, Value
 

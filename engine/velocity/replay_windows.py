@@ -1,6 +1,6 @@
 """A program's aggregates over history, kept while it is replayed in the order of its sequence.
 
-They are those of `windows/contract.py`. Nobody else reads or writes meanwhile and nothing is ever
+They are those of `velocity/contract.py`. Nobody else reads or writes meanwhile and nothing is ever
 withdrawn, so that what the live windows do to stay responsive is left out: groups are swept all at
 once, a record brings its key once for all, and an update to nothing that counts is passed over.
 """

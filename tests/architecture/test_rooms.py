@@ -1,0 +1,196 @@
+"""The rooms: imports run downwards only, and what decides and what replays is there once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import tollkeeper
+
+ROOT = Path(tollkeeper.__path__[0]).resolve()
+PRODUCT = ("grammar", "engine", "api")
+LAYERS = ("grammar", "engine", "api", "cli")
+"""Each imports from those before it."""
+ROOMS = (
+    "instants",
+    "decision",
+    "journal",
+    "intake",
+    "facts",
+    "lists",
+    "velocity",
+    "registry",
+    "programs",
+    "stored_records",
+    "monitors",
+    "shadow_queue",
+    "runtime",
+    "raise_alerts",
+    "keep",
+    "decide",
+    "update",
+    "events",
+    "shadows",
+    "filling",
+    "make_change",
+    "shipped",
+    "labels",
+    "open",
+    "read_folder",
+    "publish",
+    "explain",
+    "search",
+    "nodes",
+    "privacy",
+    "backup",
+    "offline",
+)
+"""The engine's rooms in the order of a payment's way; each imports from those before it."""
+
+
+class Import(NamedTuple):
+    file: Path
+    line: int
+    module: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} imports {'.'.join(self.module)}"
+
+
+def files(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        path = ROOT / folder
+        yield from [path] if path.suffix == ".py" else sorted(path.rglob("*.py"))
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def imports(file: Path) -> Iterator[Import]:
+    """What a file imports of the project; modules are named without the package."""
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tollkeeper"):
+            module = tuple(str(node.module).split(".")[1:])
+            names = tuple(each.name for each in node.names)
+            yield Import(file.relative_to(ROOT), node.lineno, module, names)
+        elif isinstance(node, ast.Import):
+            for each in node.names:
+                if each.name.startswith("tollkeeper."):
+                    module = tuple(each.name.split(".")[1:])
+                    yield Import(file.relative_to(ROOT), node.lineno, module, ())
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(ROOT / "engine").parts[0].removesuffix(".py")
+
+
+def test_the_product_imports_neither_bench_nor_tests() -> None:
+    found = [
+        str(each)
+        for file in files(*PRODUCT, "cli.py")
+        for each in imports(file)
+        if each.module[:1] in (("bench",), ("tests",))
+    ]
+    assert found == []
+
+
+def test_grammar_knows_no_engine_and_the_engine_no_api() -> None:
+    upward = [
+        str(each)
+        for layer in PRODUCT
+        for file in files(layer)
+        for each in imports(file)
+        if each.module and LAYERS.index(each.module[0]) > LAYERS.index(layer)
+    ]
+    assert upward == []
+
+
+def test_each_room_of_the_engine_has_its_place_in_the_order() -> None:
+    there = {room_of(file) for file in files("engine")} - {"__init__"}
+    assert there <= set(ROOMS)
+
+
+def test_rooms_import_from_those_before_them() -> None:
+    upward = []
+    for file in files("engine"):
+        room = room_of(file)
+        for each in imports(file):
+            if each.module[:1] != ("engine",):
+                continue
+            above = each.module[1:2] or each.names
+            upward += [str(each) for other in above if ROOMS.index(other) > ROOMS.index(room)]
+    assert upward == []
+
+
+def definitions(name: str) -> set[str]:
+    """The modules of the engine with a function of this name outside of any class."""
+    return {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for node in tree(file).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+    }
+
+
+def test_there_is_one_decider() -> None:
+    assert definitions("decide") == {"programs/decider.py"}
+
+
+def test_only_the_decider_looks_at_thresholds_or_makes_an_analysed_decision() -> None:
+    """A score becomes an action there, and nowhere else."""
+    compared = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Compare)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute) and part.attr in {"challenge", "deny"}
+    }
+    assert compared <= {"programs/decider.py", "registry/settings.py"}
+    made = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Decision"
+        and {"score", "reads"} <= {each.arg for each in node.keywords}
+    }
+    assert made == {"programs/decider.py"}
+
+
+def test_programs_run_in_the_decider_alone() -> None:
+    """The compiled functions of rules and scorecards are called by nobody else."""
+    calls = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr, getattr(node.func.value, "id", None))
+        in {("decide", "rule"), ("score", "scorecard"), ("decide", "loaded"), ("score", "loaded")}
+    }
+    assert calls == {"programs/decider.py"}
+
+
+def test_histories_are_replayed_in_one_place() -> None:
+    """Windows over a history are made and stepped through by the replay.
+
+    A backtest has a loop of its own, as its windows are kept for speed (`replay_windows.py`).
+    """
+    made = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"MemoryWindows", "ReplayWindows"}
+    }
+    assert made == {"open.py", "offline/replay.py", "offline/backtest/replay.py"}
+    assert definitions("replay") == {"offline/replay.py", "journal/reads.py"}

@@ -1,0 +1,83 @@
+"""Hours and weekdays in a time zone: within the years of a proof, spans of one offset each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
+
+import z3
+
+from tollkeeper.engine.offline.prove.terms import Formula
+from tollkeeper.engine.programs.compile.functions import WEEKDAYS
+from tollkeeper.grammar import types as t
+
+FIRST = datetime(2025, 1, 1, tzinfo=UTC)
+LAST = datetime(2030, 1, 1, tzinfo=UTC)
+"""A proof about hours and weekdays holds for payments from the first to before the last."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_HOUR = 3_600_000_000
+_DAY = 24 * _HOUR
+_THURSDAY = 3
+
+
+def within(instant: Formula) -> Formula:
+    return z3.And(instant >= _microseconds(FIRST), instant < _microseconds(LAST))
+
+
+def local(instant: Formula, zone: str) -> Formula:
+    """The instant shifted by the zone's offset at that time."""
+    *later, (_, first) = reversed(_offsets(zone))
+    shift = z3.IntVal(first)
+    for since, offset in reversed(later):
+        shift = z3.If(instant >= since, offset, shift)
+    return instant + shift
+
+
+def hour(local_instant: Formula) -> Formula:
+    return (local_instant / _HOUR) % 24
+
+
+def weekday(local_instant: Formula) -> Formula:
+    """0 is Monday."""
+    return (local_instant / _DAY + _THURSDAY) % 7
+
+
+def as_choice(day: Formula, kind: t.String) -> Formula:
+    """The weekday as the index of its name among the type's choices."""
+    choices = kind.choices or ()
+    found = z3.IntVal(choices.index(WEEKDAYS[-1]))
+    for index, name in enumerate(WEEKDAYS[:-1]):
+        found = z3.If(day == index, choices.index(name), found)
+    return found
+
+
+@cache
+def _offsets(zone: str) -> tuple[tuple[int, int], ...]:
+    """From when on (µs) which offset (µs) is in force, oldest first."""
+    place = ZoneInfo(zone)
+    found = [(_microseconds(FIRST), _offset(FIRST, place))]
+    day = FIRST
+    while day < LAST:
+        following = day + timedelta(days=1)
+        if _offset(following, place) != _offset(day, place):
+            found.append((_microseconds(_change(day, following, place)), _offset(following, place)))
+        day = following
+    return tuple(found)
+
+
+def _change(low: datetime, high: datetime, place: ZoneInfo) -> datetime:
+    before = _offset(low, place)
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if _offset(middle, place) == before else (low, middle)
+    return high.replace(microsecond=0)
+
+
+def _offset(at: datetime, place: ZoneInfo) -> int:
+    return (at.astimezone(place).utcoffset() or timedelta()) // _MICROSECOND
+
+
+def _microseconds(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND

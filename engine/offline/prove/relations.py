@@ -1,0 +1,175 @@
+"""What holds between aggregates over history, and between one of them and the payment itself.
+
+The windows give these on every payment; without them the solver would invent a distinct count
+above its count. "The key is there, so the count is" fails where windows were lost over the
+account's cap, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import z3
+
+from tollkeeper.engine.offline.prove.encode import Encoder, Program
+from tollkeeper.engine.offline.prove.payment import TRANSACTIONS
+from tollkeeper.engine.offline.prove.terms import (
+    TRUE,
+    Formula,
+    Term,
+    UnsayableError,
+    all_of,
+    decimals_alike,
+)
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+
+_COUNTS = ("count", "distinct")
+_GROWING = ("count", "distinct", "max")
+
+
+def relate(encoder: Encoder) -> list[Formula]:
+    """What must hold between the aggregates that were asked for so far."""
+    found: list[Formula] = []
+    aggregates = [each for each in encoder.histories.values() if _of_own_keys(*each)]
+    for node, term, program in aggregates:
+        found += _alone(node, term, program)
+    for one, other in permutations(aggregates, 2):
+        found += _between(*one, *other)
+    return found
+
+
+def _of_own_keys(node: p.History, _term: Term, program: Program) -> bool:
+    """A metric that is read with keys of its own looks at a group the payment need not be in."""
+    of = program.digests.of
+    return [of(each) for each in node.keys] == [of(each) for each in node.series.by]
+
+
+def _alone(node: p.History, term: Term, program: Program) -> Iterator[Formula]:
+    there, value = term.there, term.value
+    if node.function in (*_COUNTS, "age", "interval"):
+        yield z3.Implies(there, value >= 0)
+    if node.series.collection == "events":
+        return
+    try:
+        own = list(_own(node, program))
+    except UnsayableError:
+        return
+    match node.function:
+        case "count":
+            yield z3.Implies(there, value >= z3.Sum([z3.If(each, 1, 0) for each, _ in own]))
+        case "distinct":
+            for counts, brought in own:
+                assert brought is not None
+                yield z3.Implies(z3.And(there, counts, brought.there), value >= 1)
+        case "min" | "max" as name:
+            for counts, brought in own:
+                assert brought is not None
+                a, b = decimals_alike(term, brought)
+                bound = a <= b if name == "min" else a >= b
+                yield z3.Implies(z3.And(there, counts, brought.there), bound)
+        case "any":
+            for counts, _ in own:
+                yield z3.Implies(z3.And(there, counts), value)
+        case "sum" if _never_negative(node):
+            for counts, brought in own:
+                assert brought is not None
+                a, b = decimals_alike(term, brought)
+                yield z3.Implies(there, a >= 0)
+                yield z3.Implies(z3.And(there, counts, brought.there), a >= b)
+        case _:
+            pass
+
+
+def _own(node: p.History, program: Program) -> Iterator[tuple[Formula, Term | None]]:
+    """What the payment itself brings: whether it counts, and its value."""
+    series = node.series
+    if series.collection == "payments":
+        yield _counted(series, program, None)
+        return
+    count = program.encoder.source.transactions(program.encoder)
+    for index in range(TRANSACTIONS):
+        counts, value = _counted(series, program, index)
+        yield z3.And(count > index, counts), value
+
+
+def _counted(
+    series: p.Series, program: Program, element: int | None
+) -> tuple[Formula, Term | None]:
+    counts = TRUE if series.where is None else program.term(series.where, element).is_true
+    value = None if series.value is None else program.term(series.value, element)
+    return counts, value
+
+
+def _never_negative(node: p.History) -> bool:
+    kind = node.type
+    value = None if node.series.value is None else node.series.value.type
+    low = value.low if isinstance(value, t.Number) else None
+    is_decimal = isinstance(kind, t.Number) and kind.scale is not None
+    return is_decimal and low is not None and low >= 0
+
+
+def _between(
+    node: p.History,
+    term: Term,
+    program: Program,
+    other: p.History,
+    other_term: Term,
+    other_program: Program,
+) -> Iterator[Formula]:
+    """What follows for `other` from `node`; asked for both ways around."""
+    one, two = _Said(node, program), _Said(other, other_program)
+    if one.group != two.group:
+        return
+    both = z3.And(term.there, other_term.there)
+    same_records = one.value == two.value and one.where == two.where
+    if node.over is not None and other.over is not None and node.over <= other.over:
+        wider = one.value == two.value and one.where >= two.where
+        counts = node.function == other.function == "count"
+        if wider and node.function == other.function and (counts or node.function in _GROWING):
+            a, b = decimals_alike(term, other_term)
+            yield z3.Implies(both, a <= b)
+        if same_records and node.function == other.function == "min":
+            a, b = decimals_alike(term, other_term)
+            yield z3.Implies(both, a >= b)
+        if wider and node.function == other.function == "any":
+            yield z3.Implies(z3.And(both, term.value), other_term.value)
+        if (
+            node.function == "distinct"
+            and other.function == "count"
+            and two.value is None
+            and one.where >= two.where
+        ):
+            yield z3.Implies(both, term.value <= other_term.value)
+    if same_records and (node.function, other.function) == ("interval", "age"):
+        yield all_of(
+            [term.there == other_term.there, z3.Implies(both, term.value <= other_term.value)]
+        )
+    if (
+        (node.function, other.function) == ("interval", "count")
+        and other.over is not None
+        and same_records
+        and not one.where
+        and node.series.collection == "payments"
+    ):
+        near = z3.And(term.there, term.value < other.over)
+        yield z3.Implies(other_term.there, near == (other_term.value >= 2))
+
+
+class _Said:
+    """Which records an aggregate looks at, comparable with others: the group, the parts of its
+    `where` that must all hold, and the value."""
+
+    def __init__(self, node: p.History, program: Program) -> None:
+        series, of = node.series, program.digests.of
+        self.group = (series.collection, series.event, tuple(of(each) for each in series.by))
+        parts = _conjuncts(series.where)
+        self.where = frozenset(of(each) for each in parts)
+        self.value = None if series.value is None else of(series.value)
+
+
+def _conjuncts(where: p.Expression | None) -> tuple[p.Expression, ...]:
+    if where is None:
+        return ()
+    return where.operands if isinstance(where, p.And) else (where,)

@@ -1,0 +1,227 @@
+"""The search for a payment: the solver proposes, the engine's own functions correct it.
+
+No assignment is "unsat", which is a proof. An assignment counts only when every function that the
+solver does not know has the value that the engine gives it there; else that value is told to the
+solver, and it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+import z3
+
+from tollkeeper.engine.lists.environment import RATE_SCALE
+from tollkeeper.engine.offline.prove.encode import Encoder, Opaque
+from tollkeeper.engine.offline.prove.relations import relate
+from tollkeeper.engine.offline.prove.terms import Formula, UnsayableError, constant
+from tollkeeper.engine.offline.prove.witness import ImpossibleError, Reader, Witness, witness_of
+from tollkeeper.engine.programs.compile import functions
+from tollkeeper.engine.programs.compile.reckoning import carried, lifted
+from tollkeeper.grammar import types as t
+
+_CORRECTIONS = 60
+"""How often the solver is corrected before the question counts as not proved."""
+_SHRINKING_S = 0.8
+_STEP_S = 0.25
+
+
+class NotProvedError(Exception):
+    """Neither a proof nor a payment was found; says why."""
+
+
+def find(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
+    """The smallest payment found for which `goal` holds, None when there is none at all.
+
+    Raises `NotProvedError`.
+    """
+    search = _Search(encoder, seconds)
+    hints = list(_hints(encoder))
+    first = search.try_to_solve([goal, *hints]) if hints else None
+    if first is None:
+        hints = []
+        first = search.solve([goal])
+    if first is None:
+        return None
+    return search.try_to_solve([goal, *hints, *search.shrink([goal, *hints])]) or first
+
+
+class _Search:
+    def __init__(self, encoder: Encoder, seconds: float) -> None:
+        self._encoder = encoder
+        self._end = monotonic() + seconds
+        self._solver = z3.Solver()
+        self._solver.add(*relate(encoder))
+        self._solver.add(*encoder.assumed)
+        self._corrected = 0
+        self._model: Any = None
+
+    def solve(self, goals: Sequence[Formula]) -> Witness | None:
+        pins: list[Formula] = []
+        while True:
+            model = self._near(goals, pins)
+            if model is None:
+                return None
+            reader = Reader(model)
+            try:
+                corrections = _corrections(self._encoder.opaque, reader)
+                if not corrections:
+                    witness = witness_of(self._encoder, reader)
+                    self._model = model
+                    return witness
+                pins = [each.point for each in corrections]
+                self._solver.add(*(z3.Implies(each.point, each.truth) for each in corrections))
+                reason = "the engine's functions never had the values that were looked for"
+            except (ImpossibleError, UnsayableError) as error:
+                pins, reason = [], str(error)
+                self._solver.add(_otherwise(self._encoder, model))
+            self._corrected += 1
+            if self._corrected > _CORRECTIONS:
+                raise NotProvedError(reason)
+
+    def _near(self, goals: Sequence[Formula], pins: Sequence[Formula]) -> Any:
+        """An assignment, at the point that was just corrected if there is one."""
+        if pins:
+            try:
+                model = self._check([*goals, *pins], min(_STEP_S, self._end - monotonic()))
+            except NotProvedError:
+                model = None
+            if model is not None:
+                return model
+        return self._check(goals, self._end - monotonic())
+
+    def try_to_solve(self, goals: Sequence[Formula]) -> Witness | None:
+        """As `solve`, but None also where nothing was found in time."""
+        try:
+            return self.solve(goals)
+        except NotProvedError:
+            return None
+
+    def _check(self, goals: Sequence[Formula], seconds: float) -> Any:
+        if seconds <= 0:
+            raise NotProvedError("the time is over")
+        self._solver.set("timeout", max(1, int(seconds * 1000)))
+        answer = self._solver.check(*goals)
+        if answer == z3.unsat:
+            return None
+        if answer == z3.sat:
+            return self._solver.model()
+        raise NotProvedError(f"the solver gave up: {self._solver.reason_unknown()}")
+
+    def shrink(self, goals: Sequence[Formula]) -> list[Formula]:
+        """Wishes that can be had together: fewer fields, smaller numbers, shorter texts."""
+        kept: list[Formula] = []
+        end = min(self._end, monotonic() + _SHRINKING_S)
+        for wish in _wishes(self._encoder, self._model):
+            left = end - monotonic()
+            if left <= 0:
+                break
+            try:
+                if self._check([*goals, *kept, wish], min(left, _STEP_S)) is not None:
+                    kept.append(wish)
+            except NotProvedError:
+                continue
+        return kept
+
+
+class _Correction(NamedTuple):
+    """What the engine's function gives at a point of its arguments."""
+
+    point: Formula
+    truth: Formula
+
+
+def _corrections(opaque: Sequence[Opaque], reader: Reader) -> list[_Correction]:
+    """The applications whose value is not the engine's.
+
+    Those that take a corrected number as their argument are looked at once the number is right.
+    """
+    found: list[_Correction] = []
+    for each in opaque:
+        if not all(reader.holds(argument.there) for argument in each.arguments):
+            continue
+        given = [reader.of(argument.value, argument.type) for argument in each.arguments]
+        kinds = [argument.type for argument in each.arguments]
+        actual = carried(each.compute(*map(lifted, given, kinds)), each.type)
+        if actual is None:
+            truth = z3.Not(each.there)
+        else:
+            truth = z3.And(each.there, each.value == constant(actual, each.type))
+        if reader.holds(truth):
+            continue
+        point = [
+            argument.value == constant(value, argument.type)
+            for value, argument in zip(given, each.arguments, strict=True)
+        ]
+        found.append(_Correction(z3.And(*point), truth))
+        if isinstance(each.type, t.Number):
+            break
+    return found
+
+
+def _otherwise(encoder: Encoder, model: Any) -> Formula:
+    """Another assignment than this one, in some value of the payment or of its history."""
+    terms = [*encoder.source.fields.values(), *encoder.source.headers.values()]
+    terms += encoder.source.entry_values.values()
+    terms += [term for _, term, _ in encoder.histories.values()]
+    plain = [each for each in terms if not isinstance(each.type, _WITHOUT_VALUE)]
+    return z3.Or(*(each.value != model.eval(each.value, model_completion=True) for each in plain))
+
+
+def _hints(encoder: Encoder) -> Iterator[Formula]:
+    """Where the solver had better begin; nothing is concluded when it finds nothing there."""
+    yield from encoder.hints
+    for each in encoder.opaque:
+        if samples := _SAMPLES.get(each.compute):
+            yield z3.Or(*(each.arguments[0].value == z3.StringVal(text) for text in samples))
+    for _, term, _ in encoder.histories.values():
+        if isinstance(term.type, t.Number) and term.type.scale is None:
+            yield term.value * 64 == z3.ToReal(z3.FreshInt())
+    for exists, rate in encoder.rates.values():
+        yield z3.Implies(exists, rate == 10**RATE_SCALE)
+
+
+_ADDRESSES = ("a@b.test", "q7xk2vz9w4tb@shop.test", "A", "q7xk2vz9w4tbp1mhd8jc5nr3gs6fyl0@b.test")
+_SAMPLES: Mapping[Any, tuple[str, ...]] = {
+    functions.entropy: ("aaaaaaaa", "jane.roe", "q7xk2vz9w4tb", "q7xk2vz9w4tbp1mhd8jc5nr3gs6fyl0"),
+    functions.email_domain: _ADDRESSES,
+    functions.email_local: _ADDRESSES,
+}
+_WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
+
+
+def _wishes(encoder: Encoder, model: Any) -> Iterator[Formula]:
+    reader = Reader(model)
+    source = encoder.source
+    if source.count is not None:
+        for size in range(reader.number(source.count)):
+            yield source.count == size
+    terms = [*source.fields.values(), *source.headers.values()]
+    terms += [term for _, term, _ in encoder.histories.values()]
+    for each in reversed(terms):
+        if reader.holds(each.there) and not z3.is_true(each.there):
+            yield z3.Not(each.there)
+    for kind in source.entries.values():
+        if reader.number(kind):
+            yield kind == 0
+    for each in terms:
+        if not isinstance(each.type, _WITHOUT_VALUE) and reader.holds(each.there):
+            yield from _smaller(each.value, each.type)
+
+
+def _smaller(value: Formula, kind: t.Type) -> Iterator[Formula]:
+    match kind:
+        case t.String(choices=None):
+            for size in (1, 2, 4, 8, 16):
+                yield z3.Length(value) == size
+            yield z3.InRe(value, z3.Star(z3.Range(" ", "~")))
+        case t.String():
+            yield value == 0
+        case t.Number() | t.Duration():
+            for size in (0, 1, 10, 100, 10_000):
+                yield value == size
+            yield value >= 0
+        case _:
+            return

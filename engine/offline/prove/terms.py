@@ -1,0 +1,133 @@
+"""Values of expressions as formulas: whether a value is there, and which it is.
+
+| type | formula |
+|---|---|
+| boolean | Bool |
+| number with a scale | Int, the value times 10 ** scale |
+| number without a scale | Real: every double is one, but not every real is a double |
+| string | String of code points up to U+2FFFF |
+| string with choices | Int, the index of the choice |
+| ip, instant, duration | Int, as `grammar/types.py` carries them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import z3
+
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.program import Value
+
+Formula: TypeAlias = Any
+"""A z3 expression; the library has no types of its own."""
+
+TRUE: Formula = z3.BoolVal(True)
+FALSE: Formula = z3.BoolVal(False)
+LAST_CODE_POINT = 0x2FFFF
+"""The last code point that the solver's strings hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`value` means nothing where `there` is false."""
+
+    there: Formula
+    value: Formula
+    type: t.Type
+
+    @property
+    def is_true(self) -> Formula:
+        """Of a boolean: definitely true."""
+        return z3.And(self.there, self.value)
+
+    @property
+    def is_false(self) -> Formula:
+        """Of a boolean: definitely false."""
+        return z3.And(self.there, z3.Not(self.value))
+
+
+class UnsayableError(Exception):
+    """The solver has no formula for a value; what holds it is not proved."""
+
+
+def sort_of(kind: t.Type) -> Formula:
+    match kind:
+        case t.Boolean():
+            return z3.BoolSort()
+        case t.Number(scale=None):
+            return z3.RealSort()
+        case t.String(choices=None):
+            return z3.StringSort()
+        case _:
+            return z3.IntSort()
+
+
+def constant(value: Value, kind: t.Type) -> Formula:
+    """A carried value as a formula. Raises `UnsayableError`."""
+    match kind:
+        case t.Boolean():
+            return z3.BoolVal(bool(value))
+        case t.Number(scale=None):
+            return real(float(value))
+        case t.String(choices=None):
+            return text_formula(str(value))
+        case t.String(choices=choices):
+            assert choices is not None
+            return z3.IntVal(choices.index(str(value)))
+        case _:
+            return z3.IntVal(int(value))
+
+
+def real(value: float) -> Formula:
+    """The double's exact value."""
+    dividend, divisor = value.as_integer_ratio()
+    return z3.Q(dividend, divisor)
+
+
+def text_formula(text: str) -> Formula:
+    """A text as the solver writes it. Raises `UnsayableError` for code points it does not hold."""
+    if any(ord(char) > LAST_CODE_POINT for char in text):
+        raise UnsayableError("a character beyond U+2FFFF")
+    plain = "".join(
+        char if " " <= char <= "~" and char != "\\" else f"\\u{{{ord(char):x}}}" for char in text
+    )
+    return z3.StringVal(plain)
+
+
+def scaled(value: Formula, by: int) -> Formula:
+    return value if by == 0 else value * 10**by
+
+
+def decimals_alike(one: Term, other: Term) -> tuple[Formula, Formula]:
+    """Two decimals, or two whole values of one kind, as integers of one scale."""
+    scales = [_scale(one.type), _scale(other.type)]
+    widest = max(scales)
+    return scaled(one.value, widest - scales[0]), scaled(other.value, widest - scales[1])
+
+
+def _scale(kind: t.Type) -> int:
+    return (kind.scale or 0) if isinstance(kind, t.Number) else 0
+
+
+def all_of(parts: Sequence[Formula]) -> Formula:
+    return TRUE if not parts else parts[0] if len(parts) == 1 else z3.And(*parts)
+
+
+def any_of(parts: Sequence[Formula]) -> Formula:
+    return FALSE if not parts else parts[0] if len(parts) == 1 else z3.Or(*parts)
+
+
+def logical_and(parts: Sequence[Term]) -> Term:
+    """Three-valued: false where one is false, missing where none is and one is missing."""
+    is_true = all_of([part.is_true for part in parts])
+    is_false = any_of([part.is_false for part in parts])
+    return Term(z3.Or(is_true, is_false), is_true, t.Boolean())
+
+
+def logical_or(parts: Sequence[Term]) -> Term:
+    is_true = any_of([part.is_true for part in parts])
+    is_false = all_of([part.is_false for part in parts])
+    return Term(z3.Or(is_true, is_false), is_true, t.Boolean())

@@ -19,7 +19,7 @@ from tollkeeper.grammar.syntax import Span
 DECLARATIONS: Final = ("rule", "scorecard", "event", "definitions")
 _SHARED: Final = ("use", "list", "table", "let", "test")
 _HOLDS: Final = {
-    "rule": (*_SHARED, "condition", "otherwise"),
+    "rule": (*_SHARED, "condition", "must", "otherwise"),
     "scorecard": (*_SHARED, "baseline", "signal"),
     "event": (*_SHARED, "field", "metric", "monitor"),
     "definitions": ("list", "table", "let"),

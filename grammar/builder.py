@@ -125,6 +125,16 @@ class Builder(Transformer[Piece, syntax.File]):
         _, name, *title, _, when, _, action = children
         return self._node(syntax.Condition, children, name, _optional(title), when, action)
 
+    def must(self, children: list[Child]) -> syntax.Must:
+        *title, when = (
+            child
+            for child in _only(syntax.Node, children)
+            if not isinstance(child, syntax.Identifier)
+        )
+        actions = tuple(_only(syntax.Identifier, children))
+        never = any(isinstance(child, Piece) and child.kind == "NEVER" for child in children)
+        return self._node(syntax.Must, children, _optional(title), when, never, actions)
+
     def otherwise(self, children: list[Child]) -> syntax.Otherwise:
         return self._node(syntax.Otherwise, children, children[1])
 

@@ -19,9 +19,10 @@ from tollkeeper.grammar.parser import MAX_FILE_BYTES, Parsed, parse
 WIDTH: Final = 100
 _INDENT: Final = 2
 
-_SET_APART: Final = frozenset({"CONDITION", "TEST"})
+_SET_APART: Final = frozenset({"CONDITION", "MUST", "TEST"})
 _CLAUSES: Final = {
     "CONDITION": frozenset({"WHEN", "THEN"}),
+    "MUST": frozenset({"WHEN", "NEVER", "ALWAYS"}),
     "SIGNAL": frozenset({"ADDS"}),
     "TEST": frozenset({"GIVEN", "EXPECT"}),
 }
@@ -153,7 +154,7 @@ def _laid_out(clause: _Clause) -> Group:
         columns = [atom.kind for atom in atoms].index("COLON") + 1
         parts = [atom.part for atom in atoms[:columns]]
         return group([*parts, Line(_INDENT), group(_arranged(atoms[columns:], 0), _INDENT)])
-    shifts = _UNDER_WHEN if clause.item == "CONDITION" else _NO_SHIFTS
+    shifts = _UNDER_WHEN if clause.item in ("CONDITION", "MUST") else _NO_SHIFTS
     return group(_arranged(atoms, _INDENT, shifts))
 
 

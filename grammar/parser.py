@@ -306,8 +306,9 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
 def _declared(file: syntax.File) -> Iterator[syntax.Identifier]:
     """The names that a file gives: its own, those of its items and of their columns."""
     yield file.name
+    nameless = (syntax.Use, syntax.Must, syntax.Otherwise, syntax.Baseline, syntax.Test)
     for item in file.items:
-        if not isinstance(item, (syntax.Use, syntax.Otherwise, syntax.Baseline, syntax.Test)):
+        if not isinstance(item, nameless):
             yield item.name
         if isinstance(item, syntax.TableDeclaration):
             yield from (column.name for column in item.columns)

@@ -409,6 +409,18 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """What must hold of every payment: where `when` is definitely true, the action is never, or
+    always, one of `actions`. It decides nothing; see `engine/offline/prove`."""
+
+    span: Span
+    title: str | None
+    when: Expression
+    never: bool
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """Conditions in order; `otherwise` None means the account's configuration decides.
 
@@ -426,6 +438,7 @@ class Rule:
     otherwise: Action | None
     histories: tuple[History, ...]
     tests: tuple[Test, ...]
+    promises: tuple[Promise, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

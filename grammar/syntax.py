@@ -271,6 +271,16 @@ class Condition(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Must(Node):
+    """`must ["name"] when EXPR never|always ACTION, …`."""
+
+    title: Text | None
+    when: Expression
+    never: bool
+    actions: tuple[Identifier, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Otherwise(Node):
     action: Identifier
 
@@ -375,6 +385,7 @@ Item: TypeAlias = (
     | TableDeclaration
     | Let
     | Condition
+    | Must
     | Otherwise
     | Baseline
     | Signal

@@ -22,6 +22,7 @@ _NEEDS_NAME = {
     "table": "a table",
     "let": "a `let`",
     "condition": "a condition",
+    "must": "a `must`",
     "signal": "a signal",
     "field": "a field",
     "metric": "a metric",

@@ -3,7 +3,7 @@
 What a version means was settled when it was stored. A checker that has become stricter, or a
 grammar with more keywords, never sees it again: loading only rebuilds the nodes of
 `grammar/program.py`. Nodes are kept by their names and fields, so that a node may gain a field
-with a default. In-file tests are not kept; they are in the text.
+with a default. In-file tests and what must hold are not kept; they are in the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from tollkeeper.grammar import program as nodes
 from tollkeeper.grammar import types
-from tollkeeper.grammar.program import Definitions, Program
+from tollkeeper.grammar.program import Definitions, Program, Rule
 from tollkeeper.grammar.syntax import Span
 
 LANGUAGE_VERSION = 1
@@ -36,8 +36,10 @@ _CLASSES = {
 
 
 def encode_program(program: Program) -> bytes:
-    """The program without its tests."""
+    """The program without its tests and promises."""
     kept = program if isinstance(program, Definitions) else dataclasses.replace(program, tests=())
+    if isinstance(kept, Rule):
+        kept = dataclasses.replace(kept, promises=())
     return zlib.compress(msgspec.json.encode(_plain(kept)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -121,7 +121,16 @@ def _rule(work: Work, file: s.File) -> p.Rule:
         otherwise=None if otherwise == "default" else otherwise,  # type: ignore[arg-type]
         histories=_histories(work, [each.when for each in found]),
         tests=(),
+        promises=tuple(_promises(work, _of(file, s.Must))),
     )
+
+
+def _promises(work: Work, items: Iterable[s.Must]) -> Iterator[p.Promise]:
+    for item in items:
+        when = condition(work, Scope(), item.when)
+        if when is not None:
+            actions = tuple(action.text for action in item.actions)
+            yield p.Promise(item.span, title_of(item), when, item.never, actions)  # type: ignore[arg-type]
 
 
 def _scorecard(work: Work, file: s.File) -> p.Scorecard:

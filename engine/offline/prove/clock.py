@@ -14,7 +14,8 @@ from tollkeeper.grammar import types as t
 
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 LAST = datetime(2030, 1, 1, tzinfo=UTC)
-"""A proof about hours and weekdays holds for payments from the first to before the last."""
+"""From the first to before the last, a zone's offsets are part of the formula."""
+WEEKDAY = t.String(WEEKDAYS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _HOUR = 3_600_000_000
@@ -26,7 +27,7 @@ def within(instant: Formula) -> Formula:
     return z3.And(instant >= _microseconds(FIRST), instant < _microseconds(LAST))
 
 
-def local(instant: Formula, zone: str) -> Formula:
+def local(instant: Formula, zone: ZoneInfo) -> Formula:
     """The instant shifted by the zone's offset at that time."""
     *later, (_, first) = reversed(_offsets(zone))
     shift = z3.IntVal(first)
@@ -44,19 +45,9 @@ def weekday(local_instant: Formula) -> Formula:
     return (local_instant / _DAY + _THURSDAY) % 7
 
 
-def as_choice(day: Formula, kind: t.String) -> Formula:
-    """The weekday as the index of its name among the type's choices."""
-    choices = kind.choices or ()
-    found = z3.IntVal(choices.index(WEEKDAYS[-1]))
-    for index, name in enumerate(WEEKDAYS[:-1]):
-        found = z3.If(day == index, choices.index(name), found)
-    return found
-
-
 @cache
-def _offsets(zone: str) -> tuple[tuple[int, int], ...]:
+def _offsets(place: ZoneInfo) -> tuple[tuple[int, int], ...]:
     """From when on (µs) which offset (µs) is in force, oldest first."""
-    place = ZoneInfo(zone)
     found = [(_microseconds(FIRST), _offset(FIRST, place))]
     day = FIRST
     while day < LAST:

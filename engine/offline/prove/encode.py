@@ -13,6 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import z3
 
@@ -33,6 +34,7 @@ from tollkeeper.engine.offline.prove.terms import (
     real,
     scaled,
     sort_of,
+    text_value,
 )
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.engine.programs.compile.digest import Digests
@@ -286,23 +288,22 @@ class Program:
 
     def _texts_alike(self, left: Term, right: Term) -> tuple[Formula, Formula]:
         """Two texts, one of which or both may be an index of choices."""
-        assert isinstance(left.type, t.String)
-        assert isinstance(right.type, t.String)
-        if left.type.choices == right.type.choices:
+        if _choices(left) == _choices(right):
             return left.value, right.value
         for one, other in ((left, right), (right, left)):
-            if one.type.choices and z3.is_string_value(other.value):
-                text = _text_of(other.value)
-                index = one.type.choices.index(text) if text in one.type.choices else -1
-                sides = one.value, z3.IntVal(index)
-                return sides if one is left else (sides[1], sides[0])
+            choices = _choices(one)
+            if choices and z3.is_string_value(other.value):
+                text = text_value(other.value)
+                index = z3.IntVal(choices.index(text) if text in choices else -1)
+                return (one.value, index) if one is left else (index, one.value)
         return self.text(left).value, self.text(right).value
 
     def text(self, term: Term) -> Term:
         """A text with choices as any text."""
-        if not isinstance(term.type, t.String) or term.type.choices is None:
+        choices = _choices(term)
+        if choices is None:
             return term
-        *others, last = term.type.choices
+        *others, last = choices
         value = constant(last, t.String())
         for index, choice in enumerate(others):
             value = z3.If(term.value == index, constant(choice, t.String()), value)
@@ -512,15 +513,21 @@ class Program:
         return self._within(Term(given.there, value, kind))
 
     def _clock(self, name: str, node: p.Call, given: Sequence[Term], kind: t.Type) -> Term:
-        zone = node.arguments[1].value if len(node.arguments) > 1 else "UTC"  # type: ignore[union-attr]
+        """By the zone's offsets within the years of a proof, by the engine's own beyond them."""
+        zone = ZoneInfo(_zone(node))
         instant = given[0]
-        self.encoder.assume(z3.Implies(instant.there, clock.within(instant.value)))
-        local = clock.local(instant.value, str(zone))
-        value = clock.hour(local) if name == "hour" else clock.weekday(local)
-        if name == "weekday":
-            assert isinstance(kind, t.String)
-            value = clock.as_choice(value, kind)
-        return Term(instant.there, value, kind)
+        local = clock.local(instant.value, zone)
+        function = functions.hour if name == "hour" else functions.weekday
+        found = self.encoder.apply(
+            f"{name}/{zone.key}",
+            [instant],
+            kind if name == "hour" else clock.WEEKDAY,
+            lambda at: lifted(function(at, zone), kind),
+        )
+        exact = clock.hour(local) if name == "hour" else clock.weekday(local)
+        inside = z3.And(found.value == exact, z3.Implies(instant.there, found.there))
+        self.encoder.assume(z3.Implies(clock.within(instant.value), inside))
+        return found
 
     def _amount_in(self, node: p.Call, kind: t.Type) -> Term:
         source = self.encoder.source
@@ -530,9 +537,7 @@ class Program:
         )
         wanted = node.arguments[0]
         assert isinstance(wanted, p.Constant)
-        assert isinstance(currency.type, t.String)
-        assert currency.type.choices is not None
-        same = currency.value == currency.type.choices.index(str(wanted.value))
+        same = currency.value == (_choices(currency) or ()).index(str(wanted.value))
         if str(wanted.value) not in self.encoder.rates:
             exists, rate = z3.Bool(f"rate {wanted.value}?"), z3.Int(f"rate {wanted.value}")
             self.encoder.assume(z3.And(rate >= 1, rate <= 10**20))
@@ -604,15 +609,14 @@ class Program:
 
     def _history(self, node: p.History) -> Term:
         digest = self.digests.of(node)
-        known = self.encoder.histories.get(digest)
-        if known is None:
-            term = self.encoder.variable(f"history {digest}", node.type)
+        if digest not in self.encoder.histories:
+            keys = all_of([self.term(each).there for each in node.keys])
+            value = self.encoder.variable(f"history {digest}", node.type)
             if _is_count(node):
-                self.encoder.assume(z3.And(term.value >= 0, term.value < 2**53))
-            known = self.encoder.histories[digest] = (node, term, self)
-        term = known[1]
-        keys = all_of([self.term(each).there for each in node.keys])
-        return Term(z3.And(keys, term.there), term.value, node.type)
+                self.encoder.assume(z3.And(value.value >= 0, value.value < 2**53))
+            term = Term(z3.And(keys, value.there), value.value, node.type)
+            self.encoder.histories[digest] = (node, term, self)
+        return self.encoder.histories[digest][1]
 
 
 _ORDER: dict[str, Callable[[Any, Any], Formula]] = {
@@ -630,6 +634,11 @@ _TEXT_TESTS: dict[str, Callable[[Any, Any], Formula]] = {
 }
 
 
+def _zone(node: p.Call) -> str:
+    named = [each.value for each in node.arguments[1:] if isinstance(each, p.Constant)]
+    return str(named[0]) if named else "UTC"
+
+
 def _is_count(node: p.Expression) -> bool:
     return isinstance(node, p.History) and node.function in ("count", "distinct")
 
@@ -643,8 +652,8 @@ def _scale_of(kind: t.Type) -> int:
     return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 
-def _text_of(value: Formula) -> str:
-    return str(value.py_value())
+def _choices(term: Term) -> tuple[str, ...] | None:
+    return term.type.choices if isinstance(term.type, t.String) else None
 
 
 def _in_network(value: Formula, first: int, bits: int) -> Formula:

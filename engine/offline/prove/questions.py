@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,215 +10,204 @@ import z3
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.prove.encode import Encoder, Program
 from tollkeeper.engine.offline.prove.payment import Source
-from tollkeeper.engine.offline.prove.replay import Replayed, replay
+from tollkeeper.engine.offline.prove.replay import Replayed, is_true, replay
 from tollkeeper.engine.offline.prove.search import NotProvedError, find
-from tollkeeper.engine.offline.prove.terms import Formula, Term, UnsayableError, all_of
+from tollkeeper.engine.offline.prove.terms import Formula, Term, UnsayableError, all_of, any_of
 from tollkeeper.engine.offline.prove.witness import Witness
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.names import SCORE
 
 SECONDS = 2.0
-"""How long one question may take."""
+"""How long the solver may look for the answer to one question."""
+DEFAULT_THRESHOLDS = Thresholds()
 
 Answer: TypeAlias = Literal["proved", "refuted", "not proved"]
-Subject: TypeAlias = Literal["met", "reached", "not always met", "same", "wider", "narrower"]
+By: TypeAlias = Literal["action", "condition"]
+Move: TypeAlias = Literal["wider", "narrower"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer to one question.
 
-    `subject` is what was asked, `of` the condition or the promise that it was asked of. `witness`
-    is the payment that shows it, replayed as `replayed`; `because` are the conditions that it
-    rests on, or says why nothing was proved.
+    `witness` is the payment that shows it, `replayed` what each rule asked about decides of it.
+    `because` are the conditions that the answer rests on, or says why nothing was proved.
     """
 
-    subject: Subject
-    of: str
     answer: Answer
     because: tuple[str, ...] = ()
     witness: Witness | None = None
     replayed: tuple[Replayed, ...] = ()
 
 
-class _Rule:
-    """A rule's conditions as formulas, each with why it has none."""
+class _Formulas:
+    """A rule's conditions as formulas over the encoder's payment."""
 
     def __init__(self, encoder: Encoder, rule: p.Rule) -> None:
+        self.encoder = encoder
         self.rule = rule
         self.program = Program(encoder, rule.lets)
-        self.terms: list[Term | None] = []
-        self.reasons: list[str] = []
-        for condition in rule.conditions:
-            try:
-                self.terms.append(self.program.term(condition.when))
-                self.reasons.append("")
-            except (UnsayableError, z3.Z3Exception) as error:
-                self.terms.append(None)
-                self.reasons.append(f"`{condition.name}` holds {error}")
 
-    def require(self, upto: int) -> None:
-        """Raises `NotProvedError` when one of the first conditions has no formula."""
-        for term, reason in zip(self.terms[:upto], self.reasons, strict=False):
-            if term is None:
-                raise NotProvedError(reason)
+    def of(self, node: p.Expression, name: str) -> Term:
+        """Raises `NotProvedError`."""
+        try:
+            return self.program.term(node)
+        except UnsayableError as error:
+            raise NotProvedError(f"`{name}` reads {error}") from None
 
     def met(self, index: int) -> Formula:
-        term = self.terms[index]
-        assert term is not None
-        return term.is_true
+        condition = self.rule.conditions[index]
+        return self.of(condition.when, condition.name).is_true
+
+    def none_before(self, index: int) -> Formula:
+        return all_of([z3.Not(self.met(each)) for each in range(index)])
 
     def decides(self, index: int) -> Formula:
-        """The condition is the first one that is met; the last index stands for none of them."""
-        earlier = [z3.Not(self.met(each)) for each in range(index)]
-        own = [] if index == len(self.terms) else [self.met(index)]
-        return all_of([*earlier, *own])
+        """The condition is the first one that is met."""
+        return z3.And(self.none_before(index), self.met(index))
+
+    def outcome(self, thresholds: Thresholds, by: By) -> Formula:
+        """What is decided, as a number that stands for the action, or for it and the condition."""
+        found = self._default(thresholds)
+        for index in reversed(range(len(self.rule.conditions))):
+            condition = self.rule.conditions[index]
+            said = condition.action if by == "action" else f"{condition.action} {condition.name}"
+            found = z3.If(self.met(index), z3.StringVal(said), found)
+        return found
+
+    def _default(self, thresholds: Thresholds) -> Formula:
+        if self.rule.otherwise is not None:
+            return z3.StringVal(self.rule.otherwise)
+        score = self.encoder.asked_score(SCORE).value
+        challenged = z3.If(
+            score >= thresholds.challenge, z3.StringVal("challenge"), z3.StringVal("allow")
+        )
+        return z3.If(score >= thresholds.deny, z3.StringVal("deny"), challenged)
 
 
-def reachability(rule: p.Rule, seconds: float = SECONDS) -> Iterator[Verdict]:
-    """For each condition: a payment that it decides, or why there is none."""
-    for index, condition in enumerate(rule.conditions):
-        encoder = Encoder(Source(full_vocabulary()))
-        try:
-            formulas = _Rule(encoder, rule)
-            formulas.require(index + 1)
-            witness = find(encoder, formulas.decides(index), seconds)
-            if witness is not None:
-                replayed = replay(rule, witness)
-                if replayed.condition != condition.name:
-                    raise NotProvedError("the payment that was found is decided otherwise")
-                yield Verdict("reached", condition.name, "proved", (), witness, (replayed,))
-                continue
-            yield _dead(encoder, formulas, index, seconds)
-        except NotProvedError as error:
-            yield Verdict("reached", condition.name, "not proved", (str(error),))
+def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> Verdict:
+    """Whether a payment is decided by the condition of that index.
+
+    Refuted with the earlier conditions that cover it; with none when nothing meets it at all.
+    """
+    encoder = Encoder(Source(full_vocabulary()))
+    formulas = _Formulas(encoder, rule)
+    try:
+        witness = find(encoder, formulas.decides(index), seconds)
+        if witness is None:
+            return Verdict("refuted", _covers(formulas, index, seconds))
+    except NotProvedError as error:
+        return Verdict("not proved", (str(error),))
+    replayed = replay(rule, witness)
+    if replayed.condition != rule.conditions[index].name:
+        return Verdict("not proved", ("the payment that was found is decided otherwise",))
+    return Verdict("proved", (), witness, (replayed,))
 
 
-def _dead(encoder: Encoder, formulas: _Rule, index: int, seconds: float) -> Verdict:
-    """Never met at all, or only where one of those before it is met already."""
-    name = formulas.rule.conditions[index].name
-    if find(encoder, formulas.met(index), seconds) is None:
-        return Verdict("met", name, "refuted")
+def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
+    """Conditions before it that together are met wherever it is; as few as were found."""
+    if find(formulas.encoder, formulas.met(index), seconds) is None:
+        return ()
     needed = list(range(index))
     for each in range(index):
         others = [other for other in needed if other != each]
-        open_ = [z3.Not(formulas.met(other)) for other in others]
+        unmet = [z3.Not(formulas.met(other)) for other in others]
         try:
-            if find(encoder, all_of([formulas.met(index), *open_]), seconds) is None:
+            goal = all_of([formulas.met(index), *unmet])
+            if find(formulas.encoder, goal, seconds) is None:
                 needed = others
         except NotProvedError:
             continue
-    covers = tuple(formulas.rule.conditions[each].name for each in needed)
-    return Verdict("reached", name, "refuted", covers)
+    return tuple(formulas.rule.conditions[each].name for each in needed)
 
 
-def always_met(rule: p.Rule, seconds: float = SECONDS) -> Iterator[Verdict]:
-    """The conditions that every payment meets that comes to them."""
-    for index, condition in enumerate(rule.conditions):
-        encoder = Encoder(Source(full_vocabulary()))
-        try:
-            formulas = _Rule(encoder, rule)
-            formulas.require(index + 1)
-            earlier = [z3.Not(formulas.met(each)) for each in range(index)]
-            goal = all_of([*earlier, z3.Not(formulas.met(index))])
-            if find(encoder, goal, seconds) is None:
-                yield Verdict("not always met", condition.name, "refuted")
-        except NotProvedError:
-            continue
-
-
-By: TypeAlias = Literal["action", "condition"]
+def meet_always(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> Verdict:
+    """Whether every payment that comes to the condition meets it; refuted by one that does not."""
+    encoder = Encoder(Source(full_vocabulary()))
+    formulas = _Formulas(encoder, rule)
+    try:
+        passes_by = z3.And(formulas.none_before(index), z3.Not(formulas.met(index)))
+        witness = find(encoder, passes_by, seconds)
+    except NotProvedError as error:
+        return Verdict("not proved", (str(error),))
+    return Verdict("proved") if witness is None else Verdict("refuted", (), witness)
 
 
 def compare(
     old: p.Rule,
     new: p.Rule,
-    thresholds: Thresholds = Thresholds(),  # noqa: B008 - frozen
     by: By = "condition",
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+    *,
     seconds: float = SECONDS,
 ) -> Verdict:
-    """Whether two versions decide every payment alike, else a payment that they do not."""
+    """Whether both decide every payment alike; refuted by a payment that they do not."""
     encoder = Encoder(Source(full_vocabulary()))
-    name = new.name
     try:
-        before, after = _Rule(encoder, old), _Rule(encoder, new)
-        before.require(len(old.conditions))
-        after.require(len(new.conditions))
-        differ = _outcome(encoder, before, thresholds, by) != _outcome(
-            encoder, after, thresholds, by
-        )
-        witness = find(encoder, differ, seconds)
-        if witness is None:
-            return Verdict("same", name, "proved")
-        replayed = (replay(old, witness, thresholds), replay(new, witness, thresholds))
-        if _seen(replayed[0], by) == _seen(replayed[1], by):
-            raise NotProvedError("the payment that was found is decided alike")
-        return Verdict("same", name, "refuted", (), witness, replayed)
+        outcomes = [_Formulas(encoder, rule).outcome(thresholds, by) for rule in (old, new)]
+        witness = find(encoder, outcomes[0] != outcomes[1], seconds)
     except NotProvedError as error:
-        return Verdict("same", name, "not proved", (str(error),))
+        return Verdict("not proved", (str(error),))
+    if witness is None:
+        return Verdict("proved")
+    replayed = tuple(replay(rule, witness, thresholds) for rule in (old, new))
+    seen = [(each.action, by == "condition" and each.condition) for each in replayed]
+    if seen[0] == seen[1]:
+        return Verdict("not proved", ("the payment that was found is decided alike",))
+    return Verdict("refuted", (), witness, replayed)
 
 
-def _seen(replayed: Replayed, by: By) -> tuple[str | None, ...]:
-    return (replayed.action,) if by == "action" else (replayed.action, replayed.condition)
-
-
-def _outcome(encoder: Encoder, rule: _Rule, thresholds: Thresholds, by: By) -> Formula:
-    """What the rule decides as a text: the action, and the condition where that is asked for."""
-    outcome = _default(encoder, rule.rule, thresholds)
-    for index in reversed(range(len(rule.terms))):
-        condition = rule.rule.conditions[index]
-        said = condition.action if by == "action" else f"{condition.action} {condition.name}"
-        outcome = z3.If(rule.met(index), z3.StringVal(said), outcome)
-    return outcome
-
-
-def _default(encoder: Encoder, rule: p.Rule, thresholds: Thresholds) -> Formula:
-    if rule.otherwise is not None:
-        return z3.StringVal(rule.otherwise)
-    score = encoder.asked_score(SCORE).value
-    return z3.If(
-        score >= thresholds.deny,
-        z3.StringVal("deny"),
-        z3.If(score >= thresholds.challenge, z3.StringVal("challenge"), z3.StringVal("allow")),
+def move(
+    old: p.Rule, new: p.Rule, name: str, direction: Move, *, seconds: float = SECONDS
+) -> Verdict:
+    """Whether the condition of that name is met by payments that it was not met by before (wider),
+    or no longer met by some (narrower); proved by such a payment."""
+    encoder = Encoder(Source(full_vocabulary()))
+    try:
+        before, after = (_Formulas(encoder, rule).met(_index(rule, name)) for rule in (old, new))
+        one, other = (after, before) if direction == "wider" else (before, after)
+        witness = find(encoder, z3.And(one, z3.Not(other)), seconds)
+    except NotProvedError as error:
+        return Verdict("not proved", (str(error),))
+    if witness is None:
+        return Verdict("refuted")
+    met_before, met_after = (
+        is_true(rule, rule.conditions[_index(rule, name)].when, witness) for rule in (old, new)
     )
+    if (met_before, met_after) != (direction == "narrower", direction == "wider"):
+        return Verdict("not proved", ("the payment that was found is decided otherwise",))
+    return Verdict("proved", (), witness, (replay(old, witness), replay(new, witness)))
 
 
-def changed_conditions(old: p.Rule, new: p.Rule, seconds: float = SECONDS) -> Iterator[Verdict]:
-    """For each condition of both versions: payments that only one of them meets."""
-    earlier = {each.name: index for index, each in enumerate(old.conditions)}
-    for index, condition in enumerate(new.conditions):
-        if condition.name not in earlier:
-            continue
-        encoder = Encoder(Source(full_vocabulary()))
-        before, after = _Rule(encoder, old), _Rule(encoder, new)
-        of = earlier[condition.name]
-        for subject, one, other in _MOVES:
-            rules = {"old": (before, of), "new": (after, index)}
-            try:
-                yield from _moved(encoder, subject, rules[one], rules[other], seconds)
-            except NotProvedError as error:
-                yield Verdict(subject, condition.name, "not proved", (str(error),))
+def _index(rule: p.Rule, name: str) -> int:
+    return next(index for index, each in enumerate(rule.conditions) if each.name == name)
 
 
-_MOVES: tuple[tuple[Subject, str, str], ...] = (
-    ("wider", "new", "old"),
-    ("narrower", "old", "new"),
-)
-
-
-def _moved(
-    encoder: Encoder,
-    subject: Subject,
-    one: tuple[_Rule, int],
-    other: tuple[_Rule, int],
-    seconds: float,
-) -> Iterator[Verdict]:
-    """A payment that the first version's condition meets and the other's does not."""
-    for rule, index in (one, other):
-        if rule.terms[index] is None:
-            raise NotProvedError(rule.reasons[index])
-    goal = z3.And(one[0].met(one[1]), z3.Not(other[0].met(other[1])))
-    witness = find(encoder, goal, seconds)
-    if witness is not None:
-        yield Verdict(subject, one[0].rule.conditions[one[1]].name, "proved", (), witness)
+def keep_promise(
+    rule: p.Rule,
+    promise: p.Promise,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+    *,
+    seconds: float = SECONDS,
+) -> Verdict:
+    """Whether a `must` of the rule holds of every payment; refuted by the smallest found that
+    breaks it. What the account's thresholds make of the score counts as well."""
+    encoder = Encoder(Source(full_vocabulary()))
+    formulas = _Formulas(encoder, rule)
+    try:
+        when = formulas.of(promise.when, promise.title or "must").is_true
+        outcome = formulas.outcome(thresholds, "action")
+        among = any_of([outcome == z3.StringVal(each) for each in promise.actions])
+        broken = among if promise.never else z3.Not(among)
+        witness = find(encoder, z3.And(when, broken), seconds)
+    except NotProvedError as error:
+        return Verdict("not proved", (str(error),))
+    if witness is None:
+        return Verdict("proved")
+    replayed = replay(rule, witness, thresholds)
+    if (replayed.action in promise.actions) != promise.never or not is_true(
+        rule, promise.when, witness
+    ):
+        return Verdict("not proved", ("the payment that was found is decided otherwise",))
+    return Verdict("refuted", (), witness, (replayed,))

@@ -50,7 +50,7 @@ def _alone(node: p.History, term: Term, program: Program) -> Iterator[Formula]:
     there, value = term.there, term.value
     if node.function in (*_COUNTS, "age", "interval"):
         yield z3.Implies(there, value >= 0)
-    if node.series.collection == "events":
+    if node.earlier or node.over is None or node.series.collection == "events":
         return
     try:
         own = list(_own(node, program))
@@ -123,6 +123,10 @@ def _between(
     if one.group != two.group:
         return
     both = z3.And(term.there, other_term.there)
+    if node.earlier != other.earlier:
+        if other.earlier and (node.function, node.over) == (other.function, other.over):
+            yield from _without_the_payment(one, two, node, term, program, other_term)
+        return
     same_records = one.value == two.value and one.where == two.where
     if node.over is not None and other.over is not None and node.over <= other.over:
         wider = one.value == two.value and one.where >= two.where
@@ -146,6 +150,8 @@ def _between(
         yield all_of(
             [term.there == other_term.there, z3.Implies(both, term.value <= other_term.value)]
         )
+    if same_records and (node.function, other.function) == ("first", "age"):
+        yield z3.Implies(term.there, term.value == z3.Not(other_term.there))
     if (
         (node.function, other.function) == ("interval", "count")
         and other.over is not None
@@ -155,6 +161,25 @@ def _between(
     ):
         near = z3.And(term.there, term.value < other.over)
         yield z3.Implies(other_term.there, near == (other_term.value >= 2))
+
+
+def _without_the_payment(
+    one: _Said, two: _Said, node: p.History, term: Term, program: Program, earlier: Term
+) -> Iterator[Formula]:
+    """An aggregate is its `earlier` with what the payment itself brings."""
+    if (one.value, one.where) != (two.value, two.where) or node.series.collection == "events":
+        return
+    both = z3.And(term.there, earlier.there)
+    try:
+        own = z3.Sum([z3.If(counts, 1, 0) for counts, _ in _own(node, program)])
+    except UnsayableError:
+        return
+    if node.function == "count":
+        yield z3.Implies(both, term.value == earlier.value + own)
+    elif node.function == "distinct":
+        yield z3.Implies(
+            both, z3.And(term.value >= earlier.value, term.value <= earlier.value + own)
+        )
 
 
 class _Said:

@@ -58,5 +58,10 @@ def scope_of(rule: p.Rule, witness: Witness) -> Scope:
     return with_lets(scope, rule.lets)
 
 
+def is_true(rule: p.Rule, node: p.Expression, witness: Witness) -> bool:
+    """Whether an expression of the rule is definitely true."""
+    return evaluate(node, scope_of(rule, witness)) is True
+
+
 def _is_met(rule: p.Rule, index: int, scope: Scope) -> bool:
     return evaluate(rule.conditions[index].when, scope) is True

@@ -14,22 +14,37 @@ from typing import Any, NamedTuple
 import z3
 
 from tollkeeper.engine.lists.environment import RATE_SCALE
+from tollkeeper.engine.offline.prove import clock
 from tollkeeper.engine.offline.prove.encode import Encoder, Opaque
 from tollkeeper.engine.offline.prove.relations import relate
 from tollkeeper.engine.offline.prove.terms import Formula, UnsayableError, constant
-from tollkeeper.engine.offline.prove.witness import ImpossibleError, Reader, Witness, witness_of
+from tollkeeper.engine.offline.prove.witness import (
+    NOON,
+    ImpossibleError,
+    Reader,
+    Witness,
+    witness_of,
+)
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.engine.programs.compile.reckoning import carried, lifted
 from tollkeeper.grammar import types as t
 
 _CORRECTIONS = 60
 """How often the solver is corrected before the question counts as not proved."""
-_SHRINKING_S = 0.8
+_WORK_OF_A_WISH = 300_000
+"""In the solver's own steps, so that the same question ends in the same payment everywhere."""
 _STEP_S = 0.25
 
 
 class NotProvedError(Exception):
     """Neither a proof nor a payment was found; says why."""
+
+
+class Found(NamedTuple):
+    """A payment, and the assignment that speaks of it."""
+
+    witness: Witness
+    reader: Reader
 
 
 def find(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
@@ -45,7 +60,14 @@ def find(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
         first = search.solve([goal])
     if first is None:
         return None
-    return search.try_to_solve([goal, *hints, *search.shrink([goal, *hints])]) or first
+    wishes = search.shrink([goal, *hints], first)
+    smallest = search.try_to_solve([goal, *hints, *wishes]) or first
+    return smallest.witness
+
+
+def find_any(encoder: Encoder, goal: Formula, seconds: float) -> Found | None:
+    """Any payment for which `goal` holds, None when there is none. Raises `NotProvedError`."""
+    return _Search(encoder, seconds).solve([goal])
 
 
 class _Search:
@@ -56,9 +78,8 @@ class _Search:
         self._solver.add(*relate(encoder))
         self._solver.add(*encoder.assumed)
         self._corrected = 0
-        self._model: Any = None
 
-    def solve(self, goals: Sequence[Formula]) -> Witness | None:
+    def solve(self, goals: Sequence[Formula]) -> Found | None:
         pins: list[Formula] = []
         while True:
             model = self._near(goals, pins)
@@ -68,9 +89,7 @@ class _Search:
             try:
                 corrections = _corrections(self._encoder.opaque, reader)
                 if not corrections:
-                    witness = witness_of(self._encoder, reader)
-                    self._model = model
-                    return witness
+                    return Found(witness_of(self._encoder, reader), reader)
                 pins = [each.point for each in corrections]
                 self._solver.add(*(z3.Implies(each.point, each.truth) for each in corrections))
                 reason = "the engine's functions never had the values that were looked for"
@@ -92,17 +111,19 @@ class _Search:
                 return model
         return self._check(goals, self._end - monotonic())
 
-    def try_to_solve(self, goals: Sequence[Formula]) -> Witness | None:
+    def try_to_solve(self, goals: Sequence[Formula]) -> Found | None:
         """As `solve`, but None also where nothing was found in time."""
         try:
             return self.solve(goals)
         except NotProvedError:
             return None
 
-    def _check(self, goals: Sequence[Formula], seconds: float) -> Any:
+    def _check(self, goals: Sequence[Formula], seconds: float, work: int = 0) -> Any:
+        """An assignment, None when there is none; `work` bounds the solver's steps, 0 does not."""
         if seconds <= 0:
             raise NotProvedError("the time is over")
         self._solver.set("timeout", max(1, int(seconds * 1000)))
+        self._solver.set("rlimit", work)
         answer = self._solver.check(*goals)
         if answer == z3.unsat:
             return None
@@ -110,16 +131,13 @@ class _Search:
             return self._solver.model()
         raise NotProvedError(f"the solver gave up: {self._solver.reason_unknown()}")
 
-    def shrink(self, goals: Sequence[Formula]) -> list[Formula]:
+    def shrink(self, goals: Sequence[Formula], found: Found) -> list[Formula]:
         """Wishes that can be had together: fewer fields, smaller numbers, shorter texts."""
         kept: list[Formula] = []
-        end = min(self._end, monotonic() + _SHRINKING_S)
-        for wish in _wishes(self._encoder, self._model):
-            left = end - monotonic()
-            if left <= 0:
-                break
+        for wish in _wishes(self._encoder, found.reader):
             try:
-                if self._check([*goals, *kept, wish], min(left, _STEP_S)) is not None:
+                left = self._end - monotonic()
+                if self._check([*goals, *kept, wish], left, _WORK_OF_A_WISH) is not None:
                     kept.append(wish)
             except NotProvedError:
                 continue
@@ -189,11 +207,14 @@ _SAMPLES: Mapping[Any, tuple[str, ...]] = {
     functions.email_domain: _ADDRESSES,
     functions.email_local: _ADDRESSES,
 }
+_USUAL = ("EUR", "visa", "purchase", "initiated", "browser")
+_EXAMPLES = 0xFFFF_C633_6400
+"""198.51.100.0, of a network that is kept for examples."""
+_MINUTE = 60_000_000
 _WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
 
 
-def _wishes(encoder: Encoder, model: Any) -> Iterator[Formula]:
-    reader = Reader(model)
+def _wishes(encoder: Encoder, reader: Reader) -> Iterator[Formula]:
     source = encoder.source
     if source.count is not None:
         for size in range(reader.number(source.count)):
@@ -214,12 +235,24 @@ def _wishes(encoder: Encoder, model: Any) -> Iterator[Formula]:
 def _smaller(value: Formula, kind: t.Type) -> Iterator[Formula]:
     match kind:
         case t.String(choices=None):
+            yield z3.InRe(value, z3.Plus(z3.Range("a", "z")))
             for size in (1, 2, 4, 8, 16):
                 yield z3.Length(value) == size
             yield z3.InRe(value, z3.Star(z3.Range(" ", "~")))
-        case t.String():
-            yield value == 0
-        case t.Number() | t.Duration():
+        case t.String(choices=choices):
+            for usual in _USUAL:
+                if usual in (choices or ()):
+                    yield value == (choices or ()).index(usual)
+        case t.Ip():
+            yield z3.And(value >= _EXAMPLES, value < _EXAMPLES + 256)
+        case t.Instant():
+            yield value == NOON
+            yield clock.within(value)
+        case t.Duration():
+            yield value % _MINUTE == 0
+            yield z3.And(value >= 0, value <= 60 * _MINUTE)
+            yield value % 1_000 == 0
+        case t.Number():
             for size in (0, 1, 10, 100, 10_000):
                 yield value == size
             yield value >= 0

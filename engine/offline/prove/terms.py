@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -47,6 +48,9 @@ class Term:
     def is_false(self) -> Formula:
         """Of a boolean: definitely false."""
         return z3.And(self.there, z3.Not(self.value))
+
+
+_ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
 
 
 class UnsayableError(Exception):
@@ -95,6 +99,11 @@ def text_formula(text: str) -> Formula:
         char if " " <= char <= "~" and char != "\\" else f"\\u{{{ord(char):x}}}" for char in text
     )
     return z3.StringVal(plain)
+
+
+def text_value(value: Formula) -> str:
+    """The text that a formula is."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value.as_string())
 
 
 def scaled(value: Formula, by: int) -> Formula:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from re import _constants as codes  # type: ignore[attr-defined]  # the parser's own names
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes
+from re import _parser as parser
 from typing import Any
 
 import z3
@@ -119,6 +119,8 @@ def _set(given: Any, ignore_case: bool) -> Formula:
         elif code is codes.RANGE:
             ranges += _range_of_cases(chr(item[0]), chr(item[1]), ignore_case)
         elif code is codes.CATEGORY:
+            if ignore_case and item in (codes.CATEGORY_WORD, codes.CATEGORY_NOT_WORD):
+                raise UnsayableError("word characters without regard to case")
             spans, other = _CATEGORIES[item]
             inside = [_range(low, high) for low, high in spans]
             ranges.append(_but(inside) if other else _union(inside))

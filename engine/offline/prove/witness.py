@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.facts.clients import Client, client
 from tollkeeper.engine.facts.facts import Facts, derive
+from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.intake.addresses import is_private
-from tollkeeper.engine.intake.instants import from_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.engine.offline.prove.encode import Encoder
 from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT
-from tollkeeper.engine.offline.prove.terms import Formula, Term
+from tollkeeper.engine.offline.prove.terms import Formula, Term, text_value
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
@@ -88,7 +88,7 @@ class Reader:
         self._model = model
 
     def holds(self, formula: Formula) -> bool:
-        return z3.is_true(self._model.eval(formula, model_completion=True))
+        return bool(z3.is_true(self._model.eval(formula, model_completion=True)))
 
     def value(self, term: Term) -> Value | None:
         return self.of(term.value, term.type) if self.holds(term.there) else None
@@ -98,14 +98,14 @@ class Reader:
         found = self._model.eval(formula, model_completion=True)
         match kind:
             case t.Boolean():
-                return z3.is_true(found)
+                return bool(z3.is_true(found))
             case t.Number(scale=None):
                 return _double(found)
             case t.String(choices=None):
-                return str(found.py_value())
+                return text_value(found)
             case t.String(choices=choices):
                 assert choices is not None
-                return choices[found.as_long()]
+                return str(choices[found.as_long()])
             case _:
                 return int(found.as_long())
 

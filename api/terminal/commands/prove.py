@@ -1,0 +1,114 @@
+"""`toll prove`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, refuse, say
+from tollkeeper.api.terminal.rule_file import read_rule_file
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.offline.prove.proofs import Proof
+
+NOT_PROVED = 3
+
+
+@click.command(panel="Rule files")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--against",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A former version of the one rule file: do both decide every payment alike?",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("condition", "action")),
+    default="condition",
+    show_default=True,
+    help="With --against: what counts as deciding alike.",
+)
+@click.option(
+    "--as-test",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append the payments that refute something to this file, as tests.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1, max=600),
+    default=2.0,
+    show_default=True,
+    help="How long the solver may look at one question.",
+)
+@json_option
+def prove(
+    paths: Sequence[Path],
+    against: Path | None,
+    by: Any,
+    as_test: Path | None,
+    seconds: float,
+    as_json_: bool,
+) -> None:
+    """Prove what rules can and must do, or show the payment that refutes it.
+
+    Asks of every condition whether a payment can come to it and meet it, and of every `must`
+    whether it holds. Exits 0 when all is proved, 1 when something is refuted, 3 when something is
+    not proved.
+    """
+    try:
+        import z3  # noqa: F401
+    except ModuleNotFoundError:
+        refuse("proofs need the extra `prove`: pip install 'tollkeeper[prove]'")
+    from tollkeeper.api.terminal.proof_lines import draw_proof, proof_json
+    from tollkeeper.engine.offline.rule_files import rule_files
+
+    files = rule_files(paths)
+    if against is not None and len(files) != 1:
+        raise click.UsageError("--against compares one rule file with its former version")
+    found: list[Proof] = []
+    for proof in _proofs(files, against, by, seconds):
+        found.append(proof)
+        if not as_json_:
+            for line in draw_proof(proof):
+                out.print(line, highlight=False, soft_wrap=True)
+    if as_json_:
+        print_json([proof_json(proof) for proof in found])
+    if as_test is not None:
+        tests = [each.test for each in found if each.verdict.answer == "refuted" and each.test]
+        with as_test.open("a") as file:
+            file.writelines(f"\n{test}" for test in tests)
+        say(f"{plural(len(tests), 'test')} written to {as_test}")
+    answers = [each.verdict.answer for each in found]
+    counts = ", ".join(
+        f"{answers.count(each)} {each}" for each in ("proved", "refuted", "not proved")
+    )
+    say(f"{plural(len(files), 'file')}: {counts}")
+    if "refuted" in answers:
+        sys.exit(NO)
+    sys.exit(NOT_PROVED if "not proved" in answers else OK)
+
+
+def _proofs(
+    files: Sequence[Path], against: Path | None, by: Any, seconds: float
+) -> Iterator[Proof]:
+    from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
+    from tollkeeper.engine.offline.prove.worker import open_worker
+    from tollkeeper.grammar.program import Rule
+
+    with open_worker(seconds) as worker:
+        for file in files:
+            program = read_rule_file(file).program
+            if not isinstance(program, Rule):
+                continue
+            if against is None:
+                yield from prove_rule(worker, str(file), program)
+                continue
+            former = read_rule_file(against).program
+            if not isinstance(former, Rule):
+                raise click.UsageError(f"{against} is no rule")
+            yield from compare_rules(worker, str(file), former, program, by)

@@ -1,0 +1,91 @@
+"""Proofs on a terminal, and as JSON for a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from rich.markup import escape
+
+from tollkeeper.engine.offline.prove.proofs import Proof
+from tollkeeper.engine.offline.prove.questions import Verdict
+from tollkeeper.engine.offline.prove.witness import Witness
+
+_MARKS = {"proved": "[green]✓[/]", "refuted": "[red]✗[/]", "not proved": "[yellow]?[/]"}
+
+
+def draw_proof(proof: Proof) -> Iterator[str]:
+    """Lines in rich's markup."""
+    verdict = proof.verdict
+    yield f"{_MARKS[verdict.answer]} {escape(proof.file)}: {escape(_said(proof))}"
+    shows_payment = verdict.answer == "refuted" or proof.claim in ("wider", "narrower")
+    if verdict.witness is None or not shows_payment:
+        return
+    if proof.test is not None:
+        for line in proof.test.splitlines():
+            yield f"  [dim]{escape(line)}[/]"
+    else:
+        yield f"  [dim]{escape(json.dumps(payment_json(verdict.witness), ensure_ascii=False))}[/]"
+    if proof.claim == "same":
+        before, after = (_decided(each.action, each.condition) for each in verdict.replayed)
+        yield f"  before: {escape(before)}, after: {escape(after)}"
+
+
+def _said(proof: Proof) -> str:
+    answer, of = proof.verdict.answer, f"`{proof.of}`"
+    if answer == "not proved":
+        return f"{proof.claim} {of}: not proved, {'; '.join(proof.verdict.because)}"
+    match proof.claim:
+        case "reached" if answer == "proved":
+            return f"{of} can be met"
+        case "reached":
+            return f"{of} {_why(proof.verdict)}"
+        case "always met":
+            return f"{of} is met by every payment that comes to it"
+        case "must":
+            return f"{of} holds of every payment" if answer == "proved" else f"{of} can be broken"
+        case "same" if answer == "proved":
+            return f"both versions of {of} decide every payment alike"
+        case "same":
+            return f"the versions of {of} decide this payment differently"
+        case "moved":
+            return f"{of} stands at another place among the conditions"
+        case _:
+            more = "meets more" if proof.claim == "wider" else "meets less"
+            return f"{of} {more} than before, such as"
+
+
+def _why(verdict: Verdict) -> str:
+    if not verdict.because:
+        return "can't be met by any payment"
+    earlier = " and ".join(f"`{each}`" for each in verdict.because)
+    return f"is never reached: wherever it is met, {earlier} is met before"
+
+
+def _decided(action: str, condition: str | None) -> str:
+    return f"{action} by {condition}" if condition else action
+
+
+def payment_json(witness: Witness) -> dict[str, Any]:
+    """The payment as a merchant would send it, without what was filled in for the proof alone."""
+    payment: dict[str, Any] = msgspec.to_builtins(witness.facts.payment)
+    return payment
+
+
+def proof_json(proof: Proof) -> dict[str, Any]:
+    """The form of `toll prove --json`."""
+    verdict = proof.verdict
+    return {
+        "file": proof.file,
+        "claim": proof.claim,
+        "of": proof.of,
+        "answer": verdict.answer,
+        "because": list(verdict.because),
+        "decided": [
+            {"action": each.action, "condition": each.condition} for each in verdict.replayed
+        ],
+        "payment": None if verdict.witness is None else payment_json(verdict.witness),
+        "test": proof.test,
+    }

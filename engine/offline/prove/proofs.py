@@ -1,0 +1,80 @@
+"""All that is asked of a rule, or of two versions of one, in the order in which it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tollkeeper.engine.offline.prove.as_test import counterexample_test
+from tollkeeper.engine.offline.prove.questions import (
+    By,
+    Verdict,
+    compare,
+    keep_promise,
+    meet_always,
+    move,
+    reach,
+)
+from tollkeeper.engine.offline.prove.worker import Worker
+from tollkeeper.grammar import program as p
+
+Claim: TypeAlias = Literal["reached", "always met", "must", "same", "wider", "narrower", "moved"]
+_KILLED = Verdict("not proved", ("the solver took too long and was ended",))
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A claim about a rule and the verdict on it.
+
+    `of` is the condition, the promise's title or the rule's name. `test` is the verdict's payment
+    as a test of the language, None where no test can say it.
+    """
+
+    file: str
+    claim: Claim
+    of: str
+    verdict: Verdict
+    test: str | None = None
+
+
+def prove_rule(worker: Worker, file: str, rule: p.Rule) -> Iterator[Proof]:
+    """Of each condition whether it is reached, then of each `must` whether it holds."""
+    for index, condition in enumerate(rule.conditions):
+        verdict = worker.ask(reach, rule, index) or _KILLED
+        yield _proof(file, "reached", condition.name, verdict, rule)
+        always = worker.ask(meet_always, rule, index)
+        if always is not None and always.answer == "proved" and verdict.answer == "proved":
+            yield Proof(file, "always met", condition.name, always)
+    for promise in rule.promises:
+        verdict = worker.ask(keep_promise, rule, promise) or _KILLED
+        yield _proof(file, "must", promise.title or "must", verdict, rule)
+
+
+def compare_rules(
+    worker: Worker, file: str, old: p.Rule, new: p.Rule, by: By = "condition"
+) -> Iterator[Proof]:
+    """Whether they decide alike; where they do not, how each condition of both has changed."""
+    verdict = worker.ask(compare, old, new, by) or _KILLED
+    yield _proof(file, "same", new.name, verdict, new)
+    if verdict.answer == "proved":
+        return
+    places = {each.name: index for index, each in enumerate(old.conditions)}
+    kept = [each.name for each in new.conditions if each.name in places]
+    former = sorted(kept, key=places.__getitem__)
+    for name in kept:
+        for direction in ("wider", "narrower"):
+            changed = worker.ask(move, old, new, name, direction) or _KILLED
+            if changed.answer != "refuted":
+                yield _proof(file, direction, name, changed, new)
+        if kept.index(name) != former.index(name):
+            yield Proof(file, "moved", name, Verdict("proved"))
+
+
+def _proof(file: str, claim: Claim, of: str, verdict: Verdict, rule: p.Rule) -> Proof:
+    test = None
+    if verdict.witness is not None:
+        test = counterexample_test(
+            rule, verdict.witness, verdict.replayed[-1] if verdict.replayed else None
+        )
+    return Proof(file, claim, of, verdict, test)

@@ -1,0 +1,195 @@
+"""What can be asked of rules, with the payments that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tollkeeper.engine.offline.prove.as_test import counterexample_test
+from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
+from tollkeeper.engine.offline.prove.questions import (
+    Verdict,
+    compare,
+    keep_promise,
+    meet_always,
+    reach,
+)
+from tollkeeper.engine.offline.prove.worker import Worker, open_worker
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule
+
+PATIENT = 20.0
+"""Seconds for a question: so many that a busy machine answers it too."""
+
+WEB = Path(__file__).parents[4] / "rules" / "web_checkout.rule"
+
+
+def rule(text: str) -> Rule:
+    reading = read_file(f"rule r\n{text}".encode(), Known())
+    assert isinstance(reading.program, Rule), reading.diagnostics
+    return reading.program
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with open_worker(PATIENT) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        """distinct(payments.user.id by device.fingerprint.id over 1h)
+           > count(payments by device.fingerprint.id over 1h)""",
+        "count(payments by user.id over 10m) > count(payments by user.id over 1h)",
+        'user.id starts with "a" and user.id == "b"',
+        'amount_in("EUR") != amount and currency == "EUR"',
+        "round(amount) > amount + 1",
+        "count(earlier payments by user.id over 1h) >= count(payments by user.id over 1h)",
+        'method.card.bin matches /^4/ and method.card.bin starts with "5"',
+        'hour(timestamp, "UTC") > 22 and hour(timestamp, "UTC") < 5',
+        'count(transactions where status == "failed") > count(transactions)',
+        'sum(transactions.duration where status == "failed") < 0',
+        """amount > 5 and distinct(payments.amount by user.id over 1h where amount > 5) == 0
+           and user.id is present""",
+    ],
+)
+def test_what_no_payment_can_be_is_proved(when: str) -> None:
+    made = rule(f"condition c when {when} then deny")
+    verdict = reach(made, 0, seconds=PATIENT)
+    assert (verdict.answer, verdict.because) == ("refuted", ())
+
+
+def test_a_covered_condition_names_those_that_cover_it() -> None:
+    made = rule(
+        'condition a when currency == "EUR" then deny\n'
+        "condition b when score > 0.5 then deny\n"
+        'condition c when currency == "USD" then deny\n'
+        'condition d when score > 0.7 and currency in ["EUR", "USD"] then deny'
+    )
+    assert reach(made, 3, seconds=PATIENT).because == ("b",)
+
+
+def test_a_condition_that_all_meet_is_told() -> None:
+    made = rule(
+        'condition a when type == "purchase" then deny\n'
+        'condition b when type != "purchase" then allow'
+    )
+    assert meet_always(made, 0, seconds=PATIENT).answer == "refuted"
+    assert meet_always(made, 1, seconds=PATIENT).answer == "proved"
+
+
+PARTNERS = """
+  list partners: string
+  condition small when amount < 5.00 and merchant.id in @partners then allow
+  condition large when amount > 100.00 and currency == "EUR" then deny
+  must "small payments of partners pass"
+    when amount < 5.00 and merchant.id in @partners never deny, challenge
+  must "large euros stop" when amount > 100.00 and currency == "EUR" always deny
+"""
+
+
+def test_a_promise_is_proved_or_refuted_with_a_payment(snapshot: SnapshotAssertion) -> None:
+    above = rule(PARTNERS)
+    found = [keep_promise(above, each, seconds=PATIENT) for each in above.promises]
+    assert [each.answer for each in found] == ["proved", "proved"]
+    below = rule(
+        PARTNERS.replace(
+            "when amount < 5.00 and merchant.id in @partners then", "when false then"
+        ).replace("when false", "when amount < 0.50")
+    )
+    broken = keep_promise(below, below.promises[0], seconds=PATIENT)
+    assert broken.answer == "refuted"
+    assert _test_of(below, broken) == snapshot
+
+
+def test_a_promise_counts_what_the_thresholds_make_of_the_score() -> None:
+    made = rule(
+        'condition c when amount > 5 and currency == "EUR" then allow\nmust when amount > 0 never deny'
+    )
+    broken = keep_promise(made, made.promises[0], seconds=PATIENT)
+    assert broken.answer == "refuted"
+    assert broken.replayed[0].condition is None
+
+
+def test_a_refactoring_is_proved_equal() -> None:
+    old = rule(
+        'let small = amount < 10\ncondition a when small and currency == "EUR" or small and'
+        ' currency == "USD" then deny'
+    )
+    new = rule('condition a when not (amount >= 10.00) and currency in ["USD", "EUR"] then deny')
+    assert compare(old, new, seconds=PATIENT).answer == "proved"
+
+
+def test_a_moved_bound_is_shown_by_a_payment_on_it(snapshot: SnapshotAssertion) -> None:
+    text = WEB.read_text()
+    old = read_file(text.encode(), Known()).program
+    new = read_file(
+        text.replace("cards_on_device >= 4", "cards_on_device > 4").encode(), Known()
+    ).program
+    assert isinstance(old, Rule)
+    assert isinstance(new, Rule)
+    verdict = compare(old, new, seconds=PATIENT)
+    assert verdict.answer == "refuted"
+    assert _test_of(new, verdict) == snapshot
+
+
+def _test_of(made: Rule, verdict: Verdict) -> str | None:
+    assert verdict.witness is not None
+    return counterexample_test(made, verdict.witness, verdict.replayed[-1])
+
+
+def test_swapped_conditions_of_one_action_are_equal_by_action_alone() -> None:
+    one = 'condition a when amount > 5 and currency == "EUR" then deny\n'
+    two = "condition b when user.id is missing then deny\n"
+    old, new = rule(one + two), rule(two + one)
+    assert compare(old, new, "action", seconds=PATIENT).answer == "proved"
+    assert compare(old, new, "condition", seconds=PATIENT).answer == "refuted"
+
+
+def test_a_comparison_tells_how_each_condition_changed(worker: Worker) -> None:
+    old = rule(
+        'condition a when score > 0.5 and currency == "EUR" then deny\n'
+        'condition b when amount > 5.00 and currency == "EUR" then challenge\n'
+        "condition c when user.id is missing then challenge"
+    )
+    new = rule(
+        "condition c when user.id is missing then challenge\n"
+        'condition a when score > 0.4 and currency == "EUR" then deny\n'
+        'condition b when amount > 7.00 and currency == "EUR" then challenge'
+    )
+    told = [(each.claim, each.of) for each in compare_rules(worker, "r.rule", old, new)]
+    assert told == [
+        ("same", "r"),
+        ("moved", "c"),
+        ("wider", "a"),
+        ("moved", "a"),
+        ("narrower", "b"),
+        ("moved", "b"),
+    ]
+
+
+def test_what_has_no_formula_is_not_proved_and_says_why() -> None:
+    made = rule(r"condition c when user.email matches /\bbot\b/ then deny")
+    verdict = reach(made, 0)
+    assert (verdict.answer, verdict.because) == (
+        "not proved",
+        (r"`c` reads the expression /\bbot\b/",),
+    )
+
+
+def test_every_condition_of_the_shipped_rule_is_shown_reachable(worker: Worker) -> None:
+    shipped = read_file(WEB.read_bytes(), Known()).program
+    assert isinstance(shipped, Rule)
+    proofs = list(prove_rule(worker, "web_checkout.rule", shipped))
+    assert {each.verdict.answer for each in proofs} == {"proved"}
+
+
+def test_a_question_that_takes_too_long_ends_with_its_process() -> None:
+    shipped = read_file(WEB.read_bytes(), Known()).program
+    with open_worker(0.000_01) as hurried:
+        assert [hurried.ask(reach, shipped, index) for index in (0, 1)] == [None, None]

@@ -125,7 +125,7 @@ def test_a_refactoring_is_proved_equal() -> None:
     assert compare(old, new, seconds=PATIENT).answer == "proved"
 
 
-def test_a_moved_bound_is_shown_by_a_payment_on_it(snapshot: SnapshotAssertion) -> None:
+def test_a_moved_bound_is_shown_by_a_payment_on_it() -> None:
     text = WEB.read_text()
     old = read_file(text.encode(), Known()).program
     new = read_file(
@@ -135,7 +135,8 @@ def test_a_moved_bound_is_shown_by_a_payment_on_it(snapshot: SnapshotAssertion) 
     assert isinstance(new, Rule)
     verdict = compare(old, new, seconds=PATIENT)
     assert verdict.answer == "refuted"
-    assert _test_of(new, verdict) == snapshot
+    assert "cards_on_device = 4" in (_test_of(new, verdict) or "")
+    assert verdict.replayed[0].condition == "card_testing"
 
 
 def _test_of(made: Rule, verdict: Verdict) -> str | None:

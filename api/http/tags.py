@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 PAYMENTS: Final = "Payments"
+LABELS: Final = "Labels"
 EVENTS: Final = "Events"
 RULES: Final = "Rules"
 SCORECARDS: Final = "Scorecards"
@@ -17,6 +18,7 @@ SERVICE: Final = "Service"
 
 TAGS: Final[Mapping[str, str]] = {
     PAYMENTS: "Report payments, read what was decided about them, and why.",
+    LABELS: "What became known of payments afterwards, by source: fraud, legitimate, unsure.",
     EVENTS: "Report what happens besides payments, and read what monitors made of it.",
     RULES: "What turns a payment into an action: versions, published, rolled back, tried.",
     SCORECARDS: "What turns a payment into a score; the account's is `bot_behaviour`.",

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
+from tollkeeper.engine.labels.label import decode_label, encode_label
 from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.make_change import make_change
@@ -75,6 +76,8 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
         contracts = _contracts(engine, account)
         await _rewrite(engine, account, _in_events(person, found, contracts), (Kind.EVENT,))
+        payments = await asyncio.to_thread(_payments, engine.journal, account, person)
+        await _rewrite(engine, account, _in_labels(person, payments), (Kind.LABEL,))
         await _rewrite(engine, account, _in_reports(person, found), _PAYMENT_KINDS)
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found)
@@ -98,6 +101,15 @@ def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]
     )
     found = {address_of(payment) for payment in payments if person.pays(payment)}
     return frozenset(address for address in found if address is not None)
+
+
+def _payments(journal: Journal, account: int, person: Person) -> frozenset[str]:
+    """The ids of the person's payments."""
+    return frozenset(
+        entry.id
+        for entry in _naming(journal, account, person, _PAYMENT_KINDS)
+        if person.pays(decode_recorded(entry.body).payment)
+    )
 
 
 def _sequences(journal: Journal, account: int, person: Person) -> list[int]:
@@ -150,6 +162,17 @@ def _in_events(
         new = entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
         found.events.append((entry, new))
         return new
+
+    return erase
+
+
+def _in_labels(person: Person, payments: frozenset[str]) -> Callable[[Entry], Entry]:
+    """A label stays, without the words that were said with it."""
+
+    def erase(entry: Entry) -> Entry:
+        if entry.id not in payments and not person.may_be_in(entry.body):
+            return entry
+        return entry._replace(body=encode_label(replace(decode_label(entry.body), reason=None)))
 
     return erase
 

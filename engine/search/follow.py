@@ -27,6 +27,7 @@ from tollkeeper.engine.search.blocks import (
     unpack,
     without,
 )
+from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
     NAMED,
     Facet,
@@ -41,7 +42,6 @@ from tollkeeper.engine.search.terms import (
 
 STRETCH = 8192
 """How many sequence numbers one transaction takes in."""
-MINUTE = 60_000_000
 _AMENDMENTS = 5_000
 
 _Found = frozenset[tuple[Facet, int]]

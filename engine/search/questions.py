@@ -6,8 +6,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from tollkeeper.engine.labels.label import Source, Verdict
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import FoundPage, count, find
+from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.reading import Index
 from tollkeeper.engine.search.related import Related, related
 
@@ -42,4 +44,17 @@ class FindRelated(Struct, frozen=True, tag=True):
         return related(index, self.payment, self.since)
 
 
-Question: TypeAlias = FindPayments | CountPayments | FindRelated
+class FindLabels(Struct, frozen=True, tag=True):
+    """See `find_labels`."""
+
+    since: int | None
+    source: Source | None
+    label: Verdict | None
+    cursor: int | None
+    limit: int
+
+    def answer(self, index: Index) -> LabelPage:
+        return find_labels(index, self.since, self.source, self.label, self.cursor, self.limit)
+
+
+Question: TypeAlias = FindPayments | CountPayments | FindRelated | FindLabels

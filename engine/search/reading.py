@@ -29,7 +29,8 @@ from tollkeeper.engine.search.terms import NONE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
 """How many payments may begin with what is given as the beginning of an id."""
-_LAST = 2**63 - 1
+MINUTE = 60_000_000
+LAST = 2**63 - 1
 _HIGHEST_SCORE = 100
 _OF = "account = ? AND facet = ? AND block = ?"
 
@@ -64,11 +65,14 @@ class Index:
 
     def facet(self, facet: Facet, block: int) -> Iterator[tuple[int, int]]:
         """Every value of a facet in a block, with the payments that have it."""
-        rows = self.connection.execute(
-            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
-        )
-        for value, stored in rows:
+        for value, stored in self.stored(facet, block):
             yield value, unpack(stored)
+
+    def stored(self, facet: Facet, block: int) -> list[tuple[int, bytes]]:
+        """As `facet`, the payments as they are stored."""
+        return self.connection.execute(
+            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
+        ).fetchall()
 
     def value(self, facet: Facet, text: str | int) -> int:
         return self.hashes.value(self.account, facet, text)
@@ -93,7 +97,15 @@ class Index:
 
     def sequence_at(self, time: int | None, otherwise: int) -> int:
         """The first sequence number that arrived at a time (µs) or later."""
-        return otherwise if time is None else self.tail.sequence_at(time)
+        if time is None:
+            return otherwise
+        return self.tail.sequence_at(time) if time % MINUTE else self._of_minute(time // MINUTE)
+
+    def _of_minute(self, minute: int) -> int:
+        row = self.connection.execute(
+            "SELECT first FROM minutes WHERE minute >= ? ORDER BY minute LIMIT 1", (minute,)
+        ).fetchone()
+        return self.last + 1 if row is None else int(row[0])
 
     def arrived(self, sequence: int) -> int:
         """When a payment arrived (µs), 0 for one that the journal no longer has."""
@@ -144,7 +156,7 @@ class Selection:
         """Raises `Invalid` for the beginning of too many ids."""
         self._index = index
         self.first = index.sequence_at(wanted.since, 0)
-        self.end = min(index.sequence_at(wanted.until, _LAST), index.last + 1)
+        self.end = min(index.sequence_at(wanted.until, LAST), index.last + 1)
         # Entities before all others: they leave the least to look at.
         either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
         self._either = [tuple(map(self._valued, terms)) for terms in either]

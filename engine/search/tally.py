@@ -16,7 +16,7 @@ from tollkeeper.engine.search.terms import Facet
 
 ACTIONS: tuple[str, ...] = get_args(Action)
 STATUSES: tuple[str, ...] = get_args(PaymentStatus)
-_COUNTED = ((Facet.ACTION, ACTIONS), (Facet.STATUS, STATUSES), (Facet.LABEL, VERDICTS))
+COUNTED = ((Facet.ACTION, ACTIONS), (Facet.STATUS, STATUSES), (Facet.LABEL, VERDICTS))
 
 
 class Tally(Struct, frozen=True):
@@ -32,14 +32,12 @@ def tally(index: Index, sets: Iterable[tuple[int, int]]) -> Tally:
     """Of payments given as blocks with the sets of those meant."""
     total = 0
     counts: dict[tuple[Facet, str], int] = Counter()
-    values = [
-        (facet, name, index.value(facet, name)) for facet, names in _COUNTED for name in names
-    ]
+    values = [(facet, name, index.value(facet, name)) for facet, names in COUNTED for name in names]
     for block, members in sets:
         total += members.bit_count()
         for facet, name, value in values:
             counts[facet, name] += (members & index.members(facet, value, block)).bit_count()
     return Tally(
         total,
-        *({name: counts[facet, name] for name in names} for facet, names in _COUNTED),
+        *({name: counts[facet, name] for name in names} for facet, names in COUNTED),
     )

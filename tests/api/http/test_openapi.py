@@ -230,6 +230,13 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", f"{known}/explanation")
     await good("GET", "/v1/payments?q=since:1h")
     await good("GET", "/v1/payments/count")
+    labels = f"{known}/labels"
+    await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
+    await good("GET", labels)
+    await good("GET", "/v1/labels")
+    batch = [{"payment": each, "source": "import", "label": "fraud"} for each in ("p-7", "?")]
+    await good("POST", "/v1/labels", json={"labels": batch})
+    await good("DELETE", f"{labels}/chargeback")
     await good("GET", "/v1/payments/order-1001-1/related")
     await good("GET", "/v1/decisions", params={"limit": 2, "since": "2026-09-01T00:00:00Z"})
 

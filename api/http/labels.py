@@ -1,0 +1,335 @@
+"""Labels over HTTP: what became known of payments, told, taken back and listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import Problem, invalid, not_found
+from tollkeeper.api.http.examples import PAYMENT
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import (
+    Cursor,
+    Limit,
+    NextCursor,
+    Since,
+    path_parameter,
+    query_parameter,
+)
+from tollkeeper.api.http.queries import read_choice, read_limit, read_place, read_since, show_place
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.search import LagMs, lag_ms
+from tollkeeper.api.http.tags import LABELS
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.intake.payment import RequiredText
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.labels.label import SOURCES, VERDICTS, Label, Source, Verdict, verdict_of
+from tollkeeper.engine.labels.set_label import labels_of, set_label, verdicts
+from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.registry.errors import Refused
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.labelled import LabelPage
+from tollkeeper.engine.search.questions import FindLabels
+
+MOST = 1000
+"""How many labels a batch has."""
+AT_ONCE = 64
+"""How many of a batch are on their way to disk together."""
+
+PaymentId = Annotated[
+    str,
+    path_parameter(
+        "The payment's id, percent-encoded; a `/` in it as `%2F`.", PAYMENT["payment"]["id"]
+    ),
+]
+SourceName = Annotated[
+    str,
+    path_parameter("Who says so.", "chargeback", {"type": "string", "enum": [*SOURCES]}),
+]
+Reason: TypeAlias = Annotated[str, Meta(max_length=1000)]
+
+
+class LabelBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """`at` is when the source came to know, now when it is left out; not in the future."""
+
+    label: Verdict
+    reason: Reason | None = None
+    at: str | None = None
+
+
+class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
+    """A label of a batch; `label` null takes back what the source said."""
+
+    payment: RequiredText
+    source: Source
+    label: Verdict | None
+    reason: Reason | None = None
+    at: str | None = None
+
+
+class LabelBatch(Struct, frozen=True, forbid_unknown_fields=True):
+    labels: Annotated[list[LabelOfPayment], Meta(min_length=1, max_length=MOST)]
+
+
+class LabelView(Struct, frozen=True):
+    """What a source says of a payment; `by` is the key, command or event that told it."""
+
+    payment: str
+    source: Source
+    label: Verdict
+    reason: str | None
+    at: str
+    by: str
+
+
+class LabelAnswer(Struct, frozen=True):
+    label: LabelView
+
+
+class PaymentLabels(Struct, frozen=True):
+    """What each source says, and the label that counts: that of the weightiest source that is sure."""
+
+    label: Verdict | None
+    labels: list[LabelView]
+
+
+class LabelList(Struct, frozen=True):
+    labels: list[LabelView]
+    cursor: NextCursor
+    lag_ms: LagMs
+
+
+class LabelRemoval(Struct, frozen=True):
+    """The label that was taken back."""
+
+    payment: str
+    source: Source
+
+
+class LabelRemovalAnswer(Struct, frozen=True):
+    label: LabelRemoval
+
+
+class LabelResult(Struct, frozen=True, omit_defaults=True):
+    """What became of one label of a batch: 200, or the status and errors that it would have alone."""
+
+    status: int
+    errors: tuple[Violation, ...] | UnsetType = UNSET
+
+
+class LabelResults(Struct, frozen=True):
+    labels: list[LabelResult]
+
+
+@operation(
+    "PUT",
+    "/v1/payments/{id:str}/labels/{source:str}",
+    "set_label",
+    tag=LABELS,
+    summary="Say what became known of a payment",
+    doc="""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure.
+""",
+    scope="payments",
+    sent=Body(
+        LabelBody,
+        {"fraud": Example("a chargeback", {"label": "fraud", "reason": "card not present"})},
+    ),
+    answers={200: Answer("The label, on disk.")},
+    refusals=(404, 422, 503),
+)
+async def put_label(
+    request: Request,
+    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+    source: SourceName,
+) -> LabelAnswer:
+    sent = await read_json(request, LabelBody)
+    label = _label(request, _source(source), sent.label, sent.reason, sent.at)
+    await set_label(request.engine, request.key.account, id, label)
+    return LabelAnswer(_view(id, label))
+
+
+@operation(
+    "DELETE",
+    "/v1/payments/{id:str}/labels/{source:str}",
+    "remove_label",
+    tag=LABELS,
+    summary="Take a label back",
+    doc="As when a dispute is won. Whoever reads the past reads it as it was known then.",
+    scope="payments",
+    answers={200: Answer("It is taken back, on disk.")},
+    refusals=(404, 503),
+)
+async def remove_label(
+    request: Request,
+    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+    source: SourceName,
+) -> LabelRemovalAnswer:
+    label = _label(request, _source(source), None, None, None)
+    if not await set_label(request.engine, request.key.account, id, label):
+        raise not_found("source", "the payment has no label of this source")
+    return LabelRemovalAnswer(LabelRemoval(id, label.source))
+
+
+@operation(
+    "GET",
+    "/v1/payments/{id:str}/labels",
+    "read_labels",
+    tag=LABELS,
+    summary="A payment's labels",
+    doc="What each source says now.",
+    scope="payments",
+    answers={200: Answer("The labels.")},
+    refusals=(404, 503),
+)
+async def read_labels(
+    request: Request,
+    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+) -> PaymentLabels:
+    engine, account = request.engine, request.key.account
+    if not await engine.journal.exists(account, Kind.PAYMENT, id):
+        raise not_found("id", "no payment has this id")
+    said = await labels_of(engine, account, id)
+    views = [_view(id, said[source]) for source in SOURCES if source in said]
+    return PaymentLabels(verdict_of(verdicts(said)), views)
+
+
+@operation(
+    "POST",
+    "/v1/labels",
+    "set_labels",
+    tag=LABELS,
+    summary="Say what became known of many payments",
+    doc=f"Up to {MOST} labels, each kept or refused by itself, in the order they are sent.",
+    scope="payments",
+    sent=Body(
+        LabelBatch,
+        {
+            "batch": Example(
+                "two chargebacks, one of them won",
+                {
+                    "labels": [
+                        {"payment": "order-1001-1", "source": "chargeback", "label": "fraud"},
+                        {"payment": "order-1002-1", "source": "chargeback", "label": None},
+                    ]
+                },
+            )
+        },
+    ),
+    answers={200: Answer("What became of each, in their order.")},
+    refusals=(422, 503),
+)
+async def set_labels(request: Request) -> LabelResults:
+    batch = (await read_json(request, LabelBatch)).labels
+    wrong: list[Violation] = []
+    labels: list[Label] = []
+    for index, each in enumerate(batch):
+        try:
+            labels.append(_label(request, each.source, each.label, each.reason, each.at))
+        except Problem as problem:
+            wrong += _within(f"labels[{index}]", problem.violations)
+    if wrong:
+        raise invalid(wrong)
+    results: list[LabelResult] = []
+    for start in range(0, len(batch), AT_ONCE):
+        several = zip(batch[start : start + AT_ONCE], labels[start : start + AT_ONCE], strict=True)
+        results += await asyncio.gather(
+            *(
+                _result(request.engine, request.key.account, sent.payment, label)
+                for sent, label in several
+            )
+        )
+    return LabelResults(results)
+
+
+@operation(
+    "GET",
+    "/v1/labels",
+    "list_labels",
+    tag=LABELS,
+    summary="List labels, newest first",
+    doc="What payments are labelled with now, in the order in which the labels were told.",
+    scope="payments",
+    answers={200: Answer("A page.")},
+    refusals=(422, 503),
+)
+async def list_labels(
+    request: Request,
+    since: Since = None,
+    source: Annotated[
+        str | None,
+        query_parameter("Only of this source.", {"type": "string", "enum": [*SOURCES]}),
+    ] = None,
+    label: Annotated[
+        str | None,
+        query_parameter("Only labels that say this.", {"type": "string", "enum": [*VERDICTS]}),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
+) -> LabelList:
+    question = FindLabels(
+        read_since(since),
+        read_choice("source", source, SOURCES),  # type: ignore[arg-type]
+        read_choice("label", label, VERDICTS),  # type: ignore[arg-type]
+        read_place("cursor", cursor),
+        read_limit(limit),
+    )
+    page, lag = await request.search.ask(request.key.account, question, LabelPage)
+    views = [_view(each.payment, each.label) for each in page.labels]
+    return LabelList(views, show_place(page.cursor), lag_ms(lag))
+
+
+ROUTES = (put_label, remove_label, read_labels, set_labels, list_labels)
+
+
+def _source(text: str) -> Source:
+    for source in SOURCES:
+        if source == text:
+            return source
+    known = ", ".join(f"`{source}`" for source in SOURCES)
+    raise not_found("source", f"there is no source `{text}` of labels; there is {known}")
+
+
+def _label(
+    request: Request, source: Source, label: Verdict | None, reason: str | None, at: str | None
+) -> Label:
+    """Raises `Problem` 422 for a time that is none or has not come yet."""
+    now = request.engine.clock()
+    told = now
+    if at is not None:
+        try:
+            told = read_instant(at)
+        except ValueError as error:
+            raise invalid([Violation("at", "invalid_format", str(error))]) from None
+        if told > now:
+            raise invalid([Violation("at", "timestamp_future", "`at` is in the future")])
+    return Label(source, label, told, request.key.id, reason)
+
+
+async def _result(engine: Engine, account: int, payment: str, label: Label) -> LabelResult:
+    try:
+        await set_label(engine, account, payment, label)
+    except Refused as refused:
+        return LabelResult(int(HTTPStatus.NOT_FOUND), tuple(refused.violations))
+    except JournalError:
+        failure = Violation("body", "unavailable", "nothing can be written at the moment")
+        return LabelResult(int(HTTPStatus.SERVICE_UNAVAILABLE), (failure,))
+    return LabelResult(int(HTTPStatus.OK))
+
+
+def _view(payment: str, label: Label) -> LabelView:
+    assert label.label is not None
+    return LabelView(
+        payment, label.source, label.label, label.reason, show_instant(label.at), label.by
+    )
+
+
+def _within(place: str, violations: Sequence[Violation]) -> list[Violation]:
+    return [replace(each, field=f"{place}.{each.field}") for each in violations]

@@ -1,0 +1,55 @@
+"""The labels that payments have now, newest first."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tollkeeper.engine.labels.label import Label, Source, Verdict, decode_label
+from tollkeeper.engine.search.reading import LAST, Index
+
+
+class LabelledPayment(Struct, frozen=True):
+    """A label with the id of its payment, told at `arrived` (µs)."""
+
+    payment: str
+    arrived: int
+    label: Label
+
+
+class LabelPage(Struct, frozen=True):
+    """`cursor` continues, None at the end."""
+
+    labels: list[LabelledPayment]
+    cursor: int | None
+
+
+def find_labels(
+    index: Index,
+    since: int | None,
+    source: Source | None,
+    label: Verdict | None,
+    cursor: int | None,
+    limit: int,
+) -> LabelPage:
+    """Labels told at `since` (µs) or later, by this source and of this kind."""
+    rows = index.connection.execute(
+        "SELECT sequence FROM labels INDEXED BY labels_in_order"
+        " WHERE account = ? AND sequence >= ? AND sequence < ?"
+        " AND coalesce(source = ?, TRUE) AND coalesce(label = ?, TRUE)"
+        " ORDER BY sequence DESC LIMIT ?",
+        (
+            index.account,
+            index.sequence_at(since, 0),
+            LAST if cursor is None else cursor,
+            source,
+            label,
+            limit + 1,
+        ),
+    )
+    sequences = [sequence for (sequence,) in rows]
+    found = []
+    for sequence in sequences[:limit]:
+        entry = index.tail.entry(sequence)
+        if entry is not None:
+            found.append(LabelledPayment(entry.id, entry.arrived, decode_label(entry.body)))
+    return LabelPage(found, sequences[limit - 1] if len(sequences) > limit else None)

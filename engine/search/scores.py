@@ -1,0 +1,49 @@
+"""How scores are distributed, exactly: a score has two decimals, so 101 counts say all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tollkeeper.engine.search.figures import Dimension
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.reading import Index, Selection
+from tollkeeper.engine.search.terms import Facet
+
+BUCKETS = 101
+
+
+class Bucket(Struct, frozen=True):
+    """The payments with one score (hundredths), and how many of them have each value."""
+
+    score: int
+    payments: int
+    by: Mapping[str, int]
+
+
+def scores(index: Index, wanted: Filter, by: Dimension) -> list[Bucket]:
+    """One bucket for each score from 0 to 100."""
+    facet = Facet[by.upper()]
+    names = index.names(facet)
+    totals = [0] * BUCKETS
+    shares: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
+    selection = Selection(index, wanted)
+    for block in selection.blocks():
+        members = selection.members(block)
+        if not members:
+            continue
+        values = [
+            (names.get(value, str(value)) or "none", having & members)
+            for value, having in index.facet(facet, block)
+            if having & members
+        ]
+        for score, having in index.facet(Facet.SCORE, block):
+            scored = having & members
+            if scored:
+                totals[score] += scored.bit_count()
+                for name, of_value in values:
+                    both = (scored & of_value).bit_count()
+                    if both:
+                        shares[score][name] = shares[score].get(name, 0) + both
+    return [Bucket(score, totals[score], shares[score]) for score in range(BUCKETS)]

@@ -1,0 +1,82 @@
+"""Stretches of time that figures are given by, as stretches of the one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.search.reading import Index
+
+Every: TypeAlias = Literal["minute", "hour", "day", "month"]
+EVERY: tuple[Every, ...] = ("minute", "hour", "day", "month")
+MOST = 2_000
+"""How many spans one answer has."""
+_MINUTES = {"minute": 1, "hour": 60}
+
+
+class TimeSpan(Struct, frozen=True):
+    """From `start` (µs) to before `end`, and the sequence numbers that arrived in it."""
+
+    start: int
+    end: int
+    first: int
+    beyond: int
+
+
+def spans(index: Index, since: int, until: int, every: Every | None, zone: str) -> list[TimeSpan]:
+    """The spans of one length, oldest first, that cover a time; the outer ones may be cut short.
+
+    Without `every` it is one span. Raises `ValueError` for more than `MOST`.
+    """
+    edges = [since]
+    if every is not None:
+        for edge in _edges(since, until, every, ZoneInfo(zone)):
+            edges.append(edge)
+            if len(edges) > MOST:
+                raise ValueError(f"this makes more than {MOST} spans: ask for longer ones")
+    edges.append(until)
+    sequences = [min(index.sequence_at(edge, 0), index.last + 1) for edge in edges]
+    return [
+        TimeSpan(start, end, first, beyond)
+        for start, end, first, beyond in zip(
+            edges, edges[1:], sequences, sequences[1:], strict=False
+        )
+        if end > start
+    ]
+
+
+def _edges(since: int, until: int, every: Every, zone: ZoneInfo) -> Iterator[int]:
+    """The beginnings of spans after `since` and before `until`."""
+    edge = _begin(from_microseconds(since).astimezone(zone), every)
+    while True:
+        edge = _next(edge, every, zone)
+        at = to_microseconds(edge)
+        if at >= until:
+            return
+        if at > since:
+            yield at
+
+
+def _begin(moment: datetime, every: Every) -> datetime:
+    whole = moment.replace(second=0, microsecond=0)
+    if every == "minute":
+        return whole
+    if every == "hour":
+        return whole.replace(minute=0)
+    day = whole.replace(minute=0, hour=0)
+    return day if every == "day" else day.replace(day=1)
+
+
+def _next(edge: datetime, every: Every, zone: ZoneInfo) -> datetime:
+    """Minutes and hours are those of time itself, days and months those of the zone's calendar."""
+    if every in _MINUTES:
+        later = from_microseconds(to_microseconds(edge)) + timedelta(minutes=_MINUTES[every])
+        return later.astimezone(zone)
+    if every == "day":
+        return (edge + timedelta(days=1)).replace(fold=0)
+    return (edge.replace(day=1) + timedelta(days=32)).replace(day=1)

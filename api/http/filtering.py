@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
+from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.parameters import query_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import VERDICTS
-from tollkeeper.engine.search.filters import NAMES, Filter, read_filter, read_members
+from tollkeeper.engine.search.filters import NAMES, Filter, read_filter, read_members, read_moment
 
 T = TypeVar("T", bound=Struct)
 
@@ -111,6 +113,14 @@ def filtered(
         handler.__module__,
     )
     return run
+
+
+def read_moment_at(name: str, text: str | None, now: int) -> int | None:
+    """An instant, or a span back from `now` (µs), in µs. Raises `Problem` 422."""
+    try:
+        return None if text is None else read_moment(text, now)
+    except ValueError as error:
+        raise invalid([Violation(name, "invalid_value", str(error))]) from None
 
 
 def _filter(request: Request) -> Filter:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import Analyses, analyses
 from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.examples import PAYMENT
-from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.filtering import filtered, read_moment_at
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
@@ -23,7 +23,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.label import Verdict
-from tollkeeper.engine.search.filters import Filter, read_filter
+from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import Found, FoundPage
 from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
 from tollkeeper.engine.search.related import Related
@@ -182,10 +182,7 @@ async def find_related(
         ),
     ] = None,
 ) -> RelatedAnswer:
-    begin = None
-    if since is not None:
-        begin = read_filter([("since", since)], request.engine.clock()).since
-    question = FindRelated(id, begin)
+    question = FindRelated(id, read_moment_at("since", since, request.engine.clock()))
     # A union is not a type that can be passed as one.
     found, lag = await request.search.ask(request.key.account, question, list[Related] | None)  # type: ignore[arg-type]
     if found is None:

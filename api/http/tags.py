@@ -7,6 +7,7 @@ from typing import Final
 
 PAYMENTS: Final = "Payments"
 LABELS: Final = "Labels"
+FIGURES: Final = "Figures"
 EVENTS: Final = "Events"
 RULES: Final = "Rules"
 SCORECARDS: Final = "Scorecards"
@@ -19,6 +20,7 @@ SERVICE: Final = "Service"
 TAGS: Final[Mapping[str, str]] = {
     PAYMENTS: "Report payments, read what was decided about them, and why.",
     LABELS: "What became known of payments afterwards, by source: fraud, legitimate, unsure.",
+    FIGURES: "Exact counts of what was decided and what became of it.",
     EVENTS: "Report what happens besides payments, and read what monitors made of it.",
     RULES: "What turns a payment into an action: versions, published, rolled back, tried.",
     SCORECARDS: "What turns a payment into a score; the account's is `bot_behaviour`.",

@@ -47,8 +47,7 @@ def figures(
 ) -> list[Figure]:
     """By time, then by the values of `by` that have any payments, most first.
 
-    Spans without payments are there where there is no dimension. Raises `ValueError` for too many
-    spans.
+    Spans without payments are there where there is no dimension.
     """
     asked = spans(index, since, until, every, zone)
     counting = _Counting(index, by, money)

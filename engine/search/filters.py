@@ -171,9 +171,9 @@ class _Reading:
         lowest, highest = self._scores
         match name:
             case "since":
-                self._since = _instant(text, self._now)
+                self._since = read_moment(text, self._now)
             case "until":
-                self._until = _instant(text, self._now)
+                self._until = read_moment(text, self._now)
             case "score_from":
                 self._scores = _score(text), highest
             case "score_to":
@@ -207,7 +207,8 @@ class _Reading:
         )
 
 
-def _instant(text: str, now: int) -> int:
+def read_moment(text: str, now: int) -> int:
+    """An instant, or a span back from `now` (µs) such as `1h`, in µs. Raises `ValueError`."""
     span = _SPAN.fullmatch(text)
     if span is not None:
         return now - int(span[1]) * _UNITS[span[2]] * 1_000_000

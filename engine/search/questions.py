@@ -7,11 +7,16 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.labels.label import Source, Verdict
+from tollkeeper.engine.search.figures import Dimension, Figure, figures
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import FoundPage, count, find
 from tollkeeper.engine.search.labelled import LabelPage, find_labels
+from tollkeeper.engine.search.movers import By, Mover, movers
+from tollkeeper.engine.search.performance import ConditionPerformance, performance
 from tollkeeper.engine.search.reading import Index
 from tollkeeper.engine.search.related import Related, related
+from tollkeeper.engine.search.scores import Bucket, scores
+from tollkeeper.engine.search.spans import Every
 
 
 class FindPayments(Struct, frozen=True, tag=True):
@@ -57,4 +62,74 @@ class FindLabels(Struct, frozen=True, tag=True):
         return find_labels(index, self.since, self.source, self.label, self.cursor, self.limit)
 
 
-Question: TypeAlias = FindPayments | CountPayments | FindRelated | FindLabels
+class FindFigures(Struct, frozen=True, tag=True):
+    """See `figures`."""
+
+    wanted: Filter
+    since: int
+    until: int
+    every: Every | None
+    zone: str
+    by: Dimension | None
+    money: bool
+
+    def answer(self, index: Index) -> list[Figure]:
+        return figures(
+            index, self.wanted, self.since, self.until, self.every, self.zone, self.by, self.money
+        )
+
+
+class FindMovers(Struct, frozen=True, tag=True):
+    """See `movers`."""
+
+    dimensions: tuple[By, ...]
+    since: int
+    until: int
+    limit: int
+
+    def answer(self, index: Index) -> list[Mover]:
+        return movers(index, self.dimensions, self.since, self.until, self.limit)
+
+
+class FindScores(Struct, frozen=True, tag=True):
+    """See `scores`."""
+
+    wanted: Filter
+    by: Dimension
+
+    def answer(self, index: Index) -> list[Bucket]:
+        return scores(index, self.wanted, self.by)
+
+
+class FindPerformance(Struct, frozen=True, tag=True):
+    """See `performance`."""
+
+    rule: str
+    conditions: tuple[tuple[int, str], ...]
+    since: int
+    until: int
+    deny_from: int
+    zone: str
+
+    def answer(self, index: Index) -> list[ConditionPerformance]:
+        return performance(
+            index,
+            self.rule,
+            self.conditions,
+            self.since,
+            self.until,
+            self.deny_from,
+            self.zone,
+        )
+
+
+Question: TypeAlias = (
+    FindPayments
+    | CountPayments
+    | FindRelated
+    | FindLabels
+    | FindFigures
+    | FindMovers
+    | FindScores
+    | FindPerformance
+)

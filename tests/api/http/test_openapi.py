@@ -237,6 +237,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     batch = [{"payment": each, "source": "import", "label": "fraud"} for each in ("p-7", "?")]
     await good("POST", "/v1/labels", json={"labels": batch})
     await good("DELETE", f"{labels}/chargeback")
+    await good("GET", "/v1/figures?every=hour&by=action&money=true&compare=7d")
+    await good("GET", "/v1/figures/movers")
+    await good("GET", "/v1/scores")
+    await good("GET", "/v1/rules/checkout/performance")
     await good("GET", "/v1/payments/order-1001-1/related")
     await good("GET", "/v1/decisions", params={"limit": 2, "since": "2026-09-01T00:00:00Z"})
 

@@ -12,14 +12,20 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.publish.set_settings import ChangeSettings
+from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count, find
 from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.movers import movers
+from tollkeeper.engine.search.performance import performance
 from tollkeeper.engine.search.reading import Index, open_index
 from tollkeeper.engine.search.related import related
+from tollkeeper.engine.search.scores import scores
+from tollkeeper.engine.search.tally import STATUSES, Tally
 from tollkeeper.tests.engine.happenings import DAY, bare, happen, steps
-from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
+from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.engine.search.plain import Plain, chosen, recount
 
 RULE = """
@@ -104,8 +110,114 @@ def assert_same(index: Index, shop: Shop, payments: list[Plain], asked: list[str
             found += [each.sequence for each in page.payments]
         assert found == expected, text
         assert count(index, wanted) == len(expected), text
+        assert_figures(index, shop, payments, text)
+        assert_scores(index, shop, payments, text)
     for payment in payments:
         assert_related(index, payments, payment)
+    assert_performance(index, shop, payments)
+    assert_movers(index, shop, payments)
+
+
+def assert_figures(index: Index, shop: Shop, payments: list[Plain], text: str) -> None:
+    wanted = read_filter(read_members(text), shop.now)
+    since = shop.now - 9 * DAY if wanted.since is None else wanted.since
+    until = shop.now + 1 if wanted.until is None else wanted.until
+    meant = chosen(payments, text, shop.now)
+    for every in (None, "hour", "day"):
+        found = figures(index, wanted, since, until, every, "America/Sao_Paulo", None, True)
+        assert (found[0].start, found[-1].end) == (since, until)
+        for figure in found:
+            own = [each for each in meant if figure.start <= each.arrived < figure.end]
+            assert figure.tally == tally_of(own), (text, every)
+            assert figure.money == ({"BRL": money_of(own)} if own else {})
+    for by in ("action", "status", "label", "rule", "condition", "version", "merchant"):
+        split = figures(index, wanted, since, until, None, "UTC", by, False)  # type: ignore[arg-type]
+        assert sum(figure.tally.payments for figure in split) == len(meant)
+        for figure in split:
+            own = [each for each in meant if by_value(each, by) == figure.by]
+            assert figure.tally == tally_of(own), (text, by, figure.by)
+
+
+def by_value(payment: Plain, by: str) -> str | None:
+    rule = payment.decision.rule
+    return {
+        "action": payment.decision.action or "none",
+        "status": payment.payment.status,
+        "label": payment.label or "none",
+        "rule": "none" if rule is None else rule.name,
+        "condition": "none" if rule is None else rule.condition or "none",
+        "version": "none" if rule is None else str(rule.version),
+        "merchant": payment.payment.merchant.id,
+    }[by]
+
+
+def money_of(payments: list[Plain]) -> int:
+    return sum(each.payment.hundredths or 0 for each in payments)
+
+
+def tally_of(payments: list[Plain]) -> Tally:
+    actions = Counter(each.decision.action for each in payments)
+    statuses = Counter(each.payment.status for each in payments)
+    labels = Counter(each.label for each in payments)
+    return Tally(
+        len(payments),
+        {name: actions[name] for name in ("allow", "challenge", "deny")},
+        {name: statuses[name] for name in STATUSES},
+        {name: labels[name] for name in VERDICTS},
+    )
+
+
+def assert_scores(index: Index, shop: Shop, payments: list[Plain], text: str) -> None:
+    wanted = read_filter(read_members(text), shop.now)
+    meant = chosen(payments, text, shop.now)
+    found = scores(index, wanted, "label")
+    assert [bucket.score for bucket in found] == list(range(101))
+    for bucket in found:
+        own = [each for each in meant if each.decision.score == bucket.score]
+        assert bucket.payments == len(own)
+        assert bucket.by == dict(Counter(each.label for each in own if each.label))
+
+
+def assert_performance(index: Index, shop: Shop, payments: list[Plain]) -> None:
+    since, until = shop.now - 9 * DAY, shop.now + 1
+    found = performance(index, NAME, ((1, "often"), (1, "small")), since, until, 85, "UTC")
+    ruled = [each for each in payments if each.decision.rule is not None]
+    assert sum(each.tally.payments for each in found) == len(ruled)
+    for each in found:
+        own = [one for one in ruled if one.decision.rule.condition == each.condition]
+        assert each.tally == tally_of(own)
+        assert each.money == ({"BRL": money_of(own)} if own else {})
+        assert each.last == (own[-1].arrived if own else None)
+        assert sum(each.trend) == len(own)
+        assert each.immature == (1.0 if own else None)
+        sure = [one.label for one in own if one.label in ("fraud", "legitimate")]
+        assert (each.precision.labelled, each.precision.fraud) == (len(sure), sure.count("fraud"))
+        denied = [one for one in own if one.decision.action == "deny"]
+        assert each.came_back.of == len(denied)
+        assert each.came_back.succeeded == sum(came_back(one, payments) for one in denied)
+
+
+def came_back(refused: Plain, payments: list[Plain]) -> bool:
+    user = refused.payment.user and refused.payment.user.id
+    return any(
+        later.payment.status == "succeeded"
+        and refused.arrived <= later.arrived < refused.arrived + 7 * DAY
+        and (
+            (refused.card is not None and later.card == refused.card)
+            or (user is not None and later.has("user", user))
+        )
+        for later in payments
+        if later.sequence > refused.sequence
+    )
+
+
+def assert_movers(index: Index, shop: Shop, payments: list[Plain]) -> None:
+    since, until = shop.now - 2 * DAY, shop.now + 1
+    for mover in movers(index, ("user", "card", "bin", "condition"), since, until, 50):
+        own = [each for each in payments if each.has(mover.by, mover.value)]
+        recent = [each for each in own if since <= each.arrived < until]
+        assert mover.tally == tally_of(recent)
+        assert mover.payments > mover.usual
 
 
 def assert_related(index: Index, payments: list[Plain], payment: Plain) -> None:
@@ -115,12 +227,8 @@ def assert_related(index: Index, payments: list[Plain], payment: Plain) -> None:
         if each.by == "network":
             continue
         same = [other for other in payments if other.has(each.by, each.value)]
-        assert each.tally.payments == len(same)
         assert (each.first, each.last) == (same[0].arrived, same[-1].arrived)
-        labels = Counter(other.label for other in same)
-        assert {name: labels[name] for name in each.tally.labels} == each.tally.labels
-        statuses = Counter(other.payment.status for other in same)
-        assert {name: statuses[name] for name in each.tally.statuses} == each.tally.statuses
+        assert each.tally == tally_of(same)
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,0 +1,381 @@
+"""Figures over HTTP: counts by time and dimension, what changed most, scores, how rules perform."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.filtering import filtered, read_moment_at
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import FLAG, limit, path_parameter, query_parameter
+from tollkeeper.api.http.queries import read_choice, read_flag, read_limit
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.search import LagMs, TallyView, lag_ms, tally_view
+from tollkeeper.api.http.tags import FIGURES
+from tollkeeper.engine.instants import DAY, HOUR, show_instant
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.search.figures import Dimension, Figure
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
+from tollkeeper.engine.search.performance import ConditionPerformance
+from tollkeeper.engine.search.questions import (
+    FindFigures,
+    FindMovers,
+    FindPerformance,
+    FindScores,
+)
+from tollkeeper.engine.search.scores import Bucket
+from tollkeeper.engine.search.spans import EVERY, MOST, Every, count_spans
+from tollkeeper.grammar.program import Rule
+
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+USUAL = DAY
+"""How far back figures go when it is not said."""
+USUAL_OF_RULES = 30 * DAY
+
+Money = Annotated[
+    dict[str, str], Meta(description="By currency, what they amount to, as decimal text.")
+]
+
+
+def _choice(*choices: str) -> dict[str, Any]:
+    return {"type": "string", "enum": [*choices]}
+
+
+class FigureView(Struct, frozen=True):
+    """The payments that arrived from `start` to before `end`; `by` is the dimension's value."""
+
+    start: str
+    end: str
+    by: str | None
+    tally: TallyView
+    money: Money
+
+
+class FigureList(Struct, frozen=True):
+    """`compared` are the same figures of the span that `compare` leads back to."""
+
+    figures: list[FigureView]
+    compared: list[FigureView]
+    lag_ms: LagMs
+
+
+class MoverView(Struct, frozen=True):
+    """A value with many more payments than `usual`, the mean of the same span of four weeks."""
+
+    by: By
+    value: str
+    payments: int
+    usual: float
+    tally: TallyView
+
+
+class MoverList(Struct, frozen=True):
+    since: str
+    until: str
+    movers: list[MoverView]
+    lag_ms: LagMs
+
+
+class BucketView(Struct, frozen=True):
+    """The payments with one score, and how many of them have each value of the dimension."""
+
+    score: float
+    payments: int
+    by: dict[str, int]
+
+
+class ScoreList(Struct, frozen=True):
+    scores: list[BucketView]
+    lag_ms: LagMs
+
+
+class PrecisionView(Struct, frozen=True):
+    """Of hits labelled `fraud` or `legitimate`, the share of fraud, with its 95 % interval."""
+
+    labelled: int
+    fraud: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class CameBackView(Struct, frozen=True):
+    """Of the newest `of` denied payments, how many were followed within 7 days by a payment of the
+    same card or user that succeeded.
+    """
+
+    of: int
+    succeeded: int
+
+
+class ConditionView(Struct, frozen=True):
+    """What a condition of one version decided, and what became of it.
+
+    `condition` is null for payments on which none was met. `immature` is the share of hits younger
+    than 45 days, whose labels are not final. `by_score_too` are hits that the score alone would
+    have denied. `last` is when it was last met, ever; `trend` its hits by day.
+    """
+
+    condition: str | None
+    version: int
+    tally: TallyView
+    money: Money
+    precision: PrecisionView
+    immature: float | None
+    came_back: CameBackView
+    by_score_too: int
+    last: str | None
+    trend: list[int]
+
+
+class PerformanceAnswer(Struct, frozen=True):
+    since: str
+    until: str
+    conditions: list[ConditionView]
+    lag_ms: LagMs
+
+
+@operation(
+    "GET",
+    "/v1/figures",
+    "read_figures",
+    tag=FIGURES,
+    summary="Count payments by time and dimension",
+    doc="""Exact counts of the payments that the filter means, of the last 24 hours when `since` is left out. Days and months are those of the account's time zone. A dimension has at most 200 values, those with the most payments.
+""",
+    scope="payments",
+    answers={200: Answer("The figures, oldest first.")},
+    refusals=(422, 503),
+)
+@filtered
+async def read_figures(
+    request: Request,
+    wanted: Filter,
+    every: Annotated[
+        str | None,
+        query_parameter(
+            f"The length of the spans, one span when left out; at most {MOST} of them.",
+            _choice(*EVERY),
+            "hour",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, query_parameter("The dimension.", _choice(*DIMENSIONS), "action")
+    ] = None,
+    money: Annotated[
+        str | None, query_parameter("Whether to add amounts up, by currency.", FLAG)
+    ] = None,
+    compare: Annotated[
+        str | None,
+        query_parameter(
+            "How far back the span lies that is compared with, such as `7d`.", example="7d"
+        ),
+    ] = None,
+) -> FigureList:
+    now = request.engine.clock()
+    until = now if wanted.until is None else wanted.until
+    since = until - USUAL if wanted.since is None else wanted.since
+    length = read_choice("every", every, EVERY)
+    dimension = read_choice("by", by, DIMENSIONS)
+    zone = request.account.settings.time_zone
+    moment = read_moment_at("compare", compare, now)
+    back = 0 if moment is None else now - moment
+    _check_span(since, until, length)  # type: ignore[arg-type]
+
+    async def find(shift: int) -> tuple[list[FigureView], int]:
+        question = FindFigures(
+            wanted,
+            since - shift,
+            until - shift,
+            length,  # type: ignore[arg-type]
+            zone,
+            dimension,  # type: ignore[arg-type]
+            read_flag("money", money),
+        )
+        found, lag = await request.search.ask(request.key.account, question, list[Figure])
+        return [_figure_view(figure) for figure in found], lag
+
+    figures, lag = await find(0)
+    compared = (await find(back))[0] if back else []
+    return FigureList(figures, compared, lag_ms(lag))
+
+
+@operation(
+    "GET",
+    "/v1/figures/movers",
+    "find_movers",
+    tag=FIGURES,
+    summary="What changed most",
+    doc="""Values with many more payments in a span than in the same span of each of the four weeks before, the least likely first: 40 after a usual 2 come before 3 after none.
+""",
+    scope="payments",
+    answers={200: Answer("The movers.")},
+    refusals=(422, 503),
+)
+async def find_movers(
+    request: Request,
+    by: Annotated[
+        str | None, query_parameter("Only this kind of value.", _choice(*EVERY_BY), "bin")
+    ] = None,
+    since: Annotated[
+        str | None,
+        query_parameter(
+            "The beginning of the span: an instant, or a span back; `1h`.", example="1h"
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, query_parameter("The end of the span: now, unless said otherwise.")
+    ] = None,
+    limit: Annotated[str | None, limit(usual=20)] = None,
+) -> MoverList:
+    now = request.engine.clock()
+    begin, end = _span(since, until, now, HOUR)
+    chosen = read_choice("by", by, EVERY_BY)
+    question = FindMovers(
+        EVERY_BY if chosen is None else (chosen,),  # type: ignore[arg-type]
+        begin,
+        end,
+        20 if limit is None else read_limit(limit),
+    )
+    found, lag = await request.search.ask(request.key.account, question, list[Mover])
+    views = [
+        MoverView(each.by, each.value, each.payments, each.usual, tally_view(each.tally))
+        for each in found
+    ]
+    return MoverList(show_instant(begin), show_instant(end), views, lag_ms(lag))
+
+
+@operation(
+    "GET",
+    "/v1/scores",
+    "read_scores",
+    tag=FIGURES,
+    summary="How scores are distributed",
+    doc="101 buckets, one for each score, each an exact count: a score has two decimals.",
+    scope="payments",
+    answers={200: Answer("The buckets, from 0.00 to 1.00.")},
+    refusals=(422, 503),
+)
+@filtered
+async def read_scores(
+    request: Request,
+    wanted: Filter,
+    by: Annotated[
+        str | None,
+        query_parameter("What each bucket is divided by; `label`.", _choice(*DIMENSIONS), "label"),
+    ] = None,
+) -> ScoreList:
+    dimension = read_choice("by", by, DIMENSIONS) or "label"
+    question = FindScores(wanted, dimension)  # type: ignore[arg-type]
+    found, lag = await request.search.ask(request.key.account, question, list[Bucket])
+    views = [BucketView(each.score / 100, each.payments, dict(each.by)) for each in found]
+    return ScoreList(views, lag_ms(lag))
+
+
+@operation(
+    "GET",
+    "/v1/rules/{name:str}/performance",
+    "read_performance",
+    tag=FIGURES,
+    summary="How a rule performs",
+    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, and the hits by day. Of 30 days when `since` is left out.
+""",
+    scope="payments",
+    answers={200: Answer("The conditions, those of the newest version first.")},
+    refusals=(404, 422, 503),
+)
+async def read_performance(
+    request: Request,
+    name: Annotated[str, path_parameter("The rule's name.", "checkout")],
+    since: Annotated[
+        str | None, query_parameter("An instant, or a span back; `30d`.", example="30d")
+    ] = None,
+    until: Annotated[
+        str | None, query_parameter("An instant, or a span back; now when left out.")
+    ] = None,
+) -> PerformanceAnswer:
+    now = request.engine.clock()
+    begin, end = _span(since, until, now, USUAL_OF_RULES)
+    settings = request.account.settings
+    _check_span(begin, end, "day")
+    question = FindPerformance(
+        name,
+        _conditions(request.account, name),
+        begin,
+        end,
+        settings.thresholds.deny,
+        settings.time_zone,
+    )
+    found, lag = await request.search.ask(request.key.account, question, list[ConditionPerformance])
+    views = [_condition_view(each) for each in found]
+    return PerformanceAnswer(show_instant(begin), show_instant(end), views, lag_ms(lag))
+
+
+ROUTES = (read_figures, find_movers, read_scores, read_performance)
+
+
+def _conditions(account: Account, name: str) -> tuple[tuple[int, str], ...]:
+    """The conditions of the version in force, so that one without hits is shown too."""
+    lineage = account.files.get(("rule", name))
+    if lineage is None:
+        raise NotFound("name", f"there is no rule `{name}`")
+    if lineage.active is None:
+        return ()
+    program = decode_program(lineage.versions[lineage.active - 1].program)
+    assert isinstance(program, Rule)
+    return tuple((lineage.active, condition.name) for condition in program.conditions)
+
+
+def _span(since: str | None, until: str | None, now: int, usual: int) -> tuple[int, int]:
+    """From when to when (µs), `usual` long when it isn't said. Raises `Problem` 422."""
+    begin, end = read_moment_at("since", since, now), read_moment_at("until", until, now)
+    end = now if end is None else end
+    begin = end - usual if begin is None else begin
+    _check_span(begin, end, None)
+    return begin, end
+
+
+def _check_span(since: int, until: int, every: Every | None) -> None:
+    if since >= until:
+        raise invalid([Violation("since", "out_of_range", "`since` is not before `until`")])
+    if every is not None and count_spans(since, until, every) > MOST:
+        message = f"this makes more than {MOST} spans: ask for longer ones"
+        raise invalid([Violation("every", "out_of_range", message)])
+
+
+def _money(money: dict[str, int]) -> dict[str, str]:
+    return {name: f"{amount // 100}.{amount % 100:02}" for name, amount in money.items()}
+
+
+def _figure_view(figure: Figure) -> FigureView:
+    return FigureView(
+        show_instant(figure.start),
+        show_instant(figure.end),
+        figure.by,
+        tally_view(figure.tally),
+        _money(dict(figure.money)),
+    )
+
+
+def _condition_view(found: ConditionPerformance) -> ConditionView:
+    precision = found.precision
+    return ConditionView(
+        condition=found.condition,
+        version=found.version,
+        tally=tally_view(found.tally),
+        money=_money(dict(found.money)),
+        precision=PrecisionView(
+            precision.labelled, precision.fraud, precision.share, precision.low, precision.high
+        ),
+        immature=found.immature,
+        came_back=CameBackView(found.came_back.of, found.came_back.succeeded),
+        by_score_too=found.by_score_too,
+        last=None if found.last is None else show_instant(found.last),
+        trend=list(found.trend),
+    )

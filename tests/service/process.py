@@ -65,7 +65,7 @@ class Running:
 @contextmanager
 def serving(folder: Path, options: Sequence[str] = ()) -> Iterator[Running]:
     """Serves the folder until the block ends; ready when the block begins."""
-    port = _free_port()
+    port = free_port()
     command = [TOLL, "serve", "--data", str(folder), "--port", str(port), *options]
     with _started(command, folder.parent / "serve.log", port) as running:
         yield running
@@ -74,7 +74,7 @@ def serving(folder: Path, options: Sequence[str] = ()) -> Iterator[Running]:
 @contextmanager
 def serving_within(folder: Path, **limits: int) -> Iterator[Running]:
     """Serves the folder within these limits of `Settings`."""
-    port = _free_port()
+    port = free_port()
     settings = Settings(folder=folder, port=port, **limits)
     command = [sys.executable, "-c", SERVE, msgspec.json.encode(settings, enc_hook=str).decode()]
     with _started(command, folder.parent / "serve.log", port) as running:
@@ -87,20 +87,20 @@ def _started(command: Sequence[str | Path], log: Path, port: int) -> Iterator[Ru
         process = subprocess.Popen(command, stdout=lines, stderr=lines)
         try:
             url = f"http://127.0.0.1:{port}"
-            _wait_until_ready(url, process)
+            wait_until_ready(url, process)
             yield Running(url, process)
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         assert process.poll() is None, "the service ended before it was ready"

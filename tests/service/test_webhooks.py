@@ -18,9 +18,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key
-from tollkeeper.tests.service.process import _free_port as free_port
-from tollkeeper.tests.service.process import _wait_until_ready as wait_until_ready
+from tollkeeper.tests.service.process import (
+    PATIENCE_S,
+    Running,
+    free_port,
+    new_key,
+    wait_until_ready,
+)
 
 SECRETS = ["the old secret of the shop", "the new secret of the shop"]
 TYPE = """

@@ -47,8 +47,13 @@ def prove_rule(worker: Worker, file: str, rule: p.Rule) -> Iterator[Proof]:
         if always is not None and always.answer == "proved" and verdict.answer == "proved":
             yield Proof(file, "always met", condition.name, always)
     for promise in rule.promises:
-        verdict = worker.ask(keep_promise, rule, promise) or _KILLED
-        yield _proof(file, "must", promise.title or "must", verdict, rule)
+        yield prove_promise(worker, file, rule, promise)
+
+
+def prove_promise(worker: Worker, file: str, rule: p.Rule, promise: p.Promise) -> Proof:
+    """Whether one `must` of the rule holds."""
+    verdict = worker.ask(keep_promise, rule, promise) or _KILLED
+    return _proof(file, "must", promise.title or "must", verdict, rule)
 
 
 def compare_rules(

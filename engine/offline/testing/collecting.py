@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.data import SnapshotCollections
@@ -30,7 +31,7 @@ from tollkeeper.engine.offline.testing.files import (
 from tollkeeper.engine.offline.testing.outcomes import BlockError, Failure
 from tollkeeper.engine.offline.testing.pytest_plugin import COLLECTED
 from tollkeeper.engine.offline.testing.streams import StreamError
-from tollkeeper.grammar.program import Definitions, Test
+from tollkeeper.grammar.program import Definitions, Promise, Rule, Test
 
 FromWorker: TypeAlias = tuple[list[str], list[tuple[str, int, Seen]]]
 """The paths of files, and what was seen of their parts."""
@@ -44,11 +45,15 @@ class UnmetError(Exception):
         super().__init__("\n\n".join(map(str, failures)))
 
 
+class BrokenPromiseError(Exception):
+    """A `must` that a payment breaks; its words are that payment."""
+
+
 class ChangedError(Exception):
     """A case that decides otherwise than was accepted; its words are the difference."""
 
 
-_TOLD = (UnmetError, ChangedError, BlockError, StreamError, BrokenFileError)
+_TOLD = (UnmetError, BrokenPromiseError, ChangedError, BlockError, StreamError, BrokenFileError)
 
 
 @dataclass
@@ -81,6 +86,10 @@ class RuleCollector(pytest.File):
         if not isinstance(file.program, Definitions):
             for test in file.program.tests:
                 yield BlockItem.from_parent(self, name=test.title, file=file, test=test)
+        if isinstance(file.program, Rule):
+            for promise in file.program.promises:
+                name = promise.title or file.written(promise.span)
+                yield PromiseItem.from_parent(self, name=name, file=file, promise=promise)
 
 
 class BlockItem(pytest.Item):
@@ -100,6 +109,36 @@ class BlockItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.file.line(self.block.span) - 1, self.name
+
+
+class PromiseItem(pytest.Item):
+    """A `must`: passed when it is proved, failed by a payment, skipped where it is not proved."""
+
+    def __init__(self, *, file: RuleFile, promise: Promise, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.file = file
+        self.promise = promise
+
+    def runtest(self) -> None:
+        pytest.importorskip("z3", reason="proofs need the extra `prove`")
+        from tollkeeper.engine.offline.prove.proofs import prove_promise
+        from tollkeeper.engine.offline.prove.worker import open_worker
+
+        assert isinstance(self.file.program, Rule)
+        with open_worker() as worker:
+            proof = prove_promise(worker, str(self.path), self.file.program, self.promise)
+        if proof.verdict.answer == "refuted":
+            assert proof.verdict.witness is not None
+            payment = msgspec.json.encode(proof.verdict.witness.facts.payment).decode()
+            raise BrokenPromiseError(f"a payment breaks it:\n{proof.test or payment}")
+        if proof.verdict.answer == "not proved":
+            pytest.skip(f"not proved: {'; '.join(proof.verdict.because)}")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        return _told(self, excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.file.line(self.promise.span) - 1, self.name
 
 
 class CaseCollector(pytest.File):

@@ -186,3 +186,19 @@ def test_the_plugin_loads_nothing_where_no_rule_is_collected(repository: Path) -
         check=False,
     )
     assert run.returncode == 0, run.stdout
+
+
+def test_what_must_hold_is_a_test_that_a_payment_fails(run: Run, write: Write) -> None:
+    write(
+        "promises/checkout.rule",
+        """rule checkout
+        condition large when amount > 10 and currency == "EUR" then deny
+        must "large euros stop" when amount > 10 and currency == "EUR" always deny
+        must "users pass" when user.id is present never deny
+        """,
+    )
+    code, said = run("promises")
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert "a payment breaks it:" in said
+    assert "expect deny by large" in said

@@ -12,6 +12,8 @@ from tollkeeper.engine.journal.entries import Stretch
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity.contract import Fill, Record, SeriesPlan
+from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.snapshot import Snapshot
 
 STEP = 500
 """How many records are taken in before the event loop gets its turn."""
@@ -23,13 +25,14 @@ Progress = Callable[[float], None]
 
 class Part(NamedTuple):
     """Series that are filled together: from what event times `since` (µs) and sequence numbers
-    beyond `after` brought.
+    beyond `after` brought; up to there from the snapshot, where there is one.
     """
 
     filling: Fill
     plans: Sequence[SeriesPlan]
     since: int
     after: int
+    snapshot: Snapshot | None = None
 
 
 async def fill(
@@ -49,6 +52,7 @@ async def fill(
             def share(of_part: float, done: int = done, size: int = size) -> None:
                 progress(min(0.99, (done + of_part * size) / total))
 
+            await _restore(engine, part)
             await _take_in(engine, part, share)
             await _seal(engine, part.filling)
             done += size
@@ -59,11 +63,24 @@ async def fill(
 
 
 async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[Part]:
-    """Windows are filled as far back as they reach, ages from where the file has them."""
+    """Windows are filled as far back as they reach, beyond what the snapshot has; ages from where
+    the file has them.
+    """
     windows = [replace(plan, ages=False) for plan in plans if plan.over is not None]
-    filling = await engine.windows.add(account, windows)
-    assert filling.reach is not None
-    parts = [Part(filling, windows, max(0, engine.clock() - filling.reach), 0)]
+    snapshot = engine.snapshot
+    kept = {
+        plan.digest
+        for plan in merged(windows)
+        if snapshot is not None
+        and snapshot.covers(account, plan.digest, (plan.over or 0) + engine.windows.late)
+    }
+    parts = []
+    for found, after in ((snapshot, 0 if snapshot is None else snapshot.sequence), (None, 0)):
+        some = [plan for plan in windows if (plan.digest in kept) is (found is not None)]
+        filling = await engine.windows.add(account, some)
+        assert filling.reach is not None
+        since = max(0, engine.clock() - filling.reach)
+        parts.append(Part(filling, some, since, after, found))
     by_sequence: dict[int, list[SeriesPlan]] = {}
     for plan in plans:
         if plan.ages:
@@ -72,6 +89,17 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     for sequence, ages in by_sequence.items():
         parts.append(Part(await engine.windows.add(account, ages), ages, 0, sequence))
     return parts
+
+
+async def _restore(engine: Engine, part: Part) -> None:
+    """Takes in what the snapshot has of the series."""
+    filling, snapshot = part.filling, part.snapshot
+    for series in filling.series if snapshot is not None else ():
+        assert snapshot is not None
+        newest = snapshot.newest(filling.account, series)
+        for columns in snapshot.columns(filling.account, series):
+            await engine.windows.restore(filling, series, newest, [columns])
+            await asyncio.sleep(0)
 
 
 async def _take_in(engine: Engine, part: Part, progress: Progress) -> None:

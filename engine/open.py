@@ -31,6 +31,7 @@ from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.engine.velocity.first_seen_file import FILE as MOMENTS_FILE
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
 from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
+from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
 SEAL_EVERY_S = 5.0
 
@@ -88,6 +89,9 @@ async def open_engine(
                 await moments.write(journal.flush)
             with suppress(JournalError):
                 await journal.seal(at_least=1)
+            with suppress(JournalError):
+                await journal.flush()
+                write_snapshot(engine)
         finally:
             for task in beside:
                 task.cancel()
@@ -132,6 +136,7 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
             if plan.ages
         }
     )
+    engine.snapshot = await read_snapshot(engine)
     # All that is made now stays: the collector would look through it again and again.
     gc.disable()
     try:
@@ -143,5 +148,6 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
             await fill(engine, force.account.number, force.plans(), share)
     finally:
         gc.enable()
+        engine.snapshot = None
     progress(1.0)
     engine.ready.set()

@@ -20,6 +20,7 @@ from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.velocity.contract import Windows
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore
+from tollkeeper.engine.velocity.snapshot import Snapshot
 
 Clock = Callable[[], int]
 
@@ -31,7 +32,8 @@ class Engine:
     programs are published one at a time, under `publishing`; `filling` tells how far each is, from
     0 to 1, by account, kind and name. `watch` is
     what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
-    windows are whole.
+    windows are whole; until then `snapshot` is what they are filled from. `rewriting` are the
+    accounts whose past is being changed, or was when that failed.
     """
 
     folder: Path
@@ -53,3 +55,5 @@ class Engine:
     watch: Watch = field(default_factory=Watch)
     reach: Reach = "public"
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    snapshot: Snapshot | None = None
+    rewriting: set[int] = field(default_factory=set)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation, Record, State
+from tollkeeper.engine.window_snapshot import discard_snapshot
 
 
-def rewriting(engine: Engine, account: int) -> AbstractAsyncContextManager[None]:
+@asynccontextmanager
+async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     """Within it the account's past may change, in the journal and in the windows.
 
-    Should that be cut off, the next start fills the account's ages from the whole journal.
+    Should that be cut off, the next start fills the account's ages and windows from the whole
+    journal.
     """
-    return engine.moments.rewriting(account, engine.journal.flush)
+    discard_snapshot(engine)
+    engine.rewriting.add(account)
+    async with engine.moments.rewriting(account, engine.journal.flush):
+        yield
+    engine.rewriting.discard(account)
 
 
 async def uncount_payment(engine: Engine, account: int, id_: str, state: State) -> None:

@@ -2,7 +2,7 @@
 
    A group's key and elements stand in one array of entries, found by an open hash table of their
    indexes. A group of one element, as most are, has it in its entry; of a few, in a block of times
-   and values; of more than `few` it has a `LongRun` (run.py), which is Python.
+   and values; of more than `few`, once they are read, it has a `LongRun` (run.py), which is Python.
 
    Keys and values are texts, numbers and tuples of them: comparing, hashing or freeing one runs no
    code that could come back here, and none can be part of a cycle. */
@@ -14,6 +14,7 @@
 
 #define SWEEP 8
 #define BUCKETS 128
+#define SHARED 256 /* among so many elements equal values are one object */
 #define NONE 0x3fffffffu
 #define MOST NONE
 
@@ -65,10 +66,10 @@ static uint32_t later_than(const int64_t *times, uint32_t length, int64_t at) {
     return low;
 }
 
-/* The same value where the run has it already, else the given one; NULL with an error. */
+/* The same value where the run has it among its last, else the given one; NULL with an error. */
 static PyObject *shared_value(Run *run, PyObject *value, uint32_t hash) {
     const uint32_t *hashes = hashes_of(run);
-    for (uint32_t at = 0; at < run->length; at++) {
+    for (uint32_t at = run->length > SHARED ? run->length - SHARED : 0; at < run->length; at++) {
         if (hashes[at] != hash) continue;
         PyObject *found = values_of(run)[at];
         int same = PyObject_RichCompareBool(found, value, Py_EQ);
@@ -194,7 +195,7 @@ typedef struct {
     Py_ssize_t few;
     int valued;
     Entry *entries;
-    uint32_t used, room, keys, free;
+    uint32_t used, room, keys, free, prepared;
     uint32_t *slots; /* an entry's index and 1, or 0 */
     uint32_t mask;
     Bucket *buckets; /* in the order of their numbers */
@@ -447,7 +448,7 @@ static int lengthen(Groups *self, Entry *entry) {
     if (times != NULL && values != NULL) {
         for (uint32_t at = 0; self->valued && at < run->length; at++)
             PyList_SET_ITEM(values, at, Py_NewRef(values_of(run)[at]));
-        many = PyObject_CallFunctionObjArgs(lengthened, times, values, NULL);
+        many = PyObject_CallFunctionObjArgs(lengthened, times, values, self->lengths, NULL);
     }
     Py_XDECREF(times);
     Py_XDECREF(values);
@@ -458,11 +459,11 @@ static int lengthen(Groups *self, Entry *entry) {
     return 0;
 }
 
-static int put_long(Groups *self, PyObject *many, int64_t time, PyObject *value) {
+static int put_many(Groups *self, PyObject *many, int64_t time, PyObject *value) {
     PyObject *at = PyLong_FromLongLong(time), *horizon = PyLong_FromLongLong(horizon_of(self));
     PyObject *gone = NULL;
     if (at != NULL && horizon != NULL)
-        gone = PyObject_CallMethodObjArgs(many, name_put, at, value, horizon, self->lengths, NULL);
+        gone = PyObject_CallMethodObjArgs(many, name_put, at, value, horizon, NULL);
     Py_XDECREF(at);
     Py_XDECREF(horizon);
     if (gone == NULL) return -1;
@@ -478,7 +479,7 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
         if (PyErr_Occurred() || (entry = new_entry(self, group, hash)) == NULL) return -1;
         if (link_to_bucket(self, (uint32_t)(entry - self->entries), time) < 0) return -1;
     }
-    if (entry->kind == LONG) return put_long(self, entry->held.many, time, value);
+    if (entry->kind == LONG) return put_many(self, entry->held.many, time, value);
     if (entry->kind == EMPTY) {
         entry->held.one.time = time;
         entry->held.one.value = self->valued ? Py_NewRef(value) : NULL;
@@ -499,7 +500,6 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
     if (run == NULL) return -1;
     entry->held.run = run;
     self->count++;
-    if (run->length > self->few) return lengthen(self, entry);
     int64_t horizon = horizon_of(self);
     if (run->times[run->length >> 1] <= horizon) {
         uint32_t gone = later_than(run->times, run->length, horizon);
@@ -665,6 +665,8 @@ static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t f
     if (parsed_time(args[1], &at) < 0) return NULL;
     Entry *entry = find(groups, args[0], &hash);
     if (entry == NULL) return PyErr_Occurred() ? NULL : aggregate(self, NULL, NULL, 0);
+    if (entry->kind == RUN && entry->held.run->length > groups->few && lengthen(groups, entry) < 0)
+        return NULL;
     if (entry->kind == LONG)
         return PyObject_CallMethodObjArgs(entry->held.many, name_read, self->window, args[1], NULL);
     if (entry->kind == ONE) {
@@ -731,7 +733,25 @@ static PyObject *new_reader(Groups *self, PyObject *args) {
     return (PyObject *)reader;
 }
 
+static PyObject *prepare(Groups *self, PyObject *Py_UNUSED(none)) {
+    for (; self->prepared < self->used; self->prepared++) {
+        Entry *entry = self->entries + self->prepared;
+        if (entry->key == NULL || entry->kind != RUN || entry->held.run->length <= self->few) continue;
+        if (lengthen(self, entry) < 0) return NULL;
+        Py_RETURN_FALSE;
+    }
+    self->prepared = 0;
+    Py_RETURN_TRUE;
+}
+
 /* ---- all of it at once ---- */
+
+static int append_times(PyObject *bytes, const int64_t *times, Py_ssize_t count) {
+    Py_ssize_t size = PyByteArray_GET_SIZE(bytes);
+    if (PyByteArray_Resize(bytes, size + count * (Py_ssize_t)sizeof(int64_t)) < 0) return -1;
+    memcpy(PyByteArray_AS_STRING(bytes) + size, times, count * sizeof(int64_t));
+    return 0;
+}
 
 static int append_new(PyObject *list, PyObject *item) {
     if (item == NULL) return -1;
@@ -742,16 +762,14 @@ static int append_new(PyObject *list, PyObject *item) {
 
 static int dump_entry(Groups *self, Entry *entry, PyObject *times, PyObject *values) {
     if (entry->kind == ONE) {
-        if (append_new(times, PyLong_FromLongLong(entry->held.one.time)) < 0) return -1;
+        if (append_times(times, &entry->held.one.time, 1) < 0) return -1;
         return self->valued ? PyList_Append(values, entry->held.one.value) : 0;
     }
     if (entry->kind == RUN) {
         Run *run = entry->held.run;
-        for (uint32_t at = 0; at < run->length; at++) {
-            if (append_new(times, PyLong_FromLongLong(run->times[at])) < 0) return -1;
-            if (self->valued && PyList_Append(values, values_of(run)[at]) < 0) return -1;
-        }
-        return 0;
+        for (uint32_t at = 0; self->valued && at < run->length; at++)
+            if (PyList_Append(values, values_of(run)[at]) < 0) return -1;
+        return append_times(times, run->times, run->length);
     }
     if (entry->kind == EMPTY) return 0;
     PyObject *elements = PyObject_CallMethodNoArgs(entry->held.many, name_elements);
@@ -759,7 +777,9 @@ static int dump_entry(Groups *self, Entry *entry, PyObject *times, PyObject *val
     PyObject *element;
     int failed = 0;
     while (!failed && (element = PyIter_Next(elements))) {
-        failed = PyList_Append(times, PyTuple_GET_ITEM(element, 0)) < 0
+        int64_t time;
+        failed = parsed_time(PyTuple_GET_ITEM(element, 0), &time) < 0
+            || append_times(times, &time, 1) < 0
             || (self->valued && PyList_Append(values, PyTuple_GET_ITEM(element, 1)) < 0);
         Py_DECREF(element);
     }
@@ -769,21 +789,22 @@ static int dump_entry(Groups *self, Entry *entry, PyObject *times, PyObject *val
 
 static PyObject *dump(Groups *self, PyObject *const *args, Py_ssize_t given) {
     Py_ssize_t start = given == 2 ? PyLong_AsSsize_t(args[0]) : -1;
-    Py_ssize_t most = given == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    Py_ssize_t most = given == 2 ? PyLong_AsSsize_t(args[1]) * (Py_ssize_t)sizeof(int64_t) : -1;
     if (start < 0 || most < 0)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "dump takes start and most");
-    PyObject *keys = PyList_New(0), *counts = PyList_New(0), *times = PyList_New(0);
+    PyObject *keys = PyList_New(0), *counts = PyList_New(0), *times = PyByteArray_FromStringAndSize(NULL, 0);
     PyObject *values = PyList_New(0), *found = NULL;
     Py_ssize_t index = start;
     if (keys == NULL || counts == NULL || times == NULL || values == NULL) goto end;
-    for (; index < self->used && PyList_GET_SIZE(times) < most; index++) {
+    for (; index < self->used && PyByteArray_GET_SIZE(times) < most; index++) {
         Entry *entry = self->entries + index;
-        Py_ssize_t before = PyList_GET_SIZE(times);
+        Py_ssize_t before = PyByteArray_GET_SIZE(times);
         if (entry->key == NULL) continue;
         if (dump_entry(self, entry, times, values) < 0) goto end;
-        if (PyList_GET_SIZE(times) == before) continue;
+        Py_ssize_t count = (PyByteArray_GET_SIZE(times) - before) / (Py_ssize_t)sizeof(int64_t);
+        if (count == 0) continue;
         if (PyList_Append(keys, entry->key) < 0) goto end;
-        if (append_new(counts, PyLong_FromSsize_t(PyList_GET_SIZE(times) - before)) < 0) goto end;
+        if (append_new(counts, PyLong_FromSsize_t(count)) < 0) goto end;
     }
     found = Py_BuildValue("n(OOOO)", index < self->used ? index : -1, keys, counts, times, values);
 end:
@@ -794,28 +815,43 @@ end:
     return found;
 }
 
-static PyObject *load(Groups *self, PyObject *columns) {
-    PyObject *keys, *counts, *times, *values;
-    if (!PyTuple_Check(columns))
-        return PyErr_Format(PyExc_TypeError, "columns are a tuple");
-    if (!PyArg_ParseTuple(columns, "O!O!O!O!", &PyList_Type, &keys, &PyList_Type, &counts, &PyList_Type,
-                          &times, &PyList_Type, &values))
-        return NULL;
-    Py_ssize_t at = 0, length = PyList_GET_SIZE(times);
-    if (PyList_GET_SIZE(keys) != PyList_GET_SIZE(counts)
-        || (self->valued && PyList_GET_SIZE(values) != length))
-        return PyErr_Format(PyExc_ValueError, "the columns are of different lengths");
+static int load_all(Groups *self, PyObject *keys, PyObject *counts, const Py_buffer *times,
+                    PyObject *values) {
+    Py_ssize_t at = 0, length = times->len / (Py_ssize_t)sizeof(int64_t), total = 0;
+    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(counts); index++) {
+        Py_ssize_t count = PyLong_AsSsize_t(PyList_GET_ITEM(counts, index));
+        if (count == -1 && PyErr_Occurred()) return -1;
+        if (count < 0 || count > length - total) total = length + 1;
+        else total += count;
+        if (total > length) break;
+    }
+    if (total != length || PyList_GET_SIZE(keys) != PyList_GET_SIZE(counts)
+        || (self->valued && PyList_GET_SIZE(values) != length)) {
+        PyErr_SetString(PyExc_ValueError, "the columns are of different lengths");
+        return -1;
+    }
     for (Py_ssize_t index = 0; index < PyList_GET_SIZE(keys); index++) {
         Py_ssize_t end = at + PyLong_AsSsize_t(PyList_GET_ITEM(counts, index));
-        if (end < at || end > length) return PyErr_Format(PyExc_ValueError, "the columns are of different lengths");
         for (; at < end; at++) {
             int64_t time;
             PyObject *value = self->valued ? PyList_GET_ITEM(values, at) : Py_True;
-            if (parsed_time(PyList_GET_ITEM(times, at), &time) < 0) return NULL;
-            if (put_one(self, time, PyList_GET_ITEM(keys, index), value) < 0) return NULL;
+            memcpy(&time, (char *)times->buf + at * sizeof(int64_t), sizeof(int64_t));
+            if (put_one(self, time, PyList_GET_ITEM(keys, index), value) < 0) return -1;
         }
     }
-    if (at < length) return PyErr_Format(PyExc_ValueError, "the columns are of different lengths");
+    return 0;
+}
+
+static PyObject *load(Groups *self, PyObject *columns) {
+    PyObject *keys, *counts, *values;
+    Py_buffer times;
+    if (!PyTuple_Check(columns)) return PyErr_Format(PyExc_TypeError, "columns are a tuple");
+    if (!PyArg_ParseTuple(columns, "O!O!y*O!", &PyList_Type, &keys, &PyList_Type, &counts, &times,
+                          &PyList_Type, &values))
+        return NULL;
+    int failed = load_all(self, keys, counts, &times, values);
+    PyBuffer_Release(&times);
+    if (failed) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -866,6 +902,7 @@ static PyMethodDef groups_methods[] = {
     {"reader", (PyCFunction)new_reader, METH_VARARGS, "How one window is read."},
     {"pass_buckets", (PyCFunction)pass_buckets, METH_NOARGS, "Marks the groups whose time has come."},
     {"sweep", (PyCFunction)sweep, METH_NOARGS, "Looks at a few of the groups whose time has come."},
+    {"prepare", (PyCFunction)prepare, METH_NOARGS, "Makes one group of many quick to read."},
     {"dump", (PyCFunction)(void (*)(void))dump, METH_FASTCALL, "Some of the groups, as columns."},
     {"load", (PyCFunction)load, METH_O, "Takes in what `dump` gave."},
     {NULL},

@@ -8,7 +8,7 @@ flood of new keys makes, so the other rules keep their history.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -18,16 +18,19 @@ from structlog import get_logger
 from tollkeeper.engine.velocity.ages import Ages
 from tollkeeper.engine.velocity.contract import (
     AbandonedError,
+    Columns,
     Fill,
+    Group,
     NotWholeError,
     Read,
     Record,
+    SeriesPart,
     SeriesPlan,
     SeriesStatus,
     State,
     Window,
 )
-from tollkeeper.engine.velocity.elements import Group, group_of
+from tollkeeper.engine.velocity.elements import group_of
 from tollkeeper.engine.velocity.first_seen import Moments
 from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merged
@@ -37,6 +40,8 @@ from tollkeeper.grammar.program import Value
 
 ELEMENTS = 100
 """How many elements a record brings to a series at the most: a payment's transactions."""
+DUMPED = 50_000
+"""About how many elements each part of a snapshot has."""
 SEALED_AT_ONCE = 500
 """How many changes one step of sealing merges, so that a step takes about a millisecond."""
 
@@ -220,6 +225,22 @@ class Account:
             else:
                 holdings.replace(record.event, record.time, record.before, record.state)
 
+    def restore(self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]) -> None:
+        """Takes in what a series held by the latest arrival `newest` (µs)."""
+        holdings = self._filling(fill).holdings
+        for each in columns:
+            holdings.windows[series].groups.load(each)
+        holdings.arrive(newest)
+
+    def snapshot(self) -> Iterator[SeriesPart]:
+        """What each whole series holds."""
+        newest = self._whole.clock.newest
+        for digest, series in self._whole.windows.items():
+            start = 0
+            while start >= 0:
+                start, columns = series.groups.dump(start, DUMPED)
+                yield SeriesPart(self._number, digest, self._late + series.over, newest, columns)
+
     def seal(self, fill: Fill) -> bool:
         """Merges some of what was put aside; true once nothing is left and the series are whole."""
         if not fill.series:
@@ -230,7 +251,9 @@ class Account:
         holdings.arrive(whole.clock.newest)
         for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
             holdings.change(filling.aside.popleft())
-        if filling.aside:
+        if filling.aside or not all(
+            series.groups.prepare() for series in holdings.windows.values()
+        ):
             return False
         whole.join(holdings)
         self._forget_readers()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tollkeeper.engine.velocity.contract import Function, SeriesPlan, Window
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import Function, Group, SeriesPlan, Window
 from tollkeeper.engine.velocity.first_seen import Moments
 
 

@@ -24,7 +24,7 @@ A new series is filled from the journal while traffic goes on:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -99,6 +99,10 @@ class CompiledSeries(Protocol):
         ...
 
 
+Group: TypeAlias = Value | Key
+"""A key as it is held: a key of one part is that part, which takes less memory."""
+Columns: TypeAlias = tuple[list[Group], list[int], bytes | bytearray, list[Any]]
+"""Groups, how many elements each has, their times (µs) as numbers of 64 bits, and their values."""
 Put: TypeAlias = Callable[[int, Any, Any], None]
 """Takes an element: its event time (µs), its group (a key of one part as that part), its value."""
 Count: TypeAlias = Callable[[Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
@@ -190,6 +194,18 @@ class Fill:
     up_to: int
 
 
+class SeriesPart(NamedTuple):
+    """Some of what an account's series holds: from as far back as `reach` (µs) behind the latest
+    arrival `newest` (µs).
+    """
+
+    account: int
+    series: str
+    reach: int
+    newest: int
+    columns: Columns
+
+
 @dataclass(frozen=True, slots=True)
 class SeriesStatus:
     """`state` is `over_cap` once the series was given up; adding its plan again refills it."""
@@ -231,6 +247,11 @@ class AbandonedError(Exception):
 
 
 class Windows(Protocol):
+    @property
+    def late(self) -> int:
+        """How far behind the latest arrival (µs) a record's event time may be."""
+        ...
+
     async def take_sequence(self) -> int:
         """The next sequence number, for something that no window counts."""
         ...
@@ -287,6 +308,19 @@ class Windows(Protocol):
 
     async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
         """Gives back what none of `plans` needs, abandoned fills included."""
+        ...
+
+    async def restore(
+        self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]
+    ) -> None:
+        """Takes in some of what `snapshot` gave of a series, before records of later ones.
+
+        Raises `AbandonedError`.
+        """
+        ...
+
+    def snapshot(self) -> Iterator[SeriesPart]:
+        """What the whole series of every account hold; nothing else may happen meanwhile."""
         ...
 
     async def status(self, account: int) -> Status:

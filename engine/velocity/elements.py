@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from tollkeeper.engine.velocity.contract import Count, Counted, Key, Put, SeriesPlan, State
-from tollkeeper.grammar.program import Value
-
-Group: TypeAlias = Value | Key
-"""A key as it is held: a key of one part is that part, which takes less memory."""
+from tollkeeper.engine.velocity.contract import Count, Counted, Group, Key, Put, SeriesPlan, State
 
 
 def group_of(key: Key) -> Group:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from typing import Protocol
 
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import Group
 
 
 class Moments(Protocol):

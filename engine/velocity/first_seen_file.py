@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import Group
 
 FILE = "ages.db"
 VERSION = 1

@@ -12,8 +12,7 @@ from enum import Enum
 from itertools import chain
 from typing import TypeAlias
 
-from tollkeeper.engine.velocity.contract import BEFORE_ALL
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group
 from tollkeeper.engine.velocity.first_seen_file import Change, MomentsFile, hashed
 
 CACHED = 65_536

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, Function, Window
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, Columns, Function, Group, Window
 from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import Value
 
@@ -23,8 +23,6 @@ SWEEP = 8
 
 Reader: TypeAlias = Callable[[Group, int], Value | None]
 """The aggregate over a group as of an event time (µs)."""
-Columns: TypeAlias = tuple[list[Group], list[int], list[int], list[Any]]
-"""Groups, how many elements each has, their times (µs) and, where they have some, their values."""
 Held: TypeAlias = int | tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time, with its value if it has one."""
 
@@ -67,6 +65,7 @@ class Groups:
         self._bucket: list[Group] = []
         self._from = self._to = BEFORE_ALL
         self._due: deque[Group] = deque()
+        self._preparing: Iterator[Held] | None = None
 
     @property
     def keys(self) -> int:
@@ -94,7 +93,7 @@ class Groups:
         elif held is EMPTY:
             self._groups[group] = (time, value) if self._valued else time
         elif held.long is not None:
-            self.entries -= held.long.put(time, value, self.horizon, self.lengths)
+            self.entries -= held.long.put(time, value, self.horizon)
         else:
             times = held.times
             if times and time < times[-1]:
@@ -104,8 +103,6 @@ class Groups:
                 times.append(time)
                 if held.values is not None:
                     held.values.append(value)
-                if len(times) > self._few:
-                    held.lengthen()
             if times and times[len(times) >> 1] <= self.clock.newest - self.reach:
                 self.entries -= held.trim(self.horizon)
 
@@ -153,29 +150,42 @@ class Groups:
             self._counter(over) if function == "count" else self._recounter(window, over, recount)
         )
 
+    def prepare(self) -> bool:
+        """Makes one group of many elements quick to read; true once all are."""
+        if self._preparing is None:
+            self._preparing = iter(list(self._groups.values()))
+        for held in self._preparing:
+            if isinstance(held, Run) and len(held.times) > self._few:
+                held.lengthen(self.lengths)
+                return False
+        self._preparing = None
+        return True
+
     def dump(self, start: int, most: int) -> tuple[int, Columns]:
         """About so many elements of the groups from `start` on, and where to go on, -1 at the end."""
         keys: list[Group] = []
         counts: list[int] = []
-        times: list[int] = []
+        times = array("q")
         values: list[Any] = []
         for group, held in islice(self._groups.items(), start, None):
             if len(times) >= most:
-                return start, (keys, counts, times, values)
+                return start, (keys, counts, times.tobytes(), values)
             start += 1
             elements = _elements(held)
             if elements:
                 keys.append(group)
                 counts.append(len(elements))
-                times += (time for time, _ in elements)
+                times.extend(time for time, _ in elements)
                 if self._valued:
                     values += (value for _, value in elements)
-        return -1, (keys, counts, times, values)
+        return -1, (keys, counts, times.tobytes(), values)
 
     def load(self, columns: Columns) -> None:
         """Takes in what `dump` gave; ValueError for columns that don't fit together."""
-        keys, counts, times, values = columns
-        if sum(counts) != len(times) or (self._valued and len(values) != len(times)):
+        keys, counts, packed, values = columns
+        times = array("q", packed)
+        fits = len(keys) == len(counts) and sum(counts) == len(times)
+        if not fits or (self._valued and len(values) != len(times)):
             raise ValueError("the columns are of different lengths")
         elements = zip(times, values if self._valued else repeat(True), strict=False)
         for group, count in zip(keys, counts, strict=True):
@@ -217,8 +227,12 @@ class Groups:
             held: Any = find(group)
             if isinstance(held, Run):
                 times = held.times
+                if len(times) > self._few:
+                    held.lengthen()
+                if held.long is not None:
+                    return held.long.count(over, at)
                 if not times:
-                    return 0 if held.long is None else held.long.count(over, at)
+                    return 0
                 start = at - over
                 low = 0 if times[0] > start else bisect_right(times, start)
                 return (len(times) if times[-1] <= at else bisect_right(times, at, low)) - low
@@ -238,6 +252,8 @@ class Groups:
             held = find(group)
             if isinstance(held, Run):
                 times, values = held.times, held.values
+                if len(times) > self._few:
+                    return held.lengthen(self.lengths).read(window, at)
                 if values and times[0] > at - over and times[-1] <= at:
                     return recount(values)
                 return held.read(window, at) if times or held.long is not None else of_none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
 from msgspec.structs import replace
@@ -11,10 +11,12 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.account import Account
 from tollkeeper.engine.velocity.contract import (
     LATE,
+    Columns,
     Fill,
     Observation,
     Read,
     Record,
+    SeriesPart,
     SeriesPlan,
     State,
     Status,
@@ -45,7 +47,7 @@ class MemoryWindows:
     ) -> None:
         self._place = after
         self._cap = cap
-        self._late = late
+        self.late = late
         self._memory = memory
         self._moments = moments
         self._fills = count(1)
@@ -96,6 +98,15 @@ class MemoryWindows:
     async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
         self._account(account).keep(plans)
 
+    async def restore(
+        self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]
+    ) -> None:
+        self._account(fill.account).restore(fill, series, newest, columns)
+
+    def snapshot(self) -> Iterator[SeriesPart]:
+        for account in self._accounts.values():
+            yield from account.snapshot()
+
     async def status(self, account: int) -> Status:
         held = self._account(account)
         return Status(held.entries, self._cap, held.statuses())
@@ -104,6 +115,6 @@ class MemoryWindows:
         account = self._accounts.get(number)
         if account is None:
             account = self._accounts[number] = Account(
-                number, self._cap, self._late, self._moments, self._memory
+                number, self._cap, self.late, self._moments, self._memory
             )
         return account

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from tollkeeper.engine.velocity.ages import read_ages
 from tollkeeper.engine.velocity.aggregates import RECOUNTS, Recount
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, Key, SeriesPlan, Window
-from tollkeeper.engine.velocity.elements import Group, group_of
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, Group, Key, SeriesPlan, Window
+from tollkeeper.engine.velocity.elements import group_of
 from tollkeeper.engine.velocity.first_seen import MemoryMoments
 from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import Value

@@ -1,7 +1,8 @@
 """One group's elements in order of event time.
 
-A read of few values recounts them. Of many there is a tree, whose cost grows with the logarithm of
-how many there are, in whatever order they arrive and wherever a window ends.
+A read of few values recounts them. To read many there is a tree, whose cost grows with the logarithm
+of how many there are, in whatever order they arrive and wherever a window ends. It is made when the
+group is first read, so that groups which are only being filled stay plain.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tollkeeper.engine.velocity.tree import Node, grown, inserted
 from tollkeeper.grammar.program import Value
 
 FEW = 256
-"""Up to so many elements stand in one array, and are recounted."""
+"""Up to so many elements are recounted when they are read; of more a tree is made then."""
 TRIMMED = 4
 """How many elements beyond the horizon each element more takes out of a long run, at most."""
 SHRUNK = 500
@@ -30,8 +31,8 @@ class Run:
     """Event times (µs) in order, the last arrived last among equals, and a value for each.
 
     `values` is None where elements have none, and are only counted. Equal values at one time are
-    interchangeable, so nothing else of a record is kept. Of more than `FEW` elements both are
-    empty, and `long` has them.
+    interchangeable, so nothing else of a record is kept. Once `long` has the elements, both are
+    empty.
     """
 
     __slots__ = ("long", "times", "values")
@@ -64,12 +65,10 @@ class Run:
         times.insert(at, time)
         if self.values is not None:
             self.values.insert(at, value)
-        if len(times) > FEW:
-            self.lengthen()
 
-    def lengthen(self) -> LongRun:
-        """Moves its elements to a tree."""
-        self.long = LongRun(self.times, self.values)
+    def lengthen(self, lengths: Sequence[int] = ()) -> LongRun:
+        """Moves its elements to a tree; windows of `lengths` (µs) count its different values."""
+        self.long = LongRun(self.times, self.values, lengths)
         self.times = array("q")
         self.values = None if self.values is None else []
         return self.long
@@ -104,8 +103,8 @@ class Run:
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
-        if self.long is not None:
-            return self.long.read(window, at)
+        if self.long is not None or len(self.times) > FEW:
+            return (self.long or self.lengthen()).read(window, at)
         over = window.over
         assert over is not None
         times, values, function = self.times, self.values, window.function
@@ -117,18 +116,19 @@ class Run:
 
 
 class LongRun:
-    """A run of many elements.
-
-    `distinct` is there once it was asked for.
-    """
+    """A run of many elements; `distinct` is there once it was asked for."""
 
     __slots__ = ("distinct", "latest", "size", "tree")
 
-    def __init__(self, times: array[int], values: list[Any] | None) -> None:
+    def __init__(
+        self, times: array[int], values: list[Any] | None, lengths: Sequence[int] = ()
+    ) -> None:
         self.size = len(times)
         self.latest = times[-1]
         self.tree: Node = grown(times, values)
         self.distinct: Distinct | None = None
+        if lengths:
+            self.index(lengths)
 
     def insert(self, time: int, value: Any) -> None:
         self.tree = inserted(self.tree, time, value)
@@ -145,13 +145,8 @@ class LongRun:
             self.distinct.remove(time, value)
         return removed
 
-    def put(self, time: int, value: Any, horizon: int, lengths: Sequence[int]) -> int:
-        """Takes in one element, and drops some of those not later than `horizon` (µs); how many.
-
-        `lengths` (µs) are those of the windows that read `distinct`.
-        """
-        if self.distinct is None and lengths:
-            self.index(lengths)
+    def put(self, time: int, value: Any, horizon: int) -> int:
+        """Takes in one element, and drops some of those not later than `horizon` (µs); how many."""
         self.insert(time, value)
         return self.trim(horizon, TRIMMED)
 
@@ -212,6 +207,6 @@ class LongRun:
         return answer(function, whole, count, window.type)
 
 
-def lengthened(times: bytes, values: list[Any] | None) -> LongRun:
+def lengthened(times: bytes, values: list[Any] | None, lengths: Sequence[int]) -> LongRun:
     """A long run of elements in order; the times (µs) as numbers of 64 bits."""
-    return LongRun(array("q", times), values)
+    return LongRun(array("q", times), values, lengths)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tollkeeper.engine.velocity.ages import Ages
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Put, SeriesPlan, State
-from tollkeeper.engine.velocity.elements import Group, brought, counted
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Group, Put, SeriesPlan, State
+from tollkeeper.engine.velocity.elements import brought, counted
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
 

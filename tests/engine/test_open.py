@@ -18,6 +18,7 @@ from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import erasure
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.velocity import first_seen_store as moments_store
+from tollkeeper.engine.window_snapshot import write_snapshot
 from tollkeeper.tests.engine.happenings import CARDS, DAY, RULE, USERS, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 
@@ -39,16 +40,22 @@ def killed(folder: Path, to: Path) -> Path:
     """The folder as a process that is killed now leaves it."""
     to.mkdir()
     for path in folder.iterdir():
-        if path.suffix in (".db", ".db-wal"):
+        if path.suffix in (".db", ".db-wal", ".snapshot"):
             shutil.copy(path, to / path.name)
     return to
+
+
+async def keep_snapshot(shop: Shop) -> None:
+    await shop.engine.journal.flush()
+    write_snapshot(shop.engine)
 
 
 async def compare(folder: Path, happened: list[Any]) -> None:
     async with open_shop(folder / "live") as shop:
         await shop.do(ChangeSettings("shop", {"retention_days": 6}))
         await shop.publish(RULE)
-        await happen(shop, happened)
+        half = len(happened) // 2
+        await happen(shop, [*happened[:half], (0, ("call", keep_snapshot)), *happened[half:]])
         now, live = shop.now, await held(shop)
         killed_now = killed(folder / "live", folder / "killed")
     for each in (folder / "live", killed_now):

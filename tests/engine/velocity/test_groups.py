@@ -62,7 +62,7 @@ def values(held: Groups, name: str, group: Any, at: int) -> list[Any]:
 def test_both_give_the_same_whatever_happens(name: str, data: Any) -> None:
     functions, type_, some = SERIES[name]
     steps = st.tuples(
-        st.sampled_from("ppppppttnsd"),
+        st.sampled_from("ppppppttnsdm"),
         st.sampled_from(GROUPS),
         st.sampled_from([0, 0, 1, 2, MINUTE, HOUR, 2 * HOUR]),
         st.sampled_from(some),
@@ -83,6 +83,9 @@ def test_both_give_the_same_whatever_happens(name: str, data: Any) -> None:
             elif what == "s":
                 held.pass_buckets()
                 while held.sweep():
+                    pass
+            elif what == "m":
+                while not held.prepare():
                     pass
             else:
                 both[index] = clock, copied(held, (PLAIN, FASTEST)[index], clock, name)
@@ -127,6 +130,9 @@ def test_what_is_dumped_is_all_that_is_held(memory: str) -> None:
 def test_columns_that_do_not_fit_together_are_refused(memory: str) -> None:
     _, held = made(MEMORIES[memory], String(), ("distinct",))
     with pytest.raises(ValueError):
-        held.load((["a"], [2], [START], ["x"]))
+        held.load((["a"], [2], bytes(8), ["x"]))
     with pytest.raises(ValueError):
-        held.load((["a", "b"], [1], [START], ["x"]))
+        held.load((["a", "b"], [1], bytes(8), ["x"]))
+    with pytest.raises(ValueError):
+        held.load((["a"], [1], bytes(8), []))
+    assert held.entries == 0

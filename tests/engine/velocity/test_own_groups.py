@@ -13,8 +13,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.programs.load import shipped_scorecard
-from tollkeeper.engine.velocity.contract import NotWholeError, Record, SeriesPlan, State
-from tollkeeper.engine.velocity.elements import Group
+from tollkeeper.engine.velocity.contract import Group, NotWholeError, Record, SeriesPlan, State
 from tollkeeper.engine.velocity.first_seen import MemoryMoments
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.engine.programs.compile.payments import payment

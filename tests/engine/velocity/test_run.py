@@ -130,5 +130,4 @@ def long_run(count: int) -> LongRun:
     run = Run(valued=True)
     for number in range(count):
         run.insert(START + number, number)
-    assert run.long is not None
-    return run.long
+    return run.lengthen()

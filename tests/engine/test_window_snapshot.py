@@ -1,0 +1,164 @@
+"""A start reads the windows from their snapshot, and leaves one that does not fit the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from tollkeeper.engine.privacy.erasure import erase_user
+from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.snapshot import FILE
+from tollkeeper.engine.window_snapshot import write_snapshot
+from tollkeeper.tests.engine.happenings import RULE, bare, happen
+from tollkeeper.tests.engine.offline.backtest.shop import open_shop
+from tollkeeper.tests.engine.test_open import held
+
+Held = list[tuple[Any, ...]]
+
+
+async def closed(folder: Path, pays: int = 3) -> tuple[int, Held]:
+    """A folder after an orderly end: when that was, and what the windows held."""
+    async with open_shop(folder) as shop:
+        await shop.publish(RULE)
+        await happen(shop, [(1, ("pay", bare()))] * pays)
+        return shop.now, await held(shop)
+
+
+async def opened(folder: Path, now: int) -> tuple[Held, list[str]]:
+    """What the windows hold after a start, and what it logged."""
+    with capture_logs() as logs:
+        async with open_shop(folder, now) as shop:
+            found = await held(shop)
+    return found, [log["reason"] for log in logs if log["event"] == "snapshot_not_used"]
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The series that a snapshot gave."""
+    found: list[str] = []
+    original = MemoryWindows.restore
+
+    async def restore(self: MemoryWindows, fill: Any, series: str, *rest: Any) -> None:
+        found.append(series)
+        await original(self, fill, series, *rest)
+
+    monkeypatch.setattr(MemoryWindows, "restore", restore)
+    return found
+
+
+def test_a_start_after_an_orderly_end_reads_no_payment_for_windows(
+    tmp_path: Path, restored: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, before = asyncio.run(closed(tmp_path))
+    taken: list[int] = []
+    original = MemoryWindows.fill
+
+    async def fill(self: MemoryWindows, fill: Any, records: list[Any]) -> None:
+        taken.append(len(records))
+        await original(self, fill, records)
+
+    monkeypatch.setattr(MemoryWindows, "fill", fill)
+    assert asyncio.run(opened(tmp_path, now)) == (before, [])
+    assert restored
+    assert not sum(taken)
+
+
+def half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def without_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-22])
+
+
+def with_more(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def one_bit(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[len(body) // 2] ^= 1
+    path.write_bytes(body)
+
+
+def another_format(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"windows 1", b"windows 0"))
+
+
+@pytest.mark.parametrize("damage", [half, without_end, with_more, one_bit, another_format])
+def test_a_damaged_snapshot_is_said_to_be_and_left(
+    tmp_path: Path, restored: list[str], damage: Callable[[Path], None]
+) -> None:
+    now, before = asyncio.run(closed(tmp_path))
+    damage(tmp_path / FILE)
+    found, reasons = asyncio.run(opened(tmp_path, now))
+    assert found == before
+    assert len(reasons) == 1
+    assert not restored
+
+
+def test_a_snapshot_of_another_journal_is_left(tmp_path: Path, restored: list[str]) -> None:
+    now, before = asyncio.run(closed(tmp_path / "one"))
+    asyncio.run(closed(tmp_path / "other", pays=9))
+    shutil.copy(tmp_path / "other" / FILE, tmp_path / "one" / FILE)
+    found, reasons = asyncio.run(opened(tmp_path / "one", now))
+    assert found == before
+    assert reasons == ["it belongs to another journal or release"]
+    assert not restored
+
+
+def test_a_snapshot_of_a_longer_journal_is_left(tmp_path: Path, restored: list[str]) -> None:
+    now, _ = asyncio.run(closed(tmp_path / "live"))
+    shutil.copytree(tmp_path / "live", tmp_path / "old")
+
+    async def go_on() -> None:
+        async with open_shop(tmp_path / "live", now) as shop:
+            await happen(shop, [*[(1, ("write", None))] * 9, (1, ("pay", bare()))])
+
+    asyncio.run(go_on())
+    shutil.copy(tmp_path / "live" / FILE, tmp_path / "old" / FILE)
+    restored.clear()
+    _, reasons = asyncio.run(opened(tmp_path / "old", now))
+    assert len(reasons) == 1
+    assert not restored
+
+
+def test_an_erasure_leaves_no_snapshot_behind(tmp_path: Path) -> None:
+    async def erase() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare(user="ana@mail.example")))])
+            await shop.engine.journal.flush()
+            write_snapshot(shop.engine)
+            assert b"ana" in (tmp_path / FILE).read_bytes()
+            await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
+            assert not (tmp_path / FILE).exists()
+        assert b"ana" not in (tmp_path / FILE).read_bytes()
+
+    asyncio.run(erase())
+
+
+def test_it_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    asyncio.run(closed(tmp_path))
+    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
+
+
+def test_a_shorter_series_than_is_needed_is_filled_from_the_journal(
+    tmp_path: Path, restored: list[str]
+) -> None:
+    now, _ = asyncio.run(closed(tmp_path))
+
+    async def lengthened() -> Held:
+        async with open_shop(tmp_path, now) as shop:
+            restored.clear()
+            await shop.publish(RULE.replace("over 1h", "over 3h"))
+            return await held(shop)
+
+    asyncio.run(lengthened())
+    assert not restored

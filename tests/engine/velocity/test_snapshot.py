@@ -1,0 +1,68 @@
+"""What stands in a snapshot's file is what was given to it."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from tollkeeper.engine.velocity.contract import SeriesPart
+from tollkeeper.engine.velocity.snapshot import Origin, SnapshotError, look_through, write
+
+ORIGIN = Origin("journal", 7, "1.0")
+simple = (
+    st.booleans()
+    | st.integers(-(10**38), 10**38)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8"), max_size=5)
+)
+held = st.lists(st.tuples(st.integers(-(2**62), 2**62), st.none() | simple), min_size=1, max_size=4)
+keys = st.sampled_from([simple, st.lists(simple, min_size=2, max_size=3).map(tuple)])
+elements = keys.flatmap(lambda key: st.lists(st.tuples(key, held), max_size=5))
+
+
+@settings(max_examples=30, deadline=None)
+@given(series=st.lists(elements, min_size=1, max_size=3))
+def test_a_snapshot_gives_what_was_written(series: list[list[tuple[object, list[object]]]]) -> None:
+    columns = [
+        (
+            [key for key, _ in each],
+            [len(held) for _, held in each],
+            array("q", [time for _, held in each for time, _ in held]).tobytes(),
+            [value for _, held in each for _, value in held],
+        )
+        for each in series
+    ]
+    parts = [SeriesPart(1, "series", 100, 5, each) for each in columns]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "snapshot"
+        write(path, ORIGIN, parts)
+        found = look_through(path, lambda origin: origin == ORIGIN)
+        assert (found.sequence, found.newest(1, "series")) == (7, 5)
+        assert repr(list(found.columns(1, "series"))) == repr(columns)
+        assert found.covers(1, "series", 100)
+        assert not found.covers(1, "series", 101)
+        assert not found.covers(2, "series", 1)
+        assert [each.name for each in Path(folder).iterdir()] == ["snapshot"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(at=st.integers(0, 400), bits=st.integers(1, 255), cut=st.booleans())
+def test_a_change_of_any_byte_is_always_found(at: int, bits: int, cut: bool) -> None:
+    parts = [SeriesPart(1, "s", 100, 5, (["a", "b"], [1, 1], bytes(16), [1, 2]))] * 3
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "snapshot"
+        write(path, ORIGIN, parts)
+        body = bytearray(path.read_bytes())
+        at %= len(body)
+        if cut:
+            del body[at:]
+        else:
+            body[at] ^= bits
+        path.write_bytes(body)
+        with pytest.raises(SnapshotError):
+            look_through(path, lambda origin: origin == ORIGIN)

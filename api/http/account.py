@@ -77,13 +77,17 @@ class AccountRead(Struct, frozen=True):
 
 
 class AccountBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """`windows` may come back as it was read, and is passed over."""
+
     account: AccountChange  # type: ignore[valid-type]
+    windows: WindowsUse | UnsetType = UNSET
 
 
 class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     """An `AccountBody` whose settings are still to be checked."""
 
     account: dict[str, Any]
+    windows: Any = None
 
 
 @operation(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
-from tollkeeper.api.http.errors import forbidden, unauthorized
+from tollkeeper.api.http.errors import forbidden, invalid, unauthorized
+from tollkeeper.engine.intake.field_rules import printable_name
+from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import allows, authenticate
 from tollkeeper.engine.registry.state import Configuration, Key
@@ -19,10 +22,27 @@ _MAX_KEY = 256
 
 
 def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler) -> None:
-    """Let a request in that has the key its route needs. Raises as `require`."""
+    """Let a request in that has the key its route needs, and no parameter that nothing reads.
+
+    Raises as `require`, and `Problem` 422.
+    """
     needed: KeyScope | None = route.opt["scope"]
     if needed is not None:
         require(connection.scope["state"]["engine"].state, connection.scope, needed)
+        if connection.scope["query_string"]:
+            _check_query(connection.scope["query_string"], route.opt["query"])
+
+
+def _check_query(query: bytes, known: frozenset[str]) -> None:
+    sent = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    unknown = [name for name in sent if name not in known]
+    if unknown:
+        message = "this operation reads no parameter of this name"
+        raise invalid(
+            cap_violations(
+                [Violation(printable_name(name), "unknown_member", message) for name in unknown]
+            )
+        )
 
 
 def require(state: Configuration, request: RequestScope, scope: KeyScope) -> Key:

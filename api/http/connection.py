@@ -108,6 +108,9 @@ class Connection(HttpToolsProtocol):
         if self._in_body:
             self._await_more()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """A request to upgrade is answered as any other, and is nothing to warn of."""
+
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         self._refuse(
             HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")

@@ -27,6 +27,8 @@ DESCRIPTION: Final = f"""Tollkeeper scores each payment for automated behaviour,
 
 A path is matched as it is sent: a slash more or less is another path. `HEAD` answers wherever `GET` does, `OPTIONS` with the methods of a path.
 
+Every answer has an `X-Request-Id`: the request's own when it is 1 to 128 visible ASCII characters, else a random one. A parameter of the query that the operation does not read gets 422 (`unknown_member`).
+
 Bodies are JSON in UTF-8, sent as `application/json`, another `application/*+json`, or without a `Content-Type`; the text of a rule is `text/*` or `application/octet-stream`. A body of another type, or in a content coding such as `gzip`, gets 415.
 
 Member names are case-sensitive. In payments and events unknown members are ignored. In whatever changes a setting (the account, lists, versions in force, webhooks) a member that nothing reads is refused, so that a typo can't pass unseen. A member takes `null` only where its schema says so, and null means the same as leaving it out. A required text must not be empty; where a value may be left blank, an empty text counts as null. An id may hold any character; in a path it is percent-encoded, `/` as `%2F`.
@@ -60,5 +62,5 @@ A method that a path does not have gets 405 and the header `Allow`. A 503 has `R
 
 ## Sending again
 
-`POST /v1/payments`, and `POST /v1/events` with one event, may be sent again for 24 hours under one `Idempotency-Key`: the same body gets the stored answer, another body gets 422. A `PATCH` may be sent again as it is.
+`POST /v1/payments`, and `POST /v1/events` with one event, may be sent again for 24 hours under one `Idempotency-Key`: the same request gets the stored answer with `Idempotent-Replayed: true`, another method, path or body gets 422. A `PATCH` may be sent again as it is.
 """

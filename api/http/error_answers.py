@@ -32,7 +32,7 @@ TYPES: Final[Mapping[str, str]] = {
     "method_not_allowed": "the path has no such method; the header `Allow` lists those it has",
     "unsupported_media_type": "the body is of another type than the operation takes, or compressed",
     "conflict": "what was asked no longer fits what is there",
-    "idempotency_mismatch": "the idempotency key was used with another body",
+    "idempotency_mismatch": "the idempotency key was used with another request",
     "too_large": "the body, or the head of the request, has too many bytes",
     "too_many_requests": "reserved: wait for `Retry-After` seconds, then send more slowly",
     "unavailable": "nothing was done and it may be sent again after `Retry-After` seconds",

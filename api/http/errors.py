@@ -97,6 +97,10 @@ def incomplete_body() -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
 
 
+def malformed_head(header: str, message: str) -> Problem:
+    return Problem(HTTPStatus.BAD_REQUEST, [Violation(header, "malformed_request", message)])
+
+
 def slow_body(seconds: float) -> Problem:
     message = f"the body did not arrive within {seconds:g} seconds"
     return Problem(

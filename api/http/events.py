@@ -176,11 +176,11 @@ async def submit_one(
     if repeat_key is not None:
         stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
-            return created(repeated(stored, body))
+            return created(repeated(request, stored, body))
     try:
         pending, accepted = await take_in(engine, engine.force[account], body, arrived)
         response = encode({"event": accepted})
-        await keep(engine, pending, repeatable(repeat_key, body, response))
+        await keep(engine, pending, repeatable(request, repeat_key, body, response))
     except Taken:
         raise taken("event.id") from None
     request.log.update(

@@ -9,6 +9,7 @@ from litestar.types import Scope
 
 from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.errors import Problem, invalid
+from tollkeeper.api.http.request import Request
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import Idempotency
 
@@ -34,15 +35,21 @@ def idempotency_key(scope: Scope) -> str | None:
     return value.decode()
 
 
-def repeatable(key: str | None, body: bytes, response: bytes) -> Idempotency | None:
+def repeatable(
+    request: Request, key: str | None, body: bytes, response: bytes
+) -> Idempotency | None:
     """What is kept for a request with a key, so that it can be sent again."""
-    return None if key is None else Idempotency(key, _digest(body), response)
+    return None if key is None else Idempotency(key, _digest(request, body), response)
 
 
-def repeated(stored: Idempotency, body: bytes) -> bytes:
-    """The stored response. Raises `Problem` 422 when the key was used with another body."""
-    if stored.digest != _digest(body):
-        raise _refused("idempotency_mismatch", "this key was used with another body")
+def repeated(request: Request, stored: Idempotency, body: bytes) -> bytes:
+    """The stored response, which is marked as a replay.
+
+    Raises `Problem` 422 when the key was used with another method, path or body.
+    """
+    if stored.digest != _digest(request, body):
+        raise _refused("idempotency_mismatch", "this key was used with another request")
+    request.answer_headers.append((b"idempotent-replayed", b"true"))
     return stored.response
 
 
@@ -50,5 +57,8 @@ def _refused(type_: ViolationType, message: str) -> Problem:
     return invalid([Violation(_FIELD, type_, message)])
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()
+def _digest(request: Request, body: bytes) -> bytes:
+    """SHA-256 of method, path and body."""
+    digest = hashlib.sha256(f"{request.method} {request.scope['path']}\n".encode())
+    digest.update(body)
+    return digest.digest()

@@ -16,6 +16,7 @@ from tollkeeper.api.http.errors import (
     method_not_allowed,
     nothing_here,
 )
+from tollkeeper.api.http.heads import REQUEST_ID, check_head, request_id
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.routing import Find, Route
@@ -42,7 +43,8 @@ def observed(
     adds a third to what reading a request and answering it take (docs/performance.md).
 
     What a handler leaves in `scope["state"]["log"]` joins the line, and is counted in `figures`:
-    account, payment id, action, rule, version; no personal data and no key.
+    account, payment id, action, rule, version; no personal data and no key. What one leaves in
+    `scope["state"]["answer_headers"]` joins the headers of the answer.
     """
     log = request_log()
 
@@ -60,7 +62,8 @@ def observed(
         headers = dict(reversed([*scope["headers"]]))
         state = scope.setdefault("state", {})
         state.update(log=fields, route=route, settings=settings, headers=headers)
-        state.update(engine=engine, search=search)
+        more: list[tuple[bytes, bytes]] = [(REQUEST_ID, request_id(headers))]
+        state.update(engine=engine, search=search, answer_headers=more)
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)
@@ -69,14 +72,16 @@ def observed(
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         try:
+            check_head(scope, headers)
             await _dispatch(straight.get(route, app), found, scope, receive, noting)
         except Exception as error:
             problem = as_problem(error)
             if problem is None:
-                log.exception("failed", route=route)
+                log.exception("failed", route=route, request_id=more[0][1].decode())
                 problem = internal_error()
             if status == 0:
                 await answer(noting, problem)
@@ -89,6 +94,7 @@ def observed(
                 route=route,
                 status=int(status),
                 ms=round(seconds * 1000, 3),
+                request_id=more[0][1].decode(),
                 **fields,
             )
 

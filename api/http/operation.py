@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
 
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
 
 from tollkeeper.api.http.authentication import authorize
 from tollkeeper.api.http.request import Request
@@ -73,6 +74,7 @@ class Operation:
     refusals: tuple[Refusal, ...]
     errors: Mapping[str, Example]
     repeatable: bool
+    query: frozenset[str]
 
 
 def operation(
@@ -94,12 +96,13 @@ def operation(
 
     Parameters of the path and the query are the handler's own, described in their annotations.
     """
-    declared = Operation(scope, answers, sent, refusals, errors or {}, repeatable)
     (usual, answer), *others = answers.items()
 
     def declare(handler: Handler) -> HTTPRouteHandler:
         if answer.type is not None:
             handler.__annotations__["return"] = answer.type
+        query = _query_parameters(handler)
+        declared = Operation(scope, answers, sent, refusals, errors or {}, repeatable, query)
         return HTTPRouteHandler(
             path,
             http_method=method,
@@ -117,11 +120,21 @@ def operation(
             media_type=answer.media_type,
             request_class=Request,
             guards=[authorize],
-            opt={_DECLARED: declared, "scope": scope},
+            opt={_DECLARED: declared, "scope": scope, "query": query},
             sync_to_thread=None,
         )(handler)
 
     return declare
+
+
+def _query_parameters(handler: Callable[..., Any]) -> frozenset[str]:
+    """The names of the parameters that a handler takes from the query."""
+    return frozenset(
+        found.name or name
+        for name, type_ in get_type_hints(handler, include_extras=True).items()
+        for found in getattr(type_, "__metadata__", ())
+        if isinstance(found, QueryParameter)
+    )
 
 
 def declared(route: HTTPRouteHandler) -> Operation:

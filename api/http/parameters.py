@@ -78,7 +78,7 @@ IDEMPOTENCY_KEY: Final = {
     "in": "header",
     "required": False,
     "description": "Names this request. The same request again within 24 hours gets the stored "
-    "answer; another body under the same key gets 422.",
+    "answer; another method, path or body under the same key gets 422.",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"},
     "example": "order-1001-1-create",
 }

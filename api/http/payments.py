@@ -137,9 +137,9 @@ RawId = Annotated[
             refusal("payment.id", "taken", "the account has already used this id"),
         ),
         "idempotency_mismatch": Example(
-            "an idempotency key with another body",
+            "an idempotency key with another request",
             refusal(
-                "idempotency-key", "idempotency_mismatch", "this key was used with another body"
+                "idempotency-key", "idempotency_mismatch", "this key was used with another request"
             ),
         ),
     },
@@ -154,7 +154,7 @@ async def create_payment(request: Request) -> bytes:
     if repeat_key is not None:
         stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
-            return repeated(stored, body)
+            return repeated(request, stored, body)
     force = engine.force[account]
     payment = read_creation(body, arrived, force.limits)
     if not isinstance(payment, Payment):
@@ -162,7 +162,7 @@ async def create_payment(request: Request) -> bytes:
     try:
         decided = await decide_payment(engine, force, payment, arrived)
         response = _created(payment, decided.decision)
-        await keep(engine, decided.pending, repeatable(repeat_key, body, response))
+        await keep(engine, decided.pending, repeatable(request, repeat_key, body, response))
     except Taken:
         raise taken("payment.id") from None
     queue_shadows(engine, force, decided)

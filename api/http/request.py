@@ -45,6 +45,12 @@ class Request(litestar.Request[None, None, State]):
         return route
 
     @property
+    def answer_headers(self) -> list[tuple[bytes, bytes]]:
+        """What joins the headers of the answer."""
+        headers: list[tuple[bytes, bytes]] = self.scope["state"]["answer_headers"]
+        return headers
+
+    @property
     def log(self) -> dict[str, Any]:
         """What joins the request's log line: no personal data and no key."""
         fields: dict[str, Any] = self.scope["state"]["log"]

@@ -112,7 +112,7 @@ def configuration(engine: Engine, settings: Settings, search: Search) -> uvicorn
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=False,
+        date_header=True,
         proxy_headers=False,
         limit_concurrency=settings.connections,
         timeout_keep_alive=settings.idle_seconds,

@@ -7,6 +7,7 @@ Struct names. So a hostile body costs little more than a pass over its bytes.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -28,7 +29,7 @@ from msgspec import (
 from tollkeeper.engine.instants import read_iso_8601
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.annotations import RULES_OF_STRUCTS, Member, Shape, members
-from tollkeeper.engine.intake.exact_numbers import has_two_decimals
+from tollkeeper.engine.intake.exact_numbers import double_of, has_two_decimals
 from tollkeeper.engine.intake.field_rules import INVALID, FieldRules, header_path, printable_name
 from tollkeeper.engine.intake.payment import MAX_HEADERS
 from tollkeeper.engine.intake.violations import BODY, Violation
@@ -49,6 +50,8 @@ _MOST_VIOLATIONS = 2 * violations.MAX_LISTED
 
 # A value with more bytes is read part by part at once: decoding it as a whole may be in vain.
 _LARGE = 64 * 1024
+# Characters of an integer that is written with a fraction or an exponent.
+_LONGEST_INTEGER = 32
 # Headers that are looked at to find what is wrong with them.
 _HEADERS_READ = 10 * MAX_HEADERS
 _TEXTS = frozenset({"string", "array"})
@@ -195,6 +198,18 @@ class _Search:
             return INVALID
         if shape.core is datetime:
             return self.instant(shape, field, sent)
+        if shape.core is int:
+            return self.integer(shape, field, sent)
+        return self.refuse(shape.refusal(field, bytes(sent)))
+
+    def integer(self, shape: Shape, field: str, sent: Raw) -> object:
+        """An integer may be written with a fraction of zero: `420.0`."""
+        written = bytes(sent).decode()
+        if not written.lstrip("-").isdigit() and len(written) <= _LONGEST_INTEGER:
+            with suppress(ValueError):
+                number = double_of(written)
+                if number.is_integer():
+                    return self.value(shape, field, Raw(str(int(number)).encode()))
         return self.refuse(shape.refusal(field, bytes(sent)))
 
     def instant(self, shape: Shape, field: str, sent: Raw) -> object:

@@ -227,3 +227,34 @@ def test_every_path_can_be_asked_in_full_and_with_a_query(served: Served) -> Non
     for target in (b"*", b"/health/live%00", b"/health/live#x", b"//health/live"):
         told = spoken(served, b"OPTIONS " + target + b" HTTP/1.0\r\n\r\n")
         assert told.split()[1] in (b"400", b"404", b"204"), (target, told)
+
+
+def answer_to(served: Served, request: bytes) -> bytes:
+    with connected(served.service) as connection:
+        connection.sendall(request)
+        return read_answer(connection)
+
+
+def test_a_request_of_http_1_1_names_its_host(served: Served) -> None:
+    said = answer_to(served, b"GET /health/live HTTP/1.1\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b'"field":"host","type":"malformed_request"' in said
+
+
+def test_a_path_that_is_too_long_is_a_head_that_is_too_large(served: Served) -> None:
+    said = answer_to(served, b"GET /" + b"a" * 300_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 431 ")
+
+
+def test_every_answer_is_dated(served: Served) -> None:
+    assert b"\r\ndate: " in answer_to(served, LIVE).lower()
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+def test_a_request_to_upgrade_is_answered_and_nothing_to_warn_of(
+    served: Served, protocol: bytes
+) -> None:
+    asked = b"connection: upgrade\r\nupgrade: " + protocol + b"\r\n\r\n"
+    said = answer_to(served, LIVE.removesuffix(b"\r\n") + asked)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert not [line for line in served.lines() if "pgrade" in line or "WebSocket" in line]

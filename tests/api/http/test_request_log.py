@@ -37,6 +37,7 @@ async def test_a_line_tells_the_route_the_account_and_what_came_of_it(service: S
         ("GET", "/v1/payments/p%2F1", None),
     )
     assert created.pop("ms") > 0
+    assert created.pop("request_id")
     assert created == {
         "event": "request",
         "log_level": "info",
@@ -123,7 +124,11 @@ async def test_a_client_that_leaves_within_a_body_is_a_line_and_no_error(
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
-            "headers": [(b"authorization", service.client.headers["authorization"].encode())],
+            "http_version": "1.1",
+            "headers": [
+                (b"host", b"test"),
+                (b"authorization", service.client.headers["authorization"].encode()),
+            ],
         }
 
         async def receive(left: list[Any] = messages) -> Any:

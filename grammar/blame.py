@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tollkeeper.grammar import syntax_errors
+from tollkeeper.grammar import habit_errors, syntax_errors
 from tollkeeper.grammar.builder import Piece
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.habits import habit
 from tollkeeper.grammar.syntax import Span
 
 DECLARATIONS: Final = ("rule", "scorecard", "event", "definitions")
@@ -169,7 +170,7 @@ class Place:
 
 def blame(place: Place) -> Diagnostic:
     """The diagnostic for a place, with the span of what is to be changed there."""
-    for question in (_operators, _characters, _words, _brackets, _clauses, _values, _items):
+    for question in (habit, _operators, _characters, _words, _brackets, _clauses, _values, _items):
         if diagnostic := question(place):
             return diagnostic
     words = [word.lower() for word in place.accepted if word.lower() in place.reserved]
@@ -372,6 +373,9 @@ def _values(place: Place) -> Diagnostic | None:
 def _items(place: Place) -> Diagnostic | None:
     """Between items, and where the file begins."""
     found, kind = place.found, place.kind
+    if place.takes("RULE") and found in ITEMS:
+        holder = next(each for each in DECLARATIONS if found in _HOLDS[each])
+        return habit_errors.missing_header(place.span, found, holder)
     if place.takes("RULE"):
         return syntax_errors.missing_declaration(place.span, found)
     if place.takes("EXPECT") and place.before != "expect" and not place.takes("LET", "TEST"):

@@ -117,6 +117,7 @@ CHECK_WARNINGS: Final = (
     "reads-missing",
     "empty-where",
     "needless-earlier",
+    "own-for-shipped",
     "odd-characters",
 )
 

@@ -221,6 +221,17 @@ def collection_alone(span: Span, name: str) -> Diagnostic:
     )
 
 
+def compared_collection(span: Span, name: str, comparison: str) -> Diagnostic:
+    instead = f"any({name} where {comparison})"
+    return _error(
+        "not-a-value",
+        span,
+        f"a payment has several {name}",
+        f"write `{instead}`",
+        replacing(span, instead),
+    )
+
+
 def collection_field(span: Span, path: tuple[str, ...]) -> Diagnostic:
     return _error(
         "not-a-value",
@@ -249,8 +260,17 @@ def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diag
     )
 
 
-def wrong_literal(span: Span, meets: str, wanted: str, given: str) -> Diagnostic:
-    return _error("wrong-type", span, f"{_quoted(meets)} is {wanted}, and this is {given}")
+def wrong_literal(
+    span: Span, meets: str, wanted: str, given: str, duration: str | None
+) -> Diagnostic:
+    """`duration` is the length of time that may have been meant, if one is wanted."""
+    return _error(
+        "wrong-type",
+        span,
+        f"{_quoted(meets)} is {wanted}, and this is {given}",
+        f"write `{duration}`; the units are `ms`, `s`, `m`, `h` and `d`" if duration else None,
+        *([replacing(span, duration)] if duration else []),
+    )
 
 
 def no_order(span: Span, operator: str, kind: str) -> Diagnostic:
@@ -651,12 +671,14 @@ def decision_outside(span: Span) -> Diagnostic:
 
 
 def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
+    is_header = owner.endswith("headers")
+    entry = key.replace("_", "-").title() if is_header else key
     return _error(
         "entry-form",
         span,
         f"{_quoted(owner)} takes brackets",
-        f'write `{owner}["{key}"]`',
-        replacing(span, f'{owner}["{key}"]', safe=True),
+        f'write `{owner}["{entry}"]`',
+        replacing(span, f'{owner}["{entry}"]', safe=not is_header),
     )
 
 
@@ -677,8 +699,16 @@ def metric_form(span: Span) -> Diagnostic:
     )
 
 
-def not_a_list(span: Span) -> Diagnostic:
-    return _error("list-form", span, "`in` takes a list", 'as in `in ["a", "b"]` or `in @name`')
+def not_a_list(span: Span, written: str) -> Diagnostic:
+    bare = written.removeprefix("(").removesuffix(")")
+    is_round = written.startswith('("') and written.endswith('")')
+    return _error(
+        "list-form",
+        span,
+        "`in` takes a list",
+        'as in `in ["a", "b"]` or `in @name`',
+        *([replacing(span, f"[{bare}]", safe=True)] if is_round else []),
+    )
 
 
 def list_item(span: Span) -> Diagnostic:

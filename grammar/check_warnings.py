@@ -6,6 +6,7 @@ A warning never stops a file from being published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
@@ -71,6 +72,30 @@ def compared_with_itself(span: Span, outcome: bool) -> Diagnostic:
         "both sides are the same value",
         "in an aggregate over history every name is the record's, `payment.` included; "
         "`earlier` leaves the payment itself out",
+    )
+
+
+def outside_range(span: Span, value: str, low: Decimal, high: Decimal, always: bool) -> Diagnostic:
+    return _warning(
+        "always-true" if always else "never-true",
+        span,
+        f"`{value}` is from {low:f} to {high:f}, so this is {'always' if always else 'never'} true",
+        "to ask whether a value is there, write `is present`" if always else None,
+    )
+
+
+def too_many_decimals(span: Span, decimals: int, value: str) -> Diagnostic:
+    most = f"has at most {decimals} decimals" if decimals else "is a whole number"
+    return _warning("never-true", span, f"`{value}` {most}, so this is never true")
+
+
+def between_downwards(span: Span, instead: str) -> Diagnostic:
+    return _warning(
+        "never-true",
+        span,
+        "`between` goes upwards, so this is never true",
+        f"write `{instead}`",
+        replacing(span, instead),
     )
 
 
@@ -230,6 +255,15 @@ def weak_key(span: Span) -> Diagnostic:
         span,
         "a fingerprint is BIN and last four: 10,000 for a BIN, so many cards share one in time",
         "add a second key, such as `user.id`, or shorten the window to 7 days",
+    )
+
+
+def own_for_shipped(span: Span, name: str) -> Diagnostic:
+    return _warning(
+        "own-for-shipped",
+        span,
+        f"these are your own definitions `{name}`, in the place of those that are shipped",
+        "give yours another name to use both",
     )
 
 

@@ -66,14 +66,18 @@ class Source:
         return self.text[start:end].rstrip("\r\n")
 
 
-def as_text(source: Source, diagnostics: Sequence[Diagnostic]) -> str:
-    """A page of diagnostics as plain text, then how many more there are."""
-    return "".join(text for _, text in _page(source, diagnostics))
+def as_text(source: Source, diagnostics: Sequence[Diagnostic], width: int = MAX_CELLS) -> str:
+    """A page of diagnostics as plain text, then how many more there are.
+
+    Of a line longer than `width` cells, what is around the place is shown.
+    """
+    return "".join(text for _, text in _page(source, diagnostics, width))
 
 
-def as_rich(source: Source, diagnostics: Sequence[Diagnostic]) -> Text:
+def as_rich(source: Source, diagnostics: Sequence[Diagnostic], width: int = MAX_CELLS) -> Text:
     """The same page in colours; its plain text is that of `as_text`."""
-    return Text.assemble(*((text, _COLOURS[style]) for style, text in _page(source, diagnostics)))
+    page = _page(source, diagnostics, width)
+    return Text.assemble(*((text, _COLOURS[style]) for style, text in page))
 
 
 def as_json(source: Source, diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
@@ -179,19 +183,21 @@ def _sarif_region(source: Source, span: Span) -> dict[str, int]:
     }
 
 
-def _page(source: Source, diagnostics: Sequence[Diagnostic]) -> Iterator[tuple[Style, str]]:
+def _page(
+    source: Source, diagnostics: Sequence[Diagnostic], width: int
+) -> Iterator[tuple[Style, str]]:
     for diagnostic in diagnostics[:MAX_SHOWN]:
-        yield from _shown(source, diagnostic)
+        yield from _shown(source, diagnostic, width)
     if len(diagnostics) > MAX_SHOWN:
         yield "plain", f"and {len(diagnostics) - MAX_SHOWN} more\n"
 
 
-def _shown(source: Source, diagnostic: Diagnostic) -> Iterator[tuple[Style, str]]:
+def _shown(source: Source, diagnostic: Diagnostic, width: int) -> Iterator[tuple[Style, str]]:
     start = source.position(diagnostic.span.start)
     line = source.line(start.line)
     length = diagnostic.span.end - diagnostic.span.start
     underlined = Span(start.column - 1, start.column - 1 + length)
-    excerpt, indent, carets = _excerpt(line, underlined)
+    excerpt, indent, carets = _excerpt(line, underlined, width)
     number = f"  {start.line} | "
     yield "place", f"{_showable(source.name)}:{start.line}:{start.column}"
     yield diagnostic.severity, f" {diagnostic.severity}[{diagnostic.code}]"
@@ -205,10 +211,10 @@ def _shown(source: Source, diagnostic: Diagnostic) -> Iterator[tuple[Style, str]
     yield "plain", "\n"
 
 
-def _excerpt(line: str, span: Span) -> tuple[str, int, int]:
+def _excerpt(line: str, span: Span, width: int) -> tuple[str, int, int]:
     """What is shown of a line, and how many cells are before the carets and under them."""
     first, last = min(span.start, len(line)), min(span.end, len(line))
-    left, right = _window(line, first)
+    left, right = _window(line, first, width)
     shown = [_showable(character) for character in line[left:right]]
     before, after = "…" if left else "", "…" if right < len(line) else ""
     indent = len(before) + _cells("".join(shown[: first - left]))
@@ -216,16 +222,16 @@ def _excerpt(line: str, span: Span) -> tuple[str, int, int]:
     return f"{before}{''.join(shown)}{after}".rstrip(), indent, max(carets, 1)
 
 
-def _window(line: str, first: int) -> tuple[int, int]:
+def _window(line: str, first: int, width: int) -> tuple[int, int]:
     """The part of a line that is shown: all of it, or what is around character `first`."""
-    if len(line) <= MAX_CELLS and _cells(_showable(line)) <= MAX_CELLS:
+    if len(line) <= width and _cells(_showable(line)) <= width:
         return 0, len(line)
     left, before = first, 0
     while left > 0 and before < _CELLS_BEFORE_SPAN:
         left -= 1
         before += _cells(_showable(line[left]))
     right, cells = first, before
-    while right < len(line) and cells < MAX_CELLS:
+    while right < len(line) and cells < width:
         cells += _cells(_showable(line[right]))
         right += 1
     return left, right

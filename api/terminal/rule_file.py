@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def read_rule_file(file: Path) -> Reading:
     """What a rule file says; says what is wrong with it, and exits 1 when it has an error."""
-    from tollkeeper.engine.offline.rule_files import known_files, rule_files
+    from tollkeeper.engine.offline.rule_files import known_beside
     from tollkeeper.engine.programs.source import read_file
     from tollkeeper.grammar.render import Source, as_rich
 
-    reading = read_file(file.read_bytes(), known_files(rule_files([file.parent])))
+    reading = read_file(file.read_bytes(), known_beside([file]))
     if reading.diagnostics:
         err.print(as_rich(Source.of(str(file), reading.text), reading.diagnostics), soft_wrap=True)
     if reading.program is None:

@@ -58,12 +58,14 @@ def decision_fields() -> tuple[NamedField, ...]:
     return tuple(_named("decision.", full_vocabulary().decision))
 
 
-def find_fields(pattern: str) -> tuple[NamedField, ...]:
-    """Every field whose name holds `pattern`, or fits it where it has `*`, `?` or `[…]`."""
-    fields = (*payment_fields(), *transaction_fields(), *decision_fields())
-    return tuple(
-        field for field in fields if pattern in field.name or fnmatchcase(field.name, pattern)
-    )
+def every_field() -> tuple[NamedField, ...]:
+    """The fields of payments, of their transactions, and of what was decided."""
+    return (*payment_fields(), *transaction_fields(), *decision_fields())
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name holds `pattern`, or fits it where it has `*`, `?` or `[…]`."""
+    return pattern in name or fnmatchcase(name, pattern)
 
 
 def _named(prefix: str, fields: Mapping[str, Field]) -> Iterator[NamedField]:

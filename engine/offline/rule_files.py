@@ -36,10 +36,10 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def check_files(paths: Iterable[Path]) -> list[Checked]:
+def check_files(paths: Sequence[Path]) -> list[Checked]:
     """Each rule file among the paths, with all that was found in it."""
     files = rule_files(paths)
-    check = partial(_check_file, known_files(files))
+    check = partial(_check_file, known_beside(paths))
     workers = min(os.cpu_count() or 1, len(files) // FILES_A_PROCESS)
     if workers < 2:
         return list(map(check, files))
@@ -52,12 +52,11 @@ def _check_file(known: Known, path: Path) -> Checked:
     return Source.of(str(path), reading.text), reading.diagnostics
 
 
-def fix_files(paths: Iterable[Path]) -> list[Path]:
+def fix_files(paths: Sequence[Path]) -> list[Path]:
     """Writes the safe fixes of each rule file among the paths; gives those that changed."""
-    files = rule_files(paths)
-    known = known_files(files)
+    known = known_beside(paths)
     changed = []
-    for path in files:
+    for path in rule_files(paths):
         content = path.read_bytes()
         text = content.decode("utf-8", "replace")
         fixed = applied_safely(text, lambda each: read_file(each.encode(), known).diagnostics)
@@ -104,6 +103,11 @@ def replace_file(path: Path, text: str) -> None:
 def last_written(paths: Iterable[Path]) -> dict[Path, int]:
     """When each rule file among the paths was last written, in nanoseconds."""
     return {path: path.stat().st_mtime_ns for path in rule_files(paths) if path.exists()}
+
+
+def known_beside(paths: Iterable[Path]) -> Known:
+    """What files can refer to: all that their folders declare, and what is below them."""
+    return known_files(rule_files(path if path.is_dir() else path.parent for path in paths))
 
 
 def known_files(files: Sequence[Path]) -> Known:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.programs.shipped_definitions import shipped_definitions
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import parse_bytes
@@ -16,13 +18,15 @@ from tollkeeper.grammar.syntax import Use
 class Reading:
     """What a file says: its program, None when there is an error, and all that was found.
 
-    `uses` are the names of the definitions that it takes in.
+    `uses` are the names of the definitions that it takes in, `shipped` the texts of those that
+    come with the service.
     """
 
     text: str
     program: Program | None
     diagnostics: tuple[Diagnostic, ...]
     uses: tuple[str, ...] = ()
+    shipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_file(content: bytes, known: Known) -> Reading:
@@ -31,6 +35,8 @@ def read_file(content: bytes, known: Known) -> Reading:
     text = content.decode("utf-8", "replace")
     if parsed.file is None:
         return Reading(text, None, parsed.diagnostics)
+    uses = tuple(item.name.text for item in parsed.file.items if isinstance(item, Use))
+    known, shipped = _with_shipped(known, uses)
     checked = check(parsed.file, text, full_vocabulary(), known, parsed.lost)
     found = (*parsed.diagnostics, *checked.diagnostics)
     broken = any(each.severity == "error" for each in found)
@@ -38,5 +44,22 @@ def read_file(content: bytes, known: Known) -> Reading:
         text=text,
         program=None if broken else checked.program,
         diagnostics=tuple(sorted(found, key=lambda each: each.span)),
-        uses=tuple(item.name.text for item in parsed.file.items if isinstance(item, Use)),
+        uses=uses,
+        shipped=shipped,
     )
+
+
+def _with_shipped(known: Known, uses: Sequence[str]) -> tuple[Known, dict[str, str]]:
+    """What a file can refer to with the definitions that come with the service, and their texts.
+
+    Definitions of the same name that are known already win.
+    """
+    if not uses:
+        return known, {}
+    there, shipped = known.definitions, shipped_definitions()
+    own = {
+        name for name in shipped if there.get(name, shipped[name].program) != shipped[name].program
+    }
+    definitions = {name: each.program for name, each in shipped.items()} | dict(there)
+    texts = {name: shipped[name].text for name in uses if name in shipped and name not in there}
+    return replace(known, definitions=definitions, own_for_shipped=frozenset(own)), texts

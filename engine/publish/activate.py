@@ -76,7 +76,7 @@ async def store(
             message = f"this is {program_kind(program)} `{program.name}`, not {kind} `{name}`"
             raise Invalid([Violation("name", "invalid_value", message)])
         state = engine.state.accounts[account]
-        uses = {
+        uses = dict(reading.shipped) | {
             used: version.text
             for used in reading.uses
             if (version := active_version(state, "definitions", used)) is not None

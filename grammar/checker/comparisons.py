@@ -8,11 +8,15 @@ from decimal import Decimal
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.literals import decimal
 from tollkeeper.grammar.checker.numbering import Numbers
+from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 
-def always_the_same(inner: Iterable[p.Expression], numbers: Numbers) -> Iterator[Diagnostic]:
+def always_the_same(
+    work: Work, inner: Iterable[p.Expression], numbers: Numbers
+) -> Iterator[Diagnostic]:
     """The warnings of the comparisons among the parts of an expression."""
     for part in inner:
         match part:
@@ -23,19 +27,55 @@ def always_the_same(inner: Iterable[p.Expression], numbers: Numbers) -> Iterator
             case p.Compare():
                 outcome = _ordered(part.operator, part.left.type, part.right.type)
                 if outcome is not None:
-                    yield say.always_true(part.span) if outcome else say.never_true(part.span)
+                    yield _of_range(work, part, always=outcome)
+                elif part.operator == "==" and (most := _too_fine(part)) is not None:
+                    yield say.too_many_decimals(part.span, most, work.text(part.left.span))
             case p.Between() if _is_missing(part.value):
                 yield say.divided_by_zero(part.span)
             case p.Between():
                 above = _ordered(">=", part.value.type, part.low.type)
                 below = _ordered("<=", part.value.type, part.high.type)
                 upside_down = _ordered(">", part.low.type, part.high.type)
-                if above is False or below is False or upside_down:
+                if upside_down:
+                    yield _downwards(work, part)
+                elif above is False or below is False:
                     yield say.never_true(part.span)
                 elif above and below:
                     yield say.always_true(part.span)
             case _:
                 pass
+
+
+def _of_range(work: Work, node: p.Compare, *, always: bool) -> Diagnostic:
+    """What to say of a comparison that the range of its left side settles."""
+    kind = node.left.type
+    if isinstance(kind, t.Number) and isinstance(node.right, p.Constant):
+        low, high = kind.low, kind.high
+        if low is not None and high is not None and low < high:
+            return say.outside_range(node.span, work.text(node.left.span), low, high, always)
+    return say.always_true(node.span) if always else say.never_true(node.span)
+
+
+def _too_fine(node: p.Compare) -> int | None:
+    """The decimals that a field or score has, when a constant has more."""
+    left, right = node.left, node.right
+    if not isinstance(left, p.Fact | p.Score) or not isinstance(right, p.Constant):
+        return None
+    if not isinstance(left.type, t.Number) or left.type.scale is None:
+        return None
+    exponent = decimal(right).normalize().as_tuple().exponent
+    is_fine = isinstance(exponent, int) and -exponent > left.type.scale
+    return left.type.scale if is_fine else None
+
+
+def _downwards(work: Work, node: p.Between) -> Diagnostic:
+    value, low, high = (work.text(each.span) for each in (node.value, node.low, node.high))
+    is_hour = isinstance(node.value, p.Call) and node.value.function == "hour"
+    if is_hour:
+        instead = f"({value} >= {low} or {value} <= {high})"
+    else:
+        instead = f"{value} between {high} and {low}"
+    return say.between_downwards(node.span, instead)
 
 
 def _is_missing(node: p.Expression) -> bool:

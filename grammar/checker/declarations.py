@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from tollkeeper.grammar import check_errors as say
+from tollkeeper.grammar import check_warnings as warn
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
@@ -45,6 +46,8 @@ def use(work: Work, item: s.Use) -> None:
         work.broken = True
         work.report(say.broken_definitions(item.name.span, name))
         return
+    if name in work.known.own_for_shipped:
+        work.report(warn.own_for_shipped(item.name.span, name))
     for each in taken.lists:
         if _is_new(work, item.name, f"@{each.name}", each.name):
             work.lists[each.name] = each

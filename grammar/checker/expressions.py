@@ -153,6 +153,10 @@ def _logic(work: Work, scope: Scope, node: s.Or | s.And) -> p.Expression | None:
 
 
 def _compare(work: Work, scope: Scope, node: s.Compare) -> p.Expression | None:
+    if scope.collection is None and _is_of_elements(work, node.left):
+        written = work.text(node.span).removeprefix("transactions.")
+        work.report(say.compared_collection(node.span, "transactions", written))
+        return None
     sides = _pair(work, scope, node.left, node.right)
     if sides is None:
         return None
@@ -166,6 +170,16 @@ def _compare(work: Work, scope: Scope, node: s.Compare) -> p.Expression | None:
         work.report(say.boolean_comparison(node.span))
         return None
     return p.Compare(node.id, node.span, t.Boolean(), node.operator, left, right)
+
+
+def _is_of_elements(work: Work, node: s.Expression) -> bool:
+    """Whether a path names a field of the transactions, of which a payment has several."""
+    base, path = names.flatten(node)
+    if not isinstance(base, s.Name) or base.text != "transactions" or not path:
+        return False
+    return (
+        work.fields is None and ".".join(each.text for each in path) in work.vocabulary.transaction
+    )
 
 
 def _plain(work: Work, node: p.Expression) -> bool:

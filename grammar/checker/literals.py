@@ -22,6 +22,7 @@ _MAX_DURATION = 10**18
 _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
+_DURATION = re.compile(r"[0-9]{1,15}(ms|s|m|h|d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAPPED = 0xFFFF << 32
 
@@ -66,8 +67,18 @@ def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Con
         case _ if type(wanted) is type(plain.type):
             return plain
         case _:
-            work.report(say.wrong_literal(node.span, meets, kind_of(wanted), kind_of(plain.type)))
+            meant = _duration_meant(plain) if isinstance(wanted, t.Duration) else None
+            kinds = (kind_of(wanted), kind_of(plain.type))
+            work.report(say.wrong_literal(node.span, meets, *kinds, meant))
             return None
+
+
+def _duration_meant(plain: p.Constant) -> str | None:
+    """The length of time that a text or a whole number (of seconds) was likely meant to be."""
+    if isinstance(plain.value, str):
+        return plain.value if _DURATION.fullmatch(plain.value) else None
+    is_whole = isinstance(plain.type, t.Number) and plain.type.scale == 0
+    return f"{plain.value}s" if is_whole and int(plain.value) >= 0 else None
 
 
 def duration(node: s.Duration) -> int:

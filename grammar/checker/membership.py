@@ -27,7 +27,7 @@ def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.
             return _in_list(work, scope, node, node.container, infer)
         case _:
             infer(work, scope, node.value, None)
-            work.report(say.not_a_list(node.container.span))
+            work.report(say.not_a_list(node.container.span, work.text(node.container.span)))
             return None
 
 

@@ -27,13 +27,15 @@ class Known:
     """What a file can refer to beyond itself.
 
     A name whose own file has errors maps to None. `lists` and `tables` are those that the
-    account has already.
+    account has already. `own_for_shipped` names the definitions that stand in the place of some
+    that come with the service.
     """
 
     definitions: Mapping[str, p.Definitions | None] = field(default_factory=dict)
     events: Mapping[str, p.EventType | None] = field(default_factory=dict)
     lists: Mapping[str, p.ListUse] = field(default_factory=dict)
     tables: Mapping[str, p.TableUse] = field(default_factory=dict)
+    own_for_shipped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

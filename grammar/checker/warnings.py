@@ -39,7 +39,7 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
     conditions = list(_conditions(program))
     for root in (*lets, *conditions):
         inner = list(parts(root))
-        yield from always_the_same(inner, numbers)
+        yield from always_the_same(work, inner, numbers)
         yield from summed_amounts(inner, money)
         yield from counts_itself(work, inner, program.lets, numbers)
         yield from never_sent(work, inner, program.lets)

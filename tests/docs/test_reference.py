@@ -7,9 +7,10 @@ import re
 import pytest
 
 from tollkeeper.docs.generate import DOCS, DOCUMENT, REFERENCE, openapi, reference
-from tollkeeper.engine.facts.reference import find_fields
+from tollkeeper.engine.facts.reference import every_field, fits
 from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.programs.reference import every_name
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.catalogue import CODES
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
@@ -27,7 +28,7 @@ def test_the_openapi_document_is_not_stale() -> None:
 
 def test_the_reference_names_everything_that_a_rule_can_say() -> None:
     text = REFERENCE.read_text()
-    for name in (*FUNCTIONS, *AGGREGATES, *CODES, *(field.name for field in find_fields(""))):
+    for name in (*FUNCTIONS, *AGGREGATES, *CODES, *(field.name for field in every_field())):
         assert f"`{name}" in text, name
 
 
@@ -45,18 +46,24 @@ def test_the_example_of_each_function_and_aggregate_is_an_expression(example: st
     assert not [each.message for each in found if each.severity == "error"]
 
 
-def test_fields_are_found_by_part_of_their_name_or_by_pattern() -> None:
-    assert [field.name for field in find_fields("fingerprint.id")] == ["device.fingerprint.id"]
-    assert {field.name for field in find_fields("transactions.connector.*")} == {
+def names_fitting(pattern: str) -> list[str]:
+    return [each.name for each in every_name() if fits(each.name, pattern)]
+
+
+def test_names_are_found_by_part_of_them_or_by_pattern() -> None:
+    assert names_fitting("fingerprint.id") == ["device.fingerprint.id"]
+    assert set(names_fitting("transactions.connector.*")) == {
         "transactions.connector.id",
         "transactions.connector.type",
         "transactions.connector.response_code",
     }
-    assert find_fields("no such field") == ()
+    assert names_fitting("ip_network") == ["ip_network(ip, bits, [bits6])"]
+    assert "payments_1h_per_card" in names_fitting("per_card")
+    assert names_fitting("no such field") == []
 
 
 def test_a_field_says_its_type_in_words() -> None:
-    words = {field.name: field.type for field in find_fields("")}
+    words = {field.name: field.type for field in every_field()}
     assert words["score"] == "number from 0 to 1, 2 decimals"
     assert words["method.card.presence"] == '"card_not_present" | "card_present"'
     assert words["device.ip_address"] == "ip"

@@ -137,11 +137,14 @@ def known(check_text: Check) -> Known:
   monitor brute_force when failures >= 10 by user_id every 10m
 """
     )
+    own = check_text("definitions velocity let two = count(payments by user.id over 2h)")
+    assert isinstance(own.program, Definitions), own.diagnostics
     assert isinstance(cards.program, Definitions), cards.diagnostics
     assert isinstance(sign_ins.program, EventType), sign_ins.diagnostics
     return Known(
-        definitions={"cards": cards.program, "broken": None},
+        definitions={"cards": cards.program, "velocity": own.program, "broken": None},
         events={"user_authentication": sign_ins.program},
         lists={"trusted_merchants": ListUse("trusted_merchants", "string")},
         tables={"bins": TableUse("bins", "prefix", {"country": t.String()})},
+        own_for_shipped=frozenset({"velocity"}),
     )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 
 WATCH_EVERY_S = 0.3
+GUTTER = 10
+"""Cells that stand before an excerpt at the most."""
+LEAST_CELLS = 60
 
 
 @click.command(panel="Rule files")
@@ -54,11 +57,12 @@ def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: 
 
 def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
     """What was found in each file, and how much in all."""
-    from tollkeeper.grammar.render import as_rich
+    from tollkeeper.grammar.render import MAX_CELLS, as_rich
 
     for source, several in found:
         if several:
-            out.print(as_rich(source, several), soft_wrap=True)
+            width = out.width - GUTTER if out.is_terminal else MAX_CELLS
+            out.print(as_rich(source, several, max(width, LEAST_CELLS)), soft_wrap=True)
     errors = sum(each.severity == "error" for _, several in found for each in several)
     warnings = sum(len(several) for _, several in found) - errors
     summary = (

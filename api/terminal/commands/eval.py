@@ -55,6 +55,7 @@ def evaluate(
     by = f" by {condition}" if condition else ""
     out.print(
         f"{found.decision.action}{by}, score {(found.decision.score or 0) / 100:.2f}",
+        markup=False,
         highlight=False,
     )
     if explain:

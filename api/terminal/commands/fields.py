@@ -15,16 +15,23 @@ from tollkeeper.api.terminal.output import NO, OK, out, print_json, say
 @click.argument("pattern", default="")
 @json_option
 def fields(pattern: str, as_json_: bool) -> None:
-    """List what a rule can name: fields that hold PATTERN, or fit it (`device.*`)."""
+    """List what a rule can name: fields, functions and shipped velocities whose names hold PATTERN,
+    or fit it (`device.*`).
+    """
     import msgspec
 
-    from tollkeeper.engine.facts.reference import find_fields
+    from tollkeeper.engine.facts.reference import fits
+    from tollkeeper.engine.programs.reference import every_name
+    from tollkeeper.grammar.words import did_you_mean
 
-    found = find_fields(pattern)
+    names = every_name()
+    found = [each for each in names if fits(each.name, pattern)]
     if as_json_:
         print_json(msgspec.to_builtins(found))
     elif not found:
-        say(escape(f"no field fits `{pattern}`"), style="red")
+        likely = did_you_mean(pattern, [part for each in names for part in _spellings(each.name)])
+        message = f"nothing that a rule can name fits `{pattern}`"
+        say(escape(f"{message}; {likely}" if likely else message), style="red")
     else:
         width = max(len(field.name) for field in found)
         for field in found:
@@ -32,3 +39,9 @@ def fields(pattern: str, as_json_: bool) -> None:
             line = f"{name}  [cyan]{escape(field.type)}[/]  {escape(field.doc)}"
             out.print(line, highlight=False, soft_wrap=True)
     sys.exit(OK if found else NO)
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """What a person may have tried to write of a name: all of it, or its last part."""
+    bare = name.partition("(")[0]
+    return (bare, bare.rpartition(".")[2])

@@ -75,7 +75,9 @@ def load_file(path: Path, library: Library) -> RuleFile:
     reading = read_file(path.read_bytes(), library.known)
     if reading.program is None:
         raise BrokenFileError(path, reading.text, reading.diagnostics)
-    texts = {**library.texts, None: reading.text}
+    texts: dict[str | None, str] = {}
+    texts |= reading.shipped.items()
+    texts |= {**library.texts, None: reading.text}
     events = {**library.known.events}
     if isinstance(reading.program, EventType):
         events[reading.program.name] = reading.program

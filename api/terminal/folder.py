@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.state import Account
 
-AUTHOR = "toll"
-"""The author of a command's changes, as the audit shows it."""
-
 T = TypeVar("T")
 
 
@@ -29,7 +28,16 @@ def perform(
     from tollkeeper.engine.publish.queue import perform_in
 
     with refusals():
-        return perform_in(data, verb, AUTHOR, progress)
+        return perform_in(data, verb, author(), progress)
+
+
+def author() -> str:
+    """Who makes a command's changes, as the audit shows it: `TOLL_AUTHOR`, else the user."""
+    named = os.environ.get("TOLL_AUTHOR", "").strip()
+    try:
+        return named or getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        return f"user {os.getuid()}"
 
 
 def read_data(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:

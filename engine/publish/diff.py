@@ -52,7 +52,11 @@ class Side(Struct, frozen=True):
 
 def diff(old: Version, new: Version) -> tuple[Difference, ...]:
     """What is different in meaning: empty for two texts that say the same."""
-    before, after = (_side(version) for version in (old, new))
+    return diff_sides(*(_side(version) for version in (old, new)))
+
+
+def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
+    """What is different in meaning between two programs."""
     found = [*_aspects(_whole(before), _whole(after), before, after)]
     for things in (_declared, _lets, _decisive):
         found += _differences(

@@ -63,6 +63,17 @@ def test_a_file_that_cant_be_read_is_left_as_it_is_and_says_why(
     assert run("check", file) == (1, output_of_check(output))
 
 
+def test_two_files_are_compared_by_what_they_mean(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.rule", tmp_path / "new.rule"
+    old.write_text(LOOSE, encoding="utf-8")
+    new.write_text(LAID_OUT, encoding="utf-8")
+    assert run("diff", old, new) == (0, f"{old} and {new} say the same\n")
+    new.write_text(LAID_OUT.replace("> 5", "> 6"), encoding="utf-8")
+    ended, output = run("diff", old, new)
+    assert (ended, "condition `c`" in output) == (0, True)
+    assert run("diff", old, tmp_path / "none.rule")[0] == 2
+
+
 def output_of_check(output: str) -> str:
     return f"{output}1 file, 1 error, 0 warnings\n"
 

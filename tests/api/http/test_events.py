@@ -329,7 +329,7 @@ event payment
 async def test_a_payment_monitor_can_t_read_ages(service: Service) -> None:
     text = "event payment\n  monitor fresh when age(payments by user.id) < 1h"
     answer = await publish(service, text, "payment")
-    assert errors(answer) == [("version", "invalid_value")]
+    assert errors(answer) == [("payment.rule:2:22", "aggregate-form")]
 
 
 async def test_a_metric_is_read_now_and_over_the_last_day(shop: Service) -> None:

@@ -10,7 +10,7 @@ import z3
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.prove.encode import Encoder, Program
 from tollkeeper.engine.offline.prove.payment import Source
-from tollkeeper.engine.offline.prove.replay import Replayed, is_true, replay
+from tollkeeper.engine.offline.prove.replay import Replayed, decide_witness, is_true
 from tollkeeper.engine.offline.prove.search import NotProvedError, find
 from tollkeeper.engine.offline.prove.terms import Formula, Term, UnsayableError, all_of, any_of
 from tollkeeper.engine.offline.prove.witness import Witness
@@ -99,7 +99,7 @@ def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> Verdict:
             return Verdict("refuted", _covers(formulas, index, seconds))
     except NotProvedError as error:
         return Verdict("not proved", (str(error),))
-    replayed = replay(rule, witness)
+    replayed = decide_witness(rule, witness)
     if replayed.condition != rule.conditions[index].name:
         return Verdict("not proved", ("the payment that was found is decided otherwise",))
     return Verdict("proved", (), witness, (replayed,))
@@ -151,7 +151,7 @@ def compare(
         return Verdict("not proved", (str(error),))
     if witness is None:
         return Verdict("proved")
-    replayed = tuple(replay(rule, witness, thresholds) for rule in (old, new))
+    replayed = tuple(decide_witness(rule, witness, thresholds) for rule in (old, new))
     seen = [(each.action, by == "condition" and each.condition) for each in replayed]
     if seen[0] == seen[1]:
         return Verdict("not proved", ("the payment that was found is decided alike",))
@@ -177,7 +177,9 @@ def move(
     )
     if (met_before, met_after) != (direction == "narrower", direction == "wider"):
         return Verdict("not proved", ("the payment that was found is decided otherwise",))
-    return Verdict("proved", (), witness, (replay(old, witness), replay(new, witness)))
+    return Verdict(
+        "proved", (), witness, (decide_witness(old, witness), decide_witness(new, witness))
+    )
 
 
 def _index(rule: p.Rule, name: str) -> int:
@@ -205,7 +207,7 @@ def keep_promise(
         return Verdict("not proved", (str(error),))
     if witness is None:
         return Verdict("proved")
-    replayed = replay(rule, witness, thresholds)
+    replayed = decide_witness(rule, witness, thresholds)
     if (replayed.action in promise.actions) != promise.never or not is_true(
         rule, promise.when, witness
     ):

@@ -27,7 +27,7 @@ class DisagreementError(Exception):
     """Interpreter and compiled function differ: a fault of the engine, shown with its payment."""
 
 
-def replay(
+def decide_witness(
     rule: p.Rule,
     witness: Witness,
     thresholds: Thresholds = Thresholds(),  # noqa: B008 - frozen

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, starmap
+from itertools import islice
 from typing import NamedTuple
 
+from tollkeeper.engine.journal.damage import UNREADABLE, Damage, named_damage
 from tollkeeper.engine.journal.entries import Stretch
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
@@ -113,8 +114,8 @@ async def _take_in(engine: Engine, part: Part, progress: Progress) -> None:
         kinds=stored.kinds,
     )
     start = None
-    while stretch := await asyncio.to_thread(next, stretches, None):
-        records = _records(stored, stretch)
+    while stretch := await _next(stretches):
+        records = _records(stored, stretch, engine.damage)
         while batch := list(islice(records, STEP)):
             await engine.windows.fill(filling, batch)
             await asyncio.sleep(0)
@@ -131,6 +132,23 @@ async def _seal(engine: Engine, filling: Fill) -> None:
     engine.moments.go_live(filling.account, filling.series, filling.up_to)
 
 
-def _records(stored: StoredRecords, stretch: Stretch) -> Iterator[Record]:
-    yield from map(stored.record, stretch.fresh)
-    yield from starmap(stored.amended, stretch.amended)
+async def _next(stretches: Iterator[Stretch]) -> Stretch | None:
+    with named_damage():
+        return await asyncio.to_thread(next, stretches, None)
+
+
+def _records(stored: StoredRecords, stretch: Stretch, damage: Damage) -> Iterator[Record]:
+    for entry in stretch.fresh:
+        try:
+            record = stored.record(entry)
+        except UNREADABLE as error:
+            damage.meet(entry, error)
+        else:
+            yield record
+    for before, after in stretch.amended:
+        try:
+            record = stored.amended(before, after)
+        except UNREADABLE as error:
+            damage.meet(after, error)
+        else:
+            yield record

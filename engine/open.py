@@ -6,15 +6,17 @@ import asyncio
 import gc
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from structlog import get_logger
 
+from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.damage import UNREADABLE, Damage, Policy, named_damage
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.side_file import claim, stands_beside
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
@@ -52,6 +54,7 @@ async def open_engine(
     waiting_limit: int = WAITING_LIMIT,
     windows_cap: int = CAP,
     late: int = LATE,
+    damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
     """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the folder
     locked. Raises `Locked`, `JournalError`."""
@@ -61,7 +64,8 @@ async def open_engine(
         open_outbox(folder, journal) as outbox,
         _open_own_moments(folder, journal) as moments,
     ):
-        state = fold_changes(Configuration(), recorded(await journal.changes()))
+        with named_damage():
+            state = fold_changes(Configuration(), recorded(await journal.changes()))
         engine = Engine(
             folder=folder,
             journal=journal,
@@ -71,7 +75,10 @@ async def open_engine(
             clients=Clients(),
             clock=clock,
             state=state,
+            damage=Damage(damage),
+            clock_watch=ClockWatch(journal.trusted_clock()),
         )
+        engine.clock_watch.look(clock(), since_machine_start())
         for account in state.accounts.values():
             engine.force[account.number] = load_account(account, contents_of(engine, account))
         for number in state.accounts:
@@ -118,10 +125,19 @@ async def _seal_behind(journal: Journal) -> None:
         await asyncio.sleep(SEAL_EVERY_S)
 
 
-def recorded(entries: Iterable[Entry]) -> Iterable[RecordedChange]:
-    return (
-        decode_change(entry.sequence, entry.arrived, entry.account, entry.body) for entry in entries
-    )
+def recorded(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
+    """The changes in entries of kind `change`.
+
+    Raises `Damaged` for one that can't be read, whatever the service does about others: a key that
+    was revoked might be good again.
+    """
+    for entry in entries:
+        try:
+            change = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+        except UNREADABLE as error:
+            Damage().meet(entry, error)
+        else:
+            yield change
 
 
 async def rebuild(engine: Engine, progress: Progress) -> None:
@@ -143,7 +159,8 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
         for position, force in enumerate(forces):
 
             def share(done: float, position: int = position) -> None:
-                progress((position + done) / len(forces))
+                engine.rebuilt = (position + done) / len(forces)
+                progress(engine.rebuilt)
 
             await fill(engine, force.account.number, force.plans(), share)
     finally:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from structlog import get_logger
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
@@ -91,9 +92,14 @@ async def recover_alerts(engine: Engine) -> None:
     for of, standing in engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
     batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
-    while batch := await asyncio.to_thread(next, batches, None):
+    while batch := await _next(batches):
         for entry in batch:
-            if turns := transitions_of(entry.outcome):
+            try:
+                turns = transitions_of(entry.outcome)
+            except UNREADABLE as error:
+                engine.damage.meet(entry, error)
+                continue
+            if turns:
                 await _note_again(engine, entry, turns)
     engine.watch.noted = noted
     await remember_progress(engine)
@@ -112,6 +118,11 @@ async def purge_alerts(engine: Engine, account: int, before: int) -> None:
     step = partial(outbox.purge_alerts, account=account, before=before)
     while await engine.outbox.write(step):
         pass
+
+
+async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
+    with named_damage():
+        return await asyncio.to_thread(next, batches, None)
 
 
 async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Transition]) -> None:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tollkeeper.engine.clock_watch import ClockWatch
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.side_file import SideFile
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
@@ -32,8 +34,11 @@ class Engine:
     programs are published one at a time, under `publishing`; `filling` tells how far each is, from
     0 to 1, by account, kind and name. `watch` is
     what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
-    windows are whole; until then `snapshot` is what they are filled from. `rewriting` are the
+    windows are whole; until then `rebuilt` is the share that is,
+    from 0 to 1, and `snapshot` what they are filled from. `rewriting` are the
     accounts whose past is being changed, or was when that failed.
+    `damage` holds what
+    could not be read, `clock_watch` whether the clock is right.
     """
 
     folder: Path
@@ -57,3 +62,16 @@ class Engine:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     snapshot: Snapshot | None = None
     rewriting: set[int] = field(default_factory=set)
+    rebuilt: float = 0.0
+    damage: Damage = field(default_factory=Damage)
+    clock_watch: ClockWatch = field(default_factory=ClockWatch)
+
+    def obstacle(self) -> str | None:
+        """Why no traffic may come, None when it may."""
+        if self.damage.policy == "read-only":
+            return "the service was started read-only"
+        if not self.ready.is_set():
+            return f"the windows are being rebuilt: {self.rebuilt:.0%} done"
+        if (failure := self.journal.write_failure()) is not None:
+            return f"the journal can't be written: {failure}"
+        return None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 from urllib.parse import unquote
 
 from litestar import Litestar
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from tollkeeper.api.http import payments
+from tollkeeper.api.http import health, payments
 from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.metrics import Figures
@@ -22,18 +24,45 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, SearchHere
 
 DEFAULTS = Settings()
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def create_app(
-    engine: Engine, settings: Settings = DEFAULTS, search: Search | None = None
+    engine: Engine,
+    settings: Settings = DEFAULTS,
+    search: Search | None = None,
+    figures: Figures | None = None,
 ) -> ASGIApp:
-    """The ASGI application around an open engine.
+    """The ASGI application of the public interface around an open engine.
 
     Without `search`, each question brings the index up to the journal by itself.
+
+    The figures are not on it when they have a listener of their own, or when others than this
+    machine can reach it.
     """
-    figures = Figures()
+    hidden = () if _shows_figures(settings) else (health.metrics,)
+    public = [route for route in ROUTES if route not in hidden]
+    return _app(public, engine, settings, search or SearchHere(engine.folder), figures or Figures())
+
+
+def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
+    """The ASGI application of the operator's own listener: health and figures."""
+    return _app(health.ROUTES, engine, settings, SearchHere(engine.folder), figures)
+
+
+def _shows_figures(settings: Settings) -> bool:
+    return settings.admin_port is None and settings.host in _LOOPBACK
+
+
+def _app(
+    routes: Sequence[HTTPRouteHandler],
+    engine: Engine,
+    settings: Settings,
+    search: Search,
+    figures: Figures,
+) -> ASGIApp:
     app = Litestar(
-        route_handlers=[route for route in ROUTES if route not in payments.ROUTES],
+        route_handlers=[route for route in routes if route not in payments.ROUTES],
         state=State({"figures": figures}),
         before_request=decode_names,
         exception_handlers={Exception: pass_on},
@@ -42,7 +71,7 @@ def create_app(
     )
     find = routes_of(
         (plain(path), method)
-        for route in ROUTES
+        for route in routes
         for path in route.paths
         for method in route.http_methods
     )
@@ -51,7 +80,7 @@ def create_app(
         straight(payments.ROUTES, app),
         find,
         engine,
-        search or SearchHere(engine.folder),
+        search,
         figures,
         settings,
     )

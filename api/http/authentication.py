@@ -53,7 +53,7 @@ def require(state: Configuration, request: RequestScope, scope: KeyScope) -> Key
     key = authenticate(state, value[7:].strip().decode("latin-1"))
     if key is None:
         raise unauthorized()
-    request["state"]["log"]["account"] = key.account
+    request["state"]["log"].update(account=state.accounts[key.account].name, key=key.id)
     request["state"]["key"] = key
     if not allows(key, scope):
         raise forbidden(scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from http import HTTPStatus
 from typing import Any
 
@@ -14,6 +15,50 @@ from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
 from tollkeeper.engine.intake.violations import Violation
+
+RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
+"""Paths that are answered on connections beyond the limit too."""
+SLOW_S = 1.0
+"""A head that is on its way for longer may be given up for the others of its address."""
+
+
+class Heads:
+    """The connections whose next head is on its way, the one that waits for longest first.
+
+    `per_address` is how many an address may have before its slow ones are given up.
+    """
+
+    def __init__(self, per_address: int) -> None:
+        self._per_address = per_address
+        self._begun: dict[Connection, float] = {}
+        self._of: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+
+    def begin(self, connection: Connection, address: str, now: float) -> None:
+        """A head is awaited; its address' slow ones are given up when there are too many."""
+        self._begun[connection] = now
+        of = self._of[address]
+        of[connection] = None
+        if len(of) > self._per_address:
+            oldest = next(iter(of))
+            if self._begun[oldest] < now - SLOW_S:
+                oldest.give_up_head("heads_per_address")
+
+    def end(self, connection: Connection, address: str) -> None:
+        """The head is whole, or the connection gone."""
+        if self._begun.pop(connection, None) is None:
+            return
+        of = self._of[address]
+        del of[connection]
+        if not of:
+            del self._of[address]
+
+    def give_up_oldest(self, but: Connection) -> bool:
+        """Closes the connection whose head is on its way for longest; False without any."""
+        for connection in self._begun:
+            if connection is not but:
+                connection.give_up_head("connections")
+                return True
+        return False
 
 
 async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -27,7 +72,8 @@ async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 class Connection(HttpToolsProtocol):
-    """Beyond `limit_concurrency` connections a request is refused. A head has `timeout_keep_alive`
+    """Beyond `limit_concurrency` connections the one closes whose head is slowest; without any, a
+    request is refused, but for health and figures. A head has `timeout_keep_alive`
     seconds to arrive, from the connection's start or from the head's own, and about `head_bytes`;
     a body that doesn't come with its head has `body_seconds`."""
 
@@ -38,10 +84,13 @@ class Connection(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
+        heads: Heads,
         head_bytes: int,
         body_seconds: float,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._heads = heads
+        self._address = ""
         self._most_in_head = head_bytes
         self._body_seconds = body_seconds
         self._most = self.limit_concurrency
@@ -55,9 +104,24 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._most is not None and len(self.connections) > self._most:
-            self.app = crowded
+        self._address = self.client[0] if self.client else ""
         self._await_head()
+        if (
+            self._most is not None
+            and len(self.connections) > self._most
+            and not self._heads.give_up_oldest(self)
+        ):
+            self.app = self._answer_reserved
+
+    async def _answer_reserved(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.config.loaded_app if scope.get("raw_path") in RESERVED else crowded
+        await app(scope, receive, send)
+
+    def give_up_head(self, limit: str) -> None:
+        """Closes the connection for the sake of others; `limit` is the setting that asks for it."""
+        get_logger().warning("connection_given_up", limit=limit, peer=self._address)
+        self._is_here()
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -126,9 +190,11 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def _await_head(self) -> None:
+        self._heads.begin(self, self._address, self.loop.time())
         self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
 
     def _is_here(self) -> None:
+        self._heads.end(self, self._address)
         if self._due is not None:
             self._due.cancel()
             self._due = None

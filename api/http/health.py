@@ -22,8 +22,11 @@ class Live(Struct, frozen=True):
     status: Literal["live"] = "live"
 
 
-class Ready(Struct, frozen=True):
-    status: Literal["ready"] = "ready"
+class Ready(Struct, frozen=True, omit_defaults=True):
+    """`passed_over` entries of the journal were damaged and are missing in all that is decided."""
+
+    status: Literal["ready"]
+    passed_over: int = 0
 
 
 @operation(
@@ -46,15 +49,16 @@ async def live() -> Live:
     "ready",
     tag=SERVICE,
     summary="Whether traffic may come",
-    doc="503 while the windows are being rebuilt after a start.",
+    doc="""503 while the windows are being rebuilt after a start, with the share that is done, while the
+journal can't be written, and in a service that was started read-only; the message says which.""",
     scope=None,
     answers={200: Answer("It may.")},
     refusals=(503,),
 )
 async def ready(request: Request) -> Ready:
-    if not request.engine.ready.is_set():
-        raise unavailable("the windows are being rebuilt")
-    return Ready()
+    if (obstacle := request.engine.obstacle()) is not None:
+        raise unavailable(obstacle)
+    return Ready("ready", passed_over=len(request.engine.damage.passed_over))
 
 
 @operation(
@@ -63,11 +67,15 @@ async def ready(request: Request) -> Ready:
     "metrics",
     tag=SERVICE,
     summary="Figures in Prometheus' text format",
-    doc="""For whoever runs the service, and not to be exposed: it needs no key.
+    doc="""For whoever runs the service: it needs no key. It is on the operator's own listener when there
+is one, else here, as long as nobody but this machine can reach the interface.
 
 - `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
+- `toll_requests_total` by `route`, `status` (`422`) and `reason`, the type of the first error.
 - `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
-- `toll_ready`, `toll_journal_waiting`, `toll_journal_errors_total`.
+- `toll_ready`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
+- `toll_journal_waiting`, `toll_journal_errors_total`, `toll_journal_failing`, `toll_journal_bytes`.
+- `toll_disk_bytes`, `toll_disk_free_bytes`.
 - `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number.
 - `toll_shadows_waiting`, `toll_shadows_skipped_total`, `toll_deliveries_pending`.
 

@@ -83,6 +83,7 @@ def observed(
             if problem is None:
                 log.exception("failed", route=route, request_id=more[0][1].decode())
                 problem = internal_error()
+            fields["reason"] = problem.violations[0].type
             if status == 0:
                 await answer(noting, problem)
         finally:
@@ -95,6 +96,7 @@ def observed(
                 status=int(status),
                 ms=round(seconds * 1000, 3),
                 request_id=more[0][1].decode(),
+                peer=scope["client"][0] if scope["client"] else None,
                 **fields,
             )
 

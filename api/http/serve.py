@@ -1,82 +1,184 @@
-"""Serve a data folder: open the engine, rebuild its windows beside, answer until told to stop."""
+"""Serve a data folder: listen, open the engine, rebuild its windows beside, answer until told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import cast
 
 import uvicorn
 import uvloop
+from litestar.types import ASGIApp
 from structlog import get_logger
 
-from tollkeeper.api.http.app import create_app
-from tollkeeper.api.http.connection import Connection
+from tollkeeper.api.http.app import create_admin_app, create_app
+from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
-from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.events.delivery import deliver
 from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import SERVICE
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import Search, searching
+from tollkeeper.engine.search.asking import searching
+from tollkeeper.engine.watching import watch_clock, watch_disk
 
 COLLECT_AT = (20_000, 50, 1_000)
 """Requests leave little to the collector, and a look at all that the windows hold takes long."""
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BACKLOG = 2048
 
 Progress = Callable[[float], None]
 
 
 def serve(settings: Settings, progress: Progress) -> None:
-    """Serve until SIGTERM or SIGINT: requests in flight are answered, then the journal is closed.
+    """Serve until SIGTERM, SIGINT or SIGHUP: requests in flight are answered, then the journal closes.
 
-    `progress` is told the share of the windows filled. Raises `JournalError` for a folder that
-    can't be used.
+    `progress` is told the share of the windows filled. Raises `StartError` for an address that
+    can't be listened on, `JournalError` for a folder that can't be used or turns out damaged.
     """
     with logging_to(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, progress))
 
 
 async def _serve(settings: Settings, progress: Progress) -> None:
-    opening = open_engine(
-        settings.folder,
-        SERVICE,
-        waiting_limit=settings.waiting,
-        windows_cap=settings.windows_cap,
-        late=(settings.late_hours + 1) * HOUR,
-    )
-    async with opening as engine, beside(engine, progress), searching(engine.folder) as search:
-        engine.reach = settings.reach
-        await Server(configuration(engine, settings, search)).serve()
+    require_data(settings)
+    # Whatever prevents the listening is found before an hour's rebuilding.
+    with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
+        opening = open_engine(
+            settings.folder,
+            SERVICE,
+            waiting_limit=settings.waiting,
+            windows_cap=settings.windows_cap,
+            late=(settings.late_hours + 1) * HOUR,
+            damage=settings.damage,
+        )
+        async with opening as engine, searching(engine.folder) as search:
+            engine.reach = settings.reach
+            figures = Figures()
+            app = create_app(engine, settings, search, figures)
+            server = Server(configuration(app, settings))
+            stop_by_signals(server)
+            async with (
+                _admin_server(engine, settings, figures, admin),
+                beside(engine, progress, server),
+            ):
+                await server.serve(sockets=[public])
+
+
+def require_data(settings: Settings) -> None:
+    """Raises `JournalError` when there must be a journal and there is none."""
+    path = settings.folder / schema.DATABASE_FILE
+    if settings.require_data and not path.exists():
+        raise JournalError(
+            f"there is no `{path}`, and `require-data` is set: is the disk mounted that holds it?"
+        )
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket bound to the address. Raises `StartError`."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    with bound:
+        get_logger().info("bound", host=host, port=bound.getsockname()[1])
+        yield bound
+
+
+@contextmanager
+def _admin_socket(settings: Settings) -> Iterator[socket.socket | None]:
+    if settings.admin_port is None:
+        yield None
+        return
+    with listening(settings.admin_host, settings.admin_port) as bound:
+        yield bound
 
 
 @asynccontextmanager
-async def beside(engine: Engine, progress: Progress) -> AsyncIterator[None]:
-    """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging."""
+async def _admin_server(
+    engine: Engine, settings: Settings, figures: Figures, bound: socket.socket | None
+) -> AsyncIterator[None]:
+    """Health and figures on a listener of their own, until the public one has answered its last."""
+    if bound is None:
+        yield
+        return
+    server = Server(configuration(create_admin_app(engine, settings, figures), settings))
+    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.wait([serving])
+
+
+@asynccontextmanager
+async def beside(
+    engine: Engine, progress: Progress, server: Server | None = None
+) -> AsyncIterator[None]:
+    """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging.
+
+    Should it fail, the server stops, and the failure is raised when it has.
+    """
 
     async def work() -> None:
-        # The first header set compiles the patterns: better now than with a payment waiting.
-        engine.clients({"user-agent": "tollkeeper"})
-        await rebuild(engine, progress)
-        settle_memory()
-        get_logger().info("ready", accounts=len(engine.state.accounts))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(deliver(engine))
-            tasks.create_task(answer_requests(engine))
-            tasks.create_task(keep_to_retention(engine))
+        try:
+            if engine.damage.policy == "read-only":
+                get_logger().warning("read_only", reason="the service was started so")
+                return
+            # The first header set compiles the patterns: better now than with a payment waiting.
+            engine.clients({"user-agent": "tollkeeper"})
+            await rebuild(engine, progress)
+            settle_memory()
+            while server is not None and not server.started:
+                await asyncio.sleep(0.01)
+            get_logger().info(
+                "ready",
+                accounts=len(engine.state.accounts),
+                passed_over=len(engine.damage.passed_over),
+            )
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(deliver(engine))
+                tasks.create_task(answer_requests(engine))
+                tasks.create_task(keep_to_retention(engine))
+                tasks.create_task(watch_disk(engine))
+                tasks.create_task(watch_clock(engine))
+        except Exception as error:
+            get_logger().error(
+                "stopped", reason=str(error), exc_info=not isinstance(error, JournalError)
+            )
+            if server is not None:
+                server.should_exit = True
+            raise
 
     working = asyncio.create_task(work())
     try:
         yield
     finally:
         working.cancel()
-        await asyncio.wait([working])
+        with suppress(asyncio.CancelledError):
+            await working
+
+
+def stop_by_signals(server: Server) -> None:
+    """The running loop stops the server in an orderly way when the process is told to end."""
+    stop = partial(server.handle_exit, frame=None)
+    for each in STOPPING:
+        asyncio.get_running_loop().add_signal_handler(each, stop, each)
 
 
 def settle_memory() -> None:
@@ -87,25 +189,23 @@ def settle_memory() -> None:
 
 
 class Server(uvicorn.Server):
-    """Stops when told to, and leaves the process to close what is open."""
+    """Stops when told to, and leaves signals and the process' end to who runs it."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         # uvicorn's own raises the signal again once it has stopped, before the journal is closed.
-        loop = asyncio.get_running_loop()
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, self.handle_exit, each, None)
         yield
 
 
-def configuration(engine: Engine, settings: Settings, search: Search) -> uvicorn.Config:
+def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     connection = partial(
-        Connection, head_bytes=settings.head_bytes, body_seconds=settings.body_seconds
+        Connection,
+        heads=Heads(settings.heads_per_address),
+        head_bytes=settings.head_bytes,
+        body_seconds=settings.body_seconds,
     )
     return uvicorn.Config(
-        create_app(engine, settings, search),
-        host=settings.host,
-        port=settings.port,
+        app,
         http=cast("type[Connection]", connection),
         ws="none",
         lifespan="on",

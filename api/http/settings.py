@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.velocity.memory import CAP
@@ -13,26 +14,62 @@ from tollkeeper.engine.velocity.memory import CAP
 BODY_BYTES = 256 * 1024
 BODY_SECONDS = 15
 HEAD_BYTES = 64 * 1024
+_HOUR_S = 3600
+
+BOUNDS: dict[str, tuple[int, int]] = {
+    "port": (0, 65535),
+    "admin_port": (0, 65535),
+    "waiting": (1, 1_000_000),
+    "connections": (1, 1_000_000),
+    "heads_per_address": (1, 1_000_000),
+    "idle_seconds": (1, _HOUR_S),
+    "head_bytes": (1, 2**24),
+    "body_bytes": (1, 2**26),
+    "body_seconds": (1, _HOUR_S),
+    "drain_seconds": (0, _HOUR_S),
+    "windows_cap": (1, 10**12),
+    "late_hours": (0, 24 * 366),
+}
+"""The least and the most of each setting that is a number."""
+
+
+class StartError(Exception):
+    """The service can't start; the message is for a person."""
+
+
+class SettingsError(StartError):
+    """Settings that can't be; the message names each, one in a line."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """`waiting` requests may be decided and not yet on disk: more are refused (503) before any work.
 
-    `connections` may be open at once: the requests of more are refused (503). A connection is
+    The public interface listens on `host` and `port` (0 takes a free one). Health and figures are
+    on `admin_host` and `admin_port` too when that is set, with connections of their own.
+
+    `connections` may be open at once: beyond that the one closes whose request head is on its way
+    for longest, and without one the requests of more are refused (503). One address may have
+    `heads_per_address` heads on their way; beyond that its slow ones close. A connection is
     closed when for `idle_seconds` no whole request head has arrived on it; a head has at most
     `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. `windows_cap` is how many elements an account's windows may hold
     before the largest is given up; they count payments that arrive up to `late_hours` after their
     time. `reach` is which addresses webhooks may have: `public` ones
-    over https alone, or `any`.
+    over https alone, or `any`. `damage` is what is done about entries that can't be read;
+    `require_data` refuses a folder without a journal in place of beginning one.
+
+    Raises `SettingsError`.
     """
 
     folder: Path = Path("data")
     host: str = "127.0.0.1"
     port: int = 8000
+    admin_host: str = "127.0.0.1"
+    admin_port: int | None = None
     waiting: int = WAITING_LIMIT
     connections: int = 2048
+    heads_per_address: int = 256
     idle_seconds: int = 30
     head_bytes: int = HEAD_BYTES
     body_bytes: int = BODY_BYTES
@@ -41,3 +78,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     windows_cap: int = CAP
     late_hours: int = 24
     reach: Reach = "public"
+    damage: Policy = "stop"
+    require_data: bool = False
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"{name.replace('_', '-')}: {value} is not between {least} and {most}"
+            for name, (least, most) in BOUNDS.items()
+            if (value := getattr(self, name)) is not None and not least <= value <= most
+        ]
+        if self.admin_port and (self.admin_host, self.admin_port) == (self.host, self.port):
+            wrong.append(f"admin-port: {self.admin_port} is the public interface's port")
+        if wrong:
+            raise SettingsError("\n".join(wrong))

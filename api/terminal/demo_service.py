@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from socket import socket
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -16,8 +17,15 @@ import httpx
 import uvicorn
 import uvloop
 
+from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.logs import logging_to
-from tollkeeper.api.http.serve import Server, beside, configuration
+from tollkeeper.api.http.serve import (
+    Server,
+    beside,
+    configuration,
+    listening,
+    stop_by_signals,
+)
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.lock import SERVICE
 from tollkeeper.engine.offline.traffic import DAY, Item, traffic
@@ -88,14 +96,26 @@ def demo(port: int, show: Callable[[Access | Sample], None]) -> None:
 
 
 async def _demo(settings: Settings, show: Callable[[Access | Sample], None]) -> None:
-    async with open_engine(settings.folder, SERVICE) as engine:
-        key = await _furnish(engine)
-        async with beside(engine, lambda _share: None), searching(engine.folder) as search:
+    with listening(settings.host, settings.port) as bound:
+        async with open_engine(settings.folder, SERVICE) as engine:
+            await _serve(engine, settings, bound, show)
+
+
+async def _serve(
+    engine: Engine,
+    settings: Settings,
+    bound: socket,
+    show: Callable[[Access | Sample], None],
+) -> None:
+    key = await _furnish(engine)
+    async with searching(engine.folder) as search:
+        server = Server(configuration(create_app(engine, settings, search), settings))
+        stop_by_signals(server)
+        async with beside(engine, lambda _share: None, server):
             await engine.ready.wait()
-            server = Server(configuration(engine, settings, search))
             access = Access(f"http://{HOST}:{settings.port}/v1", key)
             async with _shopping(server, access, show):
-                await server.serve()
+                await server.serve(sockets=[bound])
 
 
 async def _furnish(engine: Engine) -> str:

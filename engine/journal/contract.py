@@ -50,6 +50,10 @@ class Taken(JournalError):
     """The account has already used the id for an entry of this kind."""
 
 
+class Damaged(JournalError):
+    """The journal holds something that can't be read."""
+
+
 class Locked(JournalError):
     """Another process holds the data folder."""
 
@@ -91,6 +95,18 @@ class Journal(Protocol):
 
     def write_failures(self) -> int:
         """How many times nothing could be written since it was opened."""
+
+    def write_failure(self) -> str | None:
+        """Why nothing can be written at the moment; None when the last commit was kept."""
+
+    async def set_clock(self, trusted: int) -> None:
+        """Keeps the last moment (µs) at which the clock was found plausible.
+
+        What it writes is on disk, so it also tells whether anything can be. Raises `Unavailable`.
+        """
+
+    def trusted_clock(self) -> int:
+        """That moment, 0 when there was none yet."""
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """Whether the account has an entry of this kind and id, written or being written."""

@@ -167,6 +167,12 @@ def last_sequence(connection: sqlite3.Connection) -> int:
     return int(sequence)
 
 
+def trusted_clock(connection: sqlite3.Connection) -> int:
+    """The last moment (µs) at which the clock was found plausible."""
+    (found,) = connection.execute("SELECT clock FROM identity").fetchone()
+    return int(found)
+
+
 def identity(connection: sqlite3.Connection) -> str:
     """What tells the journal from every other."""
     (found,) = connection.execute("SELECT id FROM identity").fetchone()

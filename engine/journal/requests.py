@@ -15,6 +15,8 @@ from tollkeeper.engine.journal.contract import Request, Unanswered
 from tollkeeper.engine.journal.lock import holder
 
 LOOK_S = 0.05
+PROBE = 20
+"""At every so many looks a command tries whether the folder can be written."""
 
 
 def leave_request(connection: sqlite3.Connection, action: str, author: str, now: int) -> int:
@@ -59,9 +61,14 @@ def await_answer(
     """Waits for a request's answer, JSON text, and tells of progress on the way.
 
     An answer is read once: it may be a key. Raises `Unanswered` when the folder's service has
-    ended; the request is then taken back, so that the next service won't do it unasked.
+    ended; the request is then taken back, so that the next service won't do it unasked. Raises
+    `sqlite3.Error` when the folder can't be written: then the service can't answer either.
     """
+    looks = 0
     while True:
+        looks += 1
+        if looks % PROBE == 0:
+            connection.execute("UPDATE requests SET left_at = left_at WHERE id = ?", (request,))
         held = holder(folder) is not None
         result = _look(connection, request, on_progress)
         if result is not None:

@@ -158,7 +158,7 @@ def prepare(folder: Path) -> None:
     try:
         os.close(os.open(folder / DATABASE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with closing(connect(folder)) as connection:
-            _refuse_foreign(connection, folder / DATABASE_FILE)
+            require_ours(connection, folder / DATABASE_FILE)
             if _application_id(connection) != APPLICATION_ID:
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -174,7 +174,7 @@ def require_current(folder: Path) -> None:
     """Checks, for a command beside a running service, that both know the same tables."""
     try:
         with closing(connect_for_reading(folder)) as connection:
-            _refuse_foreign(connection, folder / DATABASE_FILE)
+            require_ours(connection, folder / DATABASE_FILE)
             pending = migrations.pending(Database(connection))
     except sqlite3.Error as error:
         raise JournalError(f"cannot open `{folder / DATABASE_FILE}`: {error}") from error
@@ -219,7 +219,8 @@ def _refuse_lost(folder: Path) -> None:
         )
 
 
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+def require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises JournalError for a file of another program or of a newer version."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and _application_id(connection) != APPLICATION_ID:
         raise JournalError(f"`{path}` is not a Tollkeeper database")

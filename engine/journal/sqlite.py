@@ -105,6 +105,17 @@ class SqliteJournal(Journal):
     def write_failures(self) -> int:
         return self._writer.failures
 
+    def write_failure(self) -> str | None:
+        return self._writer.failure
+
+    async def set_clock(self, trusted: int) -> None:
+        await self.run(
+            lambda connection: connection.execute("UPDATE identity SET clock = ?", (trusted,))
+        )
+
+    def trusted_clock(self) -> int:
+        return reads.trusted_clock(self._reading)
+
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         if self._unused_ids.has(account, record_id):
             return False

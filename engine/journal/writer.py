@@ -66,7 +66,7 @@ class Writer:
 
     `settled` is called in the loop with each append once it is on disk or lost, before those who
     wait for it are woken. `waiting` counts the appends that are neither, `failures` the commits
-    and steps that came to nothing.
+    and steps that came to nothing; `failure` says why the last commit failed, None when it didn't.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class Writer:
         self._waiting_limit = waiting_limit
         self.waiting = 0
         self.failures = 0
+        self.failure: str | None = None
         self._closed = False
         self._generation = 0
         self._oldest_valid = 0
@@ -171,10 +172,12 @@ class Writer:
         except Exception as error:
             # Whatever it is, those who wait must hear of it.
             self.failures += 1
+            self.failure = str(error)
             self._disconnect()
             self._oldest_valid = batch[-1].generation + 1
             _post(batch[0].done, self._give_up, batch, str(error), self._oldest_valid)
         else:
+            self.failure = None
             _post(batch[0].done, self._deliver, batch, refused.get)
 
     def _commit(self, batch: Sequence[Append]) -> dict[int, Exception]:
@@ -211,11 +214,15 @@ class Writer:
     def _run_step(self, step: Step) -> None:
         try:
             connection = self._connected()
+            before = connection.total_changes
             connection.execute("BEGIN IMMEDIATE")
             result = step.work(connection)
             connection.execute("COMMIT")
+            if connection.total_changes > before:
+                self.failure = None
         except (sqlite3.Error, OSError) as error:
             self.failures += 1
+            self.failure = str(error)
             self._disconnect()
             _post(
                 step.done, _fail, step.done, Unavailable(f"the journal can't be written: {error}")

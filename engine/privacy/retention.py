@@ -15,13 +15,17 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import state_of
 
 _EVERY_S = 3600.0
+_LOOK_S = 1.0
+"""How often it is looked whether a clock that was wrong is right again."""
 
 log = get_logger()
 
 
 async def keep_to_retention(engine: Engine) -> None:
-    """Purge every account each hour, until cancelled."""
+    """Purge every account each hour, until cancelled; never by a clock that may be wrong."""
     while True:
+        while not engine.clock_watch.is_plausible:
+            await asyncio.sleep(_LOOK_S)
         try:
             await asyncio.to_thread(engine.journal.discard_abandoned)
             for account in list(engine.state.accounts):

@@ -7,6 +7,7 @@ performs it, and leaves the answer in the same row.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -17,7 +18,7 @@ from structlog import get_logger
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import requests, schema
-from tollkeeper.engine.journal.contract import JournalError, Locked, Request
+from tollkeeper.engine.journal.contract import JournalError, Locked, Request, Unavailable
 from tollkeeper.engine.journal.lock import COMMAND, SERVICE, holder
 from tollkeeper.engine.open import now, open_engine
 from tollkeeper.engine.publish.verbs import Effect, Progress, Verb, find_verb, verb_name
@@ -59,10 +60,13 @@ def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Eff
             if monotonic() > deadline:
                 raise
     schema.require_current(folder)
-    with closing(schema.connect(folder)) as connection:
-        text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
-        request = requests.leave_request(connection, text, author, now())
-        reply = _read_reply(requests.await_answer(connection, folder, request, progress))
+    try:
+        with closing(schema.connect(folder)) as connection:
+            text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
+            request = requests.leave_request(connection, text, author, now())
+            reply = _read_reply(requests.await_answer(connection, folder, request, progress))
+    except sqlite3.Error as error:
+        raise JournalError(f"the data folder `{folder}` can't be written: {error}") from error
     if reply.effect is None:
         raise Refused(reply.errors)
     return reply.effect
@@ -92,14 +96,25 @@ async def answer_requests(engine: Engine) -> None:
 
 
 async def _answer_request(engine: Engine, request: Request) -> None:
-    await engine.journal.take_request(request.id)
+    try:
+        await engine.journal.take_request(request.id)
+    except Unavailable:
+        # It is found again at the next look.
+        return
     shares: list[float] = []
     doing = asyncio.create_task(_reply(engine, request, shares.append))
     while not (await asyncio.wait([doing], timeout=requests.LOOK_S))[0]:
         if shares:
             await engine.journal.note_progress(request.id, shares[-1])
     text = _encode(doing.result()).decode()
-    await engine.journal.note_answer(request.id, text)
+    while True:
+        try:
+            await engine.journal.note_answer(request.id, text)
+        except Unavailable:
+            # What is done is done: the command that waits hears of it once there is room again.
+            await asyncio.sleep(requests.LOOK_S)
+        else:
+            return
 
 
 async def _reply(engine: Engine, request: Request, progress: Progress) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.tests.api.http.service import errors
-from tollkeeper.tests.service.process import PATIENCE_S, TOLL, serving
+from tollkeeper.tests.service.process import PATIENCE_S, TOLL, serving, toll
 
 CLIENTS = 8
 USERS = 5
@@ -137,7 +138,15 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
         assert client.get("/health/live").status_code == 200
         assert client.get("/v1/payments/never").status_code == 404
 
+        told = client.get("/health/ready")
+        assert told.status_code == 503
+        assert "the journal can't be written" in told.json()["errors"][0]["message"]
+        command = toll(shop.folder, "keys", "create", "--account", "shop")
+        assert (command.returncode, "can't be written" in command.stderr) == (1, True)
+
         shop.allow_writes()
+        while client.get("/health/ready").status_code != 200:
+            time.sleep(0.05)
         assert [till.pay() for till in tills] == [True] * CLIENTS
         assert client.patch(
             f"/v1/payments/{kept}", json={"payment": {"status": "failed"}}

@@ -60,15 +60,20 @@ def test_requests_past_the_bound_are_refused_at_once_and_told_to_come_back(
 def test_connections_past_the_bound_are_refused_and_those_within_are_served(
     folder: Path, headers: dict[str, str]
 ) -> None:
+    body = json.dumps(payment()).encode()
     with serving_within(folder, connections=4) as service, ExitStack() as opened:
-        idle = [opened.enter_context(connected(service)) for _ in range(4)]
-        # One more round trip on the last of them: by then the service has seen them all.
-        idle[-1].sendall(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        assert read_answer(idle[-1]).startswith(b"HTTP/1.1 200")
+        # Each has a body on its way: a connection without a whole head would be given up.
+        busy = [opened.enter_context(connected(service)) for _ in range(4)]
+        for each in busy:
+            each.sendall(head({**headers, "expect": "100-continue"}, len(body)))
+            assert each.recv(100).startswith(b"HTTP/1.1 100")
         refused = pay(service, headers)
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "1"
         assert errors(refused) == [("body", "unavailable")]
+        assert httpx.get(f"{service.url}/health/ready").status_code == 200
+        busy[0].sendall(body)
+        assert read_answer(busy[0]).startswith(b"HTTP/1.1 201")
         opened.close()
         answers = [pay(service, headers).status_code for _ in range(3)]
         assert 201 in answers

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.output import out
+from tollkeeper.api.terminal.output import out, refuse
 
 if TYPE_CHECKING:
     from tollkeeper.api.terminal.demo_service import Access, Sample
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 @click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
 def demo(port: int) -> None:
     """Serve a throwaway account with sample traffic, and show what is decided."""
+    from tollkeeper.api.http.settings import StartError
     from tollkeeper.api.terminal.demo_service import demo as run_demo
 
-    with refusals():
-        run_demo(port, show_demo)
+    try:
+        with refusals():
+            run_demo(port, show_demo)
+    except StartError as error:
+        refuse(escape(str(error)))
 
 
 def show_demo(news: Access | Sample) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.core import ParameterSource
+from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option
-from tollkeeper.api.terminal.output import progress_bar
+from tollkeeper.api.terminal.output import NO, OK, progress_bar, refuse, say, show_rows
 
-POSITIVE = click.IntRange(min=1)
+if TYPE_CHECKING:
+    from tollkeeper.api.http.settings import Settings
 
 
 class Setting(click.Option):
@@ -37,16 +42,44 @@ def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., A
     )
 
 
+def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
+    """Makes the file's settings the options' defaults: what is given otherwise goes before them."""
+    if path is None:
+        return
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"`{path}` can't be read: {error}") from None
+    known = {parameter.name for parameter in ctx.command.params} - {"config", "check"}
+    settings = {name.replace("-", "_"): value for name, value in found.items()}
+    if unknown := sorted(settings.keys() - known):
+        raise click.BadParameter(f"`{path}` has a setting `{unknown[0]}`, which there is none of")
+    ctx.default_map = settings
+
+
 @click.command(panel="Service")
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="TOLL_CONFIG",
+    show_envvar=True,
+    is_eager=True,
+    expose_value=False,
+    callback=read_config,
+    help="TOML file of settings, by the options' names; options and variables go before it.",
+)
 @data_option
 @setting("host", "Address to listen on.", type=str)
-@setting("port", "Port to listen on.")
+@setting("port", "Port to listen on; 0 takes a free one.")
+@setting("admin_host", "Address of the listener for health and figures.", type=str)
+@setting("admin_port", "Its port; without one, figures are shown to this machine alone.")
 @setting("waiting", "Requests that may wait for the disk at once; more get a 503.")
-@setting("connections", "Connections that may be open at once; more get a 503.")
+@setting("connections", "Connections that may be open at once.")
+@setting("heads_per_address", "Unfinished request heads that one address may have.")
 @setting("idle_seconds", "A connection without a whole request for so long is closed.")
-@setting("head_bytes", "Bytes of a request's head; a larger one gets a 431.", POSITIVE)
-@setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.", POSITIVE)
-@setting("body_seconds", "How long a body may take to arrive; else it gets a 408.", POSITIVE)
+@setting("head_bytes", "Bytes of a request's head; a larger one gets a 431.")
+@setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.")
+@setting("body_seconds", "How long a body may take to arrive; else it gets a 408.")
 @setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
 @setting(
@@ -55,10 +88,53 @@ def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., A
     click.IntRange(1, 24),
 )
 @setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
-def serve(data: Path, **settings: Any) -> None:
+@setting(
+    "damage",
+    "What to do about entries that can't be read.",
+    type=click.Choice(("stop", "skip", "read-only")),
+)
+@setting("require_data", "Refuse a folder that has no journal yet.", type=bool)
+@click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
+@click.pass_context
+def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -> None:
     """Start the service."""
     from tollkeeper.api.http.serve import serve as serve_folder
-    from tollkeeper.api.http.settings import Settings
+    from tollkeeper.api.http.settings import Settings, StartError
 
-    with refusals(), progress_bar("filling windows") as progress:
-        serve_folder(Settings(folder=data, **settings), progress)
+    try:
+        chosen = Settings(folder=data, **settings)
+        if check:
+            sys.exit(tell_start(ctx, chosen))
+        with refusals(), progress_bar("filling windows") as progress:
+            serve_folder(chosen, progress)
+    except StartError as error:
+        refuse(escape(str(error)))
+
+
+def tell_start(ctx: click.Context, settings: Settings) -> int:
+    """Each setting with where it comes from, and what would prevent the start; the exit code."""
+    from tollkeeper.api.http.check_start import obstacles
+
+    names = [name for name in settings.__struct_fields__ if name != "folder"]
+    rows = [("data", str(settings.folder), _source(ctx, "data"))]
+    rows += [(name, str(getattr(settings, name)), _source(ctx, name)) for name in names]
+    show_rows(("setting", "value", "from"), rows, False)
+    found = obstacles(settings)
+    for each in found:
+        say(escape(each), style="red")
+    say("the service would not start" if found else "the service would start")
+    return NO if found else OK
+
+
+def _source(ctx: click.Context, name: str) -> str:
+    source = ctx.get_parameter_source(name)
+    return "" if source is None else _SOURCES[source]
+
+
+_SOURCES = {
+    ParameterSource.COMMANDLINE: "option",
+    ParameterSource.ENVIRONMENT: "environment",
+    ParameterSource.DEFAULT_MAP: "file",
+    ParameterSource.DEFAULT: "default",
+    ParameterSource.PROMPT: "prompt",
+}

@@ -1,0 +1,35 @@
+"""Whether a service with these settings would start, found out without starting it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from tollkeeper.api.http.serve import listening, require_data
+from tollkeeper.api.http.settings import Settings, StartError
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.lock import holder
+
+
+def obstacles(settings: Settings) -> list[str]:
+    """What would prevent the start, one line each; a service that runs on the folder is one."""
+    found = []
+    listeners = [(settings.host, settings.port)]
+    if settings.admin_port is not None:
+        listeners.append((settings.admin_host, settings.admin_port))
+    for host, port in listeners:
+        try:
+            with listening(host, port):
+                pass
+        except StartError as error:
+            found.append(str(error))
+    try:
+        require_data(settings)
+        if holder(settings.folder) is not None:
+            found.append(f"the data folder `{settings.folder}` is in use")
+        elif (settings.folder / schema.DATABASE_FILE).exists():
+            with closing(schema.connect_for_reading(settings.folder)) as connection:
+                schema.require_ours(connection, settings.folder / schema.DATABASE_FILE)
+    except JournalError as error:
+        found.append(str(error))
+    return found

@@ -1,0 +1,50 @@
+"""What is done about entries that can't be read: stop, pass them over, or only let them be looked at."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import msgspec
+from structlog import get_logger
+
+from tollkeeper.engine.journal.contract import Damaged
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.inspect import name_entry
+from tollkeeper.engine.journal.schema import DATABASE_FILE
+
+Policy: TypeAlias = Literal["stop", "skip", "read-only"]
+"""`stop` ends the service, `skip` serves without the damaged entries, `read-only` fills no windows
+and takes nothing in."""
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+_ADVICE = 'find all damage with `toll verify`, and restore a backup (docs/operate.md, "Damage")'
+
+
+@dataclass(slots=True)
+class Damage:
+    """`passed_over` are the sequence numbers of entries that no window counts."""
+
+    policy: Policy = "stop"
+    passed_over: set[int] = field(default_factory=set)
+
+    def meet(self, entry: Entry, error: Exception) -> None:
+        """Passes an entry over with a line in the log, or raises `Damaged`."""
+        told = f"{name_entry(entry)} of `{DATABASE_FILE}` can't be read: {error}"
+        if self.policy != "skip":
+            raise Damaged(f"{told}; {_ADVICE}, or start with `--damage skip`") from error
+        if entry.sequence not in self.passed_over:
+            self.passed_over.add(entry.sequence)
+            get_logger().error("entry_passed_over", sequence=entry.sequence, reason=told)
+
+
+@contextmanager
+def named_damage() -> Iterator[None]:
+    """What SQLite says of a file that is damaged becomes `Damaged`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise Damaged(f"`{DATABASE_FILE}` can't be read: {error}; {_ADVICE}") from error

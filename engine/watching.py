@@ -1,0 +1,72 @@
+"""What a running service keeps an eye on: whether it can write, and whether its clock is right."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from shutil import disk_usage
+
+from structlog import get_logger
+
+from tollkeeper.engine.clock_watch import WITNESSES, since_machine_start
+from tollkeeper.engine.journal.contract import JournalError, Unavailable
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.runtime import Engine
+
+DISK_S = 0.5
+CLOCK_S = 60.0
+ROOM = 1024 * 1024
+"""So many bytes must be free before a disk that was full counts as recovered."""
+
+log = get_logger()
+
+
+async def watch_disk(engine: Engine) -> None:
+    """Tell once that the journal can't be written and once that it can again, until cancelled.
+
+    Readiness keeps requests away meanwhile, so this is who tries whether a write succeeds.
+    """
+    failing: str | None = None
+    while True:
+        failure = engine.journal.write_failure()
+        if failure is not None and failing is None:
+            log.error("journal_failing", folder=str(engine.folder), reason=failure)
+        elif failure is None and failing is not None:
+            log.info("journal_recovered", folder=str(engine.folder))
+        failing = failure
+        if failing is not None:
+            with suppress(JournalError, OSError):
+                if disk_usage(engine.folder).free >= ROOM:
+                    await engine.journal.set_clock(engine.clock_watch.trusted)
+        await asyncio.sleep(DISK_S)
+
+
+async def watch_clock(engine: Engine) -> None:
+    """Hold the clock against the time that passes, and keep when it was right, until cancelled."""
+    watch = engine.clock_watch
+    start = engine.journal.last_sequence()
+    doubt: str | None = None
+    while True:
+        watch.look(engine.clock(), since_machine_start())
+        if watch.doubt is not None and await _has_witnesses(engine, start):
+            watch.accept(engine.clock(), since_machine_start())
+        if watch.doubt is not None and doubt is None:
+            log.error(
+                "clock_doubted",
+                reason=watch.doubt,
+                waiting="nothing is purged until the clock is right or `toll clock accept` says so",
+            )
+        elif watch.doubt is None and doubt is not None:
+            log.info("clock_trusted")
+        doubt = watch.doubt
+        if doubt is None:
+            with suppress(Unavailable):
+                await engine.journal.set_clock(watch.trusted)
+        await asyncio.sleep(CLOCK_S)
+
+
+async def _has_witnesses(engine: Engine, start: int) -> bool:
+    """Whether enough payments came with times of their own, which were right by the clock."""
+    batches = engine.journal.replay(after=start, kinds=(Kind.PAYMENT,))
+    batch = await asyncio.to_thread(next, batches, None)
+    return sum(entry.time != entry.arrived for entry in batch or ()) >= WITNESSES

@@ -1,0 +1,85 @@
+"""A damaged journal never leaves a service rebuilding for ever: it stops, or serves without it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.contract import Damaged
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.tests.api.http.service import NOW, open_service, payment
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    async with open_service(tmp_path / "data") as service:
+        for _ in range(3):
+            await service.client.post("/v1/payments", json=payment())
+    return tmp_path / "data"
+
+
+def damage(folder: Path, kind: int) -> int:
+    """Spoils the last entry of a kind; its sequence number."""
+    with closing(schema.connect(folder)) as connection:
+        (last,) = connection.execute(
+            "SELECT max(place) FROM journal WHERE kind = ?", (kind,)
+        ).fetchone()
+        connection.execute("UPDATE journal SET body = x'00ff' WHERE place = ?", (last,))
+    return int(last)
+
+
+async def test_an_entry_that_can_t_be_read_ends_the_start_and_is_named(folder: Path) -> None:
+    sequence = damage(folder, 1)
+    async with open_engine(folder, "serve", clock=lambda: NOW) as engine:
+        with pytest.raises(Damaged) as found:
+            await rebuild(engine, lambda _share: None)
+        assert not engine.ready.is_set()
+    assert f"entry {sequence} (payment, account 1) of `tollkeeper.db` can't be read" in str(
+        found.value
+    )
+    assert "toll verify" in str(found.value)
+
+
+async def test_a_service_may_start_without_what_is_damaged(folder: Path) -> None:
+    sequence = damage(folder, 1)
+    async with open_engine(folder, "serve", clock=lambda: NOW, damage="skip") as engine:
+        await rebuild(engine, lambda _share: None)
+        assert engine.obstacle() is None
+        assert engine.damage.passed_over == {sequence}
+
+
+async def test_a_damaged_change_of_what_is_configured_is_never_passed_over(folder: Path) -> None:
+    sequence = damage(folder, 4)
+    with pytest.raises(Damaged, match=rf"entry {sequence} \(change"):
+        async with open_engine(folder, "serve", clock=lambda: NOW, damage="skip"):
+            pass
+
+
+async def test_a_corrupt_page_ends_the_start_and_the_file_is_named(folder: Path) -> None:
+    path = folder / "tollkeeper.db"
+    with closing(schema.connect_for_reading(folder)) as connection:
+        pages = connection.execute(
+            "SELECT pageno FROM dbstat WHERE name = 'journal' AND pagetype = 'leaf'"
+        ).fetchall()
+    content = bytearray(path.read_bytes())
+    begin = (pages[-1][0] - 1) * schema.PAGE_BYTES
+    content[begin : begin + schema.PAGE_BYTES] = b"\xff" * schema.PAGE_BYTES
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match=r"`tollkeeper.db` can't be read"):
+        async with open_engine(folder, "serve", clock=lambda: NOW) as engine:
+            await rebuild(engine, lambda _share: None)
+
+
+async def test_a_read_only_service_says_so(folder: Path) -> None:
+    async with open_engine(folder, "serve", clock=lambda: NOW, damage="read-only") as engine:
+        assert engine.obstacle() == "the service was started read-only"

@@ -25,6 +25,7 @@ from tollkeeper.engine.journal import (
     staging,
 )
 from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, Journal, Request
+from tollkeeper.engine.journal.damage import named_damage
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -60,7 +61,8 @@ async def open_journal(
     """
     with lock(folder, purpose, patience_s):
         schema.prepare(folder)
-        journal = SqliteJournal(folder, waiting_limit)
+        with named_damage():
+            journal = SqliteJournal(folder, waiting_limit)
         try:
             yield journal
         finally:

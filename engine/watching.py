@@ -11,6 +11,7 @@ from structlog import get_logger
 from tollkeeper.engine.clock_watch import WITNESSES, since_machine_start
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.publish.verbs import Effect, Progress, Verb
 from tollkeeper.engine.runtime import Engine
 
 DISK_S = 0.5
@@ -19,6 +20,16 @@ ROOM = 1024 * 1024
 """So many bytes must be free before a disk that was full counts as recovered."""
 
 log = get_logger()
+
+
+class AcceptClock(Verb, frozen=True):
+    """The clock is right: a person has looked at it."""
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        engine.clock_watch.accept(engine.clock(), since_machine_start())
+        await engine.journal.set_clock(engine.clock_watch.trusted)
+        log.info("clock_accepted", by=author)
+        return Effect()
 
 
 async def watch_disk(engine: Engine) -> None:

@@ -96,7 +96,7 @@ def observed(
                 status=int(status),
                 ms=round(seconds * 1000, 3),
                 request_id=more[0][1].decode(),
-                peer=scope["client"][0] if scope["client"] else None,
+                peer=client[0] if (client := scope.get("client")) else None,
                 **fields,
             )
 

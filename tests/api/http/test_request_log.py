@@ -44,7 +44,9 @@ async def test_a_line_tells_the_route_the_account_and_what_came_of_it(service: S
         "method": "POST",
         "route": "/v1/payments",
         "status": 201,
-        "account": 1,
+        "account": "shop",
+        "key": next(iter(service.engine.state.accounts[1].keys)),
+        "peer": "127.0.0.1",
         "payment": "p/1",
         "action": "deny",
         "rule": "gate",
@@ -56,7 +58,7 @@ async def test_a_line_tells_the_route_the_account_and_what_came_of_it(service: S
         "declined",
     )
     assert (read["method"], read["route"], read["payment"]) == ("GET", "/v1/payments/{id}", "p/1")
-    assert {updated["account"], read["account"]} == {1}
+    assert {updated["account"], read["account"]} == {"shop"}
 
 
 async def test_a_refused_request_tells_its_account_too(service: Service) -> None:
@@ -69,7 +71,7 @@ async def test_a_refused_request_tells_its_account_too(service: Service) -> None
         ("PUT", "/v1/lists/a/entries", {}),
     )
     assert [line["status"] for line in found] == [422, 422, 422, 422, 404]
-    assert [line["account"] for line in found] == [1] * 5
+    assert [line["account"] for line in found] == ["shop"] * 5
 
 
 async def test_nothing_of_a_path_or_body_is_in_a_line(service: Service) -> None:

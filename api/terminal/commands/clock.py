@@ -1,0 +1,26 @@
+"""`toll clock`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.options import data_option
+from tollkeeper.api.terminal.output import say
+
+
+@click.group(panel="Service")
+def clock() -> None:
+    """The clock, by which old data is removed."""
+
+
+@clock.command("accept")
+@data_option
+def accept_clock(data: Path) -> None:
+    """Say that this machine's clock is right, though it seems to have jumped."""
+    from tollkeeper.engine.watching import AcceptClock
+
+    perform(data, AcceptClock())
+    say("the clock is taken as right; what is too old is removed from now on")

@@ -142,7 +142,7 @@ async def test_a_client_that_leaves_within_a_body_is_a_line_and_no_error(
         with capture_logs() as log:
             await create_app(service.engine)(scope, receive, send)  # type: ignore[arg-type]
         (line,) = log
-        assert (line["log_level"], line["status"], line["account"]) == ("info", 400, 1)
+        assert (line["log_level"], line["status"], line["account"]) == ("info", 400, "shop")
         assert line["disconnected"] is True
 
 

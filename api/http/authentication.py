@@ -22,15 +22,20 @@ _MAX_KEY = 256
 
 
 def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler) -> None:
+    """The framework's guard of each route. Raises as `authorize_scope`."""
+    authorize_scope(connection.scope, route)
+
+
+def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """Let a request in that has the key its route needs, and no parameter that nothing reads.
 
     Raises as `require`, and `Problem` 422.
     """
     needed: KeyScope | None = route.opt["scope"]
     if needed is not None:
-        require(connection.scope["state"]["engine"].state, connection.scope, needed)
-        if connection.scope["query_string"]:
-            _check_query(connection.scope["query_string"], route.opt["query"])
+        require(request["state"]["engine"].state, request, needed)
+        if request["query_string"]:
+            _check_query(request["query_string"], route.opt["query"])
 
 
 def _check_query(query: bytes, known: frozenset[str]) -> None:

@@ -29,9 +29,9 @@ def check_head(scope: HTTPScope, headers: Mapping[bytes, bytes]) -> None:
     """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
     if b"host" not in headers and scope["http_version"] == "1.1":
         raise malformed_head("host", "a request of HTTP/1.1 names its host")
-    if len(headers) == len(list(scope["headers"])):
-        return
     names = [name for name, _ in scope["headers"]]
+    if len(headers) == len(names):
+        return
     for name in _ONCE:
         if names.count(name) > 1:
             raise malformed_head(name.decode(), "this header may be sent once")

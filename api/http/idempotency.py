@@ -9,7 +9,7 @@ from litestar.types import Scope
 
 from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.errors import Problem, invalid
-from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.request import Exchange
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import Idempotency
 
@@ -36,13 +36,13 @@ def idempotency_key(scope: Scope) -> str | None:
 
 
 def repeatable(
-    request: Request, key: str | None, body: bytes, response: bytes
+    request: Exchange, key: str | None, body: bytes, response: bytes
 ) -> Idempotency | None:
     """What is kept for a request with a key, so that it can be sent again."""
     return None if key is None else Idempotency(key, _digest(request, body), response)
 
 
-def repeated(request: Request, stored: Idempotency, body: bytes) -> bytes:
+def repeated(request: Exchange, stored: Idempotency, body: bytes) -> bytes:
     """The stored response, which is marked as a replay.
 
     Raises `Problem` 422 when the key was used with another method, path or body.
@@ -57,8 +57,8 @@ def _refused(type_: ViolationType, message: str) -> Problem:
     return invalid([Violation(_FIELD, type_, message)])
 
 
-def _digest(request: Request, body: bytes) -> bytes:
+def _digest(request: Exchange, body: bytes) -> bytes:
     """SHA-256 of method, path and body."""
-    digest = hashlib.sha256(f"{request.method} {request.scope['path']}\n".encode())
+    digest = hashlib.sha256(f"{request.scope['method']} {request.scope['path']}\n".encode())
     digest.update(body)
     return digest.digest()

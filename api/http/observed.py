@@ -61,9 +61,16 @@ def observed(
         # Of several headers of one name the first counts.
         headers = dict(reversed([*scope["headers"]]))
         state = scope.setdefault("state", {})
-        state.update(log=fields, route=route, settings=settings, headers=headers)
         more: list[tuple[bytes, bytes]] = [(REQUEST_ID, request_id(headers))]
-        state.update(engine=engine, search=search, answer_headers=more)
+        state.update(
+            log=fields,
+            route=route,
+            settings=settings,
+            headers=headers,
+            engine=engine,
+            search=search,
+            answer_headers=more,
+        )
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)

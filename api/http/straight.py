@@ -12,9 +12,9 @@ from typing import cast
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from tollkeeper.api.http.authentication import authorize
+from tollkeeper.api.http.authentication import authorize_scope
 from tollkeeper.api.http.errors import JSON
-from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.request import StraightRequest
 from tollkeeper.api.http.routing import plain
 
 _NAME = 3
@@ -33,12 +33,12 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
     }
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        handler = handlers.get((request.route, cast("HTTPScope", scope)["method"]))
+        request = StraightRequest(cast("HTTPScope", scope), receive)
+        handler = handlers.get((request.route, request.scope["method"]))
         if handler is None:
             await app(scope, receive, send)
             return
-        authorize(request, handler)
+        authorize_scope(request.scope, handler)
         ids = scope["path"].split("/")[_NAME : _NAME + 1]
         body: bytes = await handler.fn(request, *ids)
         await _send(send, handler.status_code, body)

@@ -121,7 +121,9 @@ CHECK_WARNINGS: Final = (
     "odd-characters",
 )
 
+TEST_ERRORS: Final = ("failing-test",)
+
 CODES: Final = {
-    **dict.fromkeys(SYNTAX_ERRORS + CHECK_ERRORS, "error"),
+    **dict.fromkeys(SYNTAX_ERRORS + CHECK_ERRORS + TEST_ERRORS, "error"),
     **dict.fromkeys(CHECK_WARNINGS, "warning"),
 }

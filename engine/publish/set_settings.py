@@ -28,13 +28,36 @@ async def set_settings(
 
 
 class ChangeSettings(AccountVerb, frozen=True):
-    """Change settings, given in the form of `PUT /account`."""
+    """Change settings, given in the form of `PUT /account`; rates that aren't given stay.
+
+    A rate that is given as null goes.
+    """
 
     settings: dict[str, Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        changed = await set_settings(engine, self.number(engine), author, self.settings)
+        number = self.number(engine)
+        kept = engine.state.accounts[number].settings.rates
+        changed = await set_settings(engine, number, author, with_rates(self.settings, kept))
         return Effect(count=len(changed))
+
+
+def with_rates(
+    asked: Mapping[str, Any], kept: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, Any]:
+    """What is asked for, with the rates that stay as they are."""
+    rates = asked.get("rates")
+    if not isinstance(rates, dict) or not all(isinstance(each, dict) for each in rates.values()):
+        return asked
+    whole = {
+        from_: {
+            to: price
+            for to, price in {**kept.get(from_, {}), **rates.get(from_, {})}.items()
+            if price is not None
+        }
+        for from_ in {**kept, **rates}
+    }
+    return {**asked, "rates": {from_: prices for from_, prices in whole.items() if prices}}
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:

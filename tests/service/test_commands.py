@@ -79,6 +79,20 @@ def test_a_second_service_on_the_same_folder_is_refused(served: tuple[Path, Runn
     assert "in use by `toll serve`" in second.stderr
 
 
+def test_a_file_whose_own_test_fails_is_not_published(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "shop.rule"
+    new_key(data, "rules")
+    file.write_text(
+        "rule shop\n  condition c when score > 0.5 then deny\n"
+        '  test "a high score is challenged"\n    given score = 0.9\n    expect challenge\n'
+    )
+    ended = toll(data, "publish", str(file), "--account", "shop")
+    assert ended.returncode == 1
+    assert "error[failing-test]" in ended.stderr
+    assert "nothing is published" in ended.stderr
+    assert "active" in toll(data, "publish", str(file), "--account", "shop", "--untested").stderr
+
+
 def test_a_file_with_errors_is_not_published(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     new_key(folder, "rules")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
 from tollkeeper.api.terminal.options import account_option, data_option
-from tollkeeper.api.terminal.output import progress_bar, say
+from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.programs.source import Reading
 
 
 @click.command(panel="What decides")
@@ -17,9 +21,14 @@ from tollkeeper.api.terminal.rule_file import read_rule_file
 @account_option
 @click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
 @click.option("--expected", type=int, help="The newest version you know of; refused past it.")
+@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @data_option
-def publish(file: Path, account: str, draft: bool, expected: int | None, data: Path) -> None:
-    """Store FILE as a new version and make it active, with the definitions that it uses."""
+def publish(
+    file: Path, account: str, draft: bool, expected: int | None, untested: bool, data: Path
+) -> None:
+    """Run FILE's tests, store it as a new version and make it active, with the definitions that it
+    uses.
+    """
     from tollkeeper.engine.offline.rule_files import rule_files, used_definitions
     from tollkeeper.engine.publish.activate import Store
     from tollkeeper.engine.registry.versions import program_kind
@@ -27,6 +36,8 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
     reading = read_rule_file(file)
     program = reading.program
     assert program is not None
+    if not (draft or untested):
+        require_passing(file, reading)
     for name, text in used_definitions(rule_files([file.parent]), reading.uses).items():
         perform(data, Store(account, "definitions", name, text, True))
         say(f"definitions [bold]{name}[/] are active")
@@ -38,3 +49,14 @@ def publish(file: Path, account: str, draft: bool, expected: int | None, data: P
         )
     state = "stored" if draft else "active"
     say(f"[bold]{program.name}[/] version {answer.version} is {state}")
+
+
+def require_passing(file: Path, reading: Reading) -> None:
+    """Says which of the file's own tests fail, and exits 1 then."""
+    from tollkeeper.engine.offline.testing.publishable import failing_tests
+    from tollkeeper.grammar.render import Source, as_rich
+
+    found = list(failing_tests(file))
+    if found:
+        err.print(as_rich(Source.of(str(file), reading.text), found), soft_wrap=True)
+        refuse("nothing is published")

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.engine.velocity.contract import Function, Record, SeriesPlan, State, Window
+from tollkeeper.engine.velocity.contract import Fill, Function, Record, SeriesPlan, State, Window
 from tollkeeper.engine.velocity.first_seen_store import open_moments
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.grammar.types import Number, String, Type
@@ -98,9 +98,14 @@ def payment(number: int, time: int, paid: Paid, arrived: int | None = None) -> R
     return Record(1, str(number), time, time if arrived is None else arrived, State(paid))
 
 
+async def sealed(made: MemoryWindows, fill: Fill) -> None:
+    while not await made.seal(fill):
+        pass
+
+
 async def ready(windows: list[tuple[SeriesPlan, Window, str]]) -> MemoryWindows:
     made = MemoryWindows(cap=10**9)
-    await made.seal(await made.add(1, [plan for plan, _, _ in windows]))
+    await sealed(made, await made.add(1, [plan for plan, _, _ in windows]))
     return made
 
 
@@ -316,7 +321,7 @@ async def hot_key(events: int) -> None:
                     for n in range(events)
                 ),
             )
-            await made.seal(fill)
+            await sealed(made, fill)
             await made.read(1, START + events * gap, [(windows[0][1], ("ip",))])
             costs = []
             for n in range(2_000):
@@ -391,7 +396,7 @@ async def ages(most: int) -> None:
                     await store.write_filled(1, fill.series)
                 await store.write_filled(1, fill.series, 0)
                 took = (process_time() - begun) / len(stored)
-                await made.seal(fill)
+                await sealed(made, fill)
                 store.go_live(1, fill.series, fill.up_to)
                 costs = []
                 for asked in (new, *again):
@@ -421,7 +426,7 @@ async def rebuild(most: int) -> None:
         begun = process_time()
         for start in range(0, len(records), 10_000):
             await made.fill(fill, records[start : start + 10_000])
-        await made.seal(fill)
+        await sealed(made, fill)
         took = process_time() - begun
         rows.append([str(count), took, len(records) / took])
     show(

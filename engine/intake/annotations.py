@@ -48,7 +48,7 @@ class Shape(Struct, frozen=True):
     of a method of `FieldRules`. `max_length` bounds a text, an array or an object; 0 is no bound.
     `has_rule` tells whether a rule applies to the value or to a part of it, `needs_text` whether
     one of these rules reads the JSON text instead of the decoded value. A `free` value may be
-    anything, even what no decoder takes.
+    anything, even what no decoder takes; for a `blank` one an empty text stands for null.
     """
 
     core: Any
@@ -66,6 +66,7 @@ class Shape(Struct, frozen=True):
     has_rule: bool = False
     needs_text: bool = False
     free: bool = False
+    blank: bool = False
 
     @property
     def has_parts(self) -> bool:
@@ -117,6 +118,7 @@ def shape_of(annotation: Any) -> Shape:
             ("le", meta.le),
             ("rule", meta.extra and meta.extra.get("rule")),
             ("free", meta.extra and meta.extra.get("free")),
+            ("blank", meta.extra and meta.extra.get("blank")),
         )
         if value is not None
     }
@@ -134,7 +136,9 @@ def shape_of(annotation: Any) -> Shape:
         has_rule="rule" in bounds
         or core in RULES_OF_STRUCTS
         or any(part.has_rule for part in parts),
-        needs_text=bounds.get("rule") in _RULES_OF_TEXT or any(part.needs_text for part in parts),
+        needs_text=bounds.get("rule") in _RULES_OF_TEXT
+        or "blank" in bounds
+        or any(part.needs_text for part in parts),
         **bounds,
     )
 

@@ -123,6 +123,8 @@ class _Search:
         json_type = _json_type(sent)
         if json_type == "null" and shape.nullable:
             return None
+        if shape.blank and bytes(sent) == b'""':
+            return None
         if shape.free:
             return ""
         if json_type != shape.json_type:

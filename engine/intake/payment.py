@@ -60,6 +60,7 @@ _Presence: TypeAlias = Literal["card_present", "card_not_present"]
 _Provider: TypeAlias = Literal["basic", "vendorjs"]
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT)]
+_Blank: TypeAlias = Annotated[_Text, Meta(extra={"blank": True})]
 RequiredText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 _Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_AMOUNT, extra={"rule": "amount"})]
 Timestamp: TypeAlias = Annotated[Rfc3339, Meta(extra={"rule": "instant"})]
@@ -67,7 +68,12 @@ _Currency: TypeAlias = Annotated[
     str, Meta(extra={"rule": "currency"}, examples=["BRL"], extra_json_schema={"maxLength": 3})
 ]
 _Country: TypeAlias = Annotated[
-    str, Meta(extra={"rule": "country"}, examples=["BR"], extra_json_schema={"maxLength": 2})
+    str,
+    Meta(
+        extra={"rule": "country", "blank": True},
+        examples=["BR"],
+        extra_json_schema={"maxLength": 2},
+    ),
 ]
 _CategoryCode: TypeAlias = Annotated[
     str,
@@ -78,7 +84,7 @@ _Bin: TypeAlias = Annotated[
     Meta(
         min_length=8,
         max_length=8,
-        extra={"rule": "eight_digits"},
+        extra={"rule": "eight_digits", "blank": True},
         extra_json_schema={"pattern": "^[0-9]{8}$"},
     ),
 ]
@@ -87,7 +93,7 @@ _LastFour: TypeAlias = Annotated[
     Meta(
         min_length=4,
         max_length=4,
-        extra={"rule": "four_digits"},
+        extra={"rule": "four_digits", "blank": True},
         extra_json_schema={"pattern": "^[0-9]{4}$"},
     ),
 ]
@@ -168,9 +174,9 @@ class Device(Struct, frozen=True, gc=False, omit_defaults=True):
 class User(Struct, frozen=True, gc=False, omit_defaults=True):
     """The user who pays."""
 
-    id: Annotated[_Text | None, Meta(description="User identifier.")] = None
+    id: Annotated[_Blank | None, Meta(description="User identifier.")] = None
     email: Annotated[
-        _Text | None, Meta(description="User e-mail address, or only its domain part.")
+        _Blank | None, Meta(description="User e-mail address, or only its domain part.")
     ] = None
 
 
@@ -178,7 +184,7 @@ class Order(Struct, frozen=True, gc=False, omit_defaults=True):
     """The order, subscription or cart that is paid."""
 
     id: Annotated[
-        _Text | None, Meta(description="Order identifier, the same when a payment is retried.")
+        _Blank | None, Meta(description="Order identifier, the same when a payment is retried.")
     ] = None
 
 

@@ -176,6 +176,7 @@ def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) 
     """
     limits = rules.limits
     merchant, card = creation.merchant, creation.method.card
+    user, order = creation.user, creation.order
     backend, device = creation.backend, creation.device
     metadata = creation.metadata
     amount: Any = creation.amount
@@ -185,6 +186,8 @@ def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) 
         force_setattr(creation, "amount", float(amount))
     return (
         creation.currency in limits.currencies
+        and (user is None or (user.id != "" and user.email != ""))
+        and (order is None or order.id != "")
         and (merchant.country is None or merchant.country in limits.countries)
         and (merchant.category_code is None or merchant.category_code in limits.category_codes)
         and (card is None or _card_holds(card))

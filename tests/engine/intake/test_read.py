@@ -140,6 +140,38 @@ def test_a_field_called_or_null_takes_null_as_missing() -> None:
     assert payment.device.headers is None
 
 
+def test_an_empty_text_counts_as_null_where_a_member_may_be_left_blank() -> None:
+    card = {"network": "visa", "presence": "card_present", "bin": "", "last_four": ""}
+    payment = accepted(
+        creation(
+            method={"type": "card", "card": card},
+            user={"id": "", "email": ""},
+            order={"id": ""},
+            merchant={"id": "store", "country": ""},
+        )
+    )
+    assert payment.user is not None
+    assert payment.order is not None
+    assert payment.method.card is not None
+    assert [payment.user.id, payment.user.email, payment.order.id] == [None] * 3
+    assert [payment.method.card.bin, payment.method.card.last_four] == [None] * 2
+    assert payment.merchant.country is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"merchant": {"id": ""}}, "payment.merchant.id"),
+        ({"device": {"fingerprint": {"id": "", "provider": "basic"}}},
+         "payment.device.fingerprint.id"),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_merchant_or_a_fingerprint_is_not_empty(
+    changes: dict[str, Any], place: str
+) -> None:
+    assert [field for field, _ in refused(creation(**changes))] == [place]
+
+
 def test_a_rule_name_takes_null() -> None:
     accepted(creation(analyze={"bot_behaviour": True, "rule": {"name": None}}))
 
@@ -250,7 +282,7 @@ def test_a_setting_adds_codes_that_the_lists_lack() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["4111111", "411111111", "4111111a", "4111111\n", "４１１１１１１１", ""]
+    "bad", ["4111111", "411111111", "4111111a", "4111111\n", "４１１１１１１１"]
 )
 def test_a_bin_is_exactly_eight_digits(bad: str) -> None:
     card = {"network": "visa", "presence": "card_present", "bin": bad, "last_four": "1111"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -26,8 +27,8 @@ BROKEN = "rule shop\n  condition c when then deny\n"
 TOLL = Path(sys.executable).with_name("toll")
 
 
-def run(*arguments: str | Path) -> tuple[int, str]:
-    ended = CliRunner().invoke(main, [str(each) for each in arguments])
+def run(*arguments: str | Path, payment: str = "") -> tuple[int, str]:
+    ended = CliRunner().invoke(main, [str(each) for each in arguments], input=payment)
     return ended.exit_code, ended.output
 
 
@@ -72,6 +73,15 @@ def test_two_files_are_compared_by_what_they_mean(tmp_path: Path) -> None:
     ended, output = run("diff", old, new)
     assert (ended, "condition `c`" in output) == (0, True)
     assert run("diff", old, tmp_path / "none.rule")[0] == 2
+
+
+def test_brackets_in_a_message_are_shown_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_text("rule shop\n  condition c when amonut > 5 then deny\n")
+    payment = {"id": "p", "type": "purchase", "currency": "EUR", "method": {"type": "card"}}
+    sent = json.dumps({"payment": {**payment, "merchant": {"id": "m"}}})
+    ended, output = run("eval", file, payment=sent)
+    assert (ended, "error[unknown-name]" in output) == (1, True)
 
 
 def output_of_check(output: str) -> str:

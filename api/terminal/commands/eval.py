@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import rich_click as click
+from rich.markup import escape
 
 from tollkeeper.api.terminal.options import json_option
 from tollkeeper.api.terminal.output import out, print_json, refuse
@@ -43,7 +44,7 @@ def evaluate(
             score=None if score is None else round(score * 100),
         )
     except (StreamError, BrokenFileError) as error:
-        refuse(str(error))
+        refuse(escape(str(error)))
     result = analyses(found.decision)
     if as_json_:
         answer = {"analyses": result} | (

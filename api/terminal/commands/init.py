@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import rich_click as click
+from rich.markup import escape
 
 from tollkeeper.api.terminal.output import refuse, say
 
@@ -17,6 +18,6 @@ def init(folder: Path) -> None:
 
     try:
         for path in start_folder(folder):
-            say(f"wrote {path}")
+            say(escape(f"wrote {path}"))
     except OccupiedError as error:
-        refuse(str(error))
+        refuse(escape(str(error)))

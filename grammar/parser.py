@@ -8,7 +8,7 @@ work is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
@@ -107,6 +107,24 @@ def reserved_words() -> frozenset[str]:
     return _language().reserved
 
 
+def expected(text: str) -> frozenset[str]:
+    """The kinds of tokens that can follow this text; none behind an error in the same item.
+
+    A kind is a terminal of rule.lark: `NAME`, `STRING`, or a keyword in capitals. Never raises.
+    """
+    if len(text) > MAX_FILE_BYTES or _CONTROL.search(text):
+        return frozenset()
+    language = _language()
+    with language.lock:
+        language.builder.restart()
+        return _Reading(text, language).expected()
+
+
+def keywords() -> Mapping[str, str]:
+    """The kind of each reserved word."""
+    return _language().automaton.words
+
+
 class _Reading:
     """One pass over one text."""
 
@@ -137,6 +155,19 @@ class _Reading:
             self.lost -= {item.name.text for item in file.items if hasattr(item, "name")}
         in_order = sorted(self.diagnostics, key=lambda diagnostic: diagnostic.span)
         return Parsed(file, tuple(in_order), tuple(self.pieces), frozenset(self.lost))
+
+    def expected(self) -> frozenset[str]:
+        while True:
+            try:
+                self._read()
+            except RefusedError as refused:
+                self._report(refused.diagnostic)
+            except UnacceptableError:
+                self._report(blame(self._place(self.position)))
+            else:
+                return frozenset(self.stack.accepted())
+            if not self._resume():
+                return frozenset()
 
     def _file(self) -> syntax.File | None:
         while True:

@@ -27,6 +27,40 @@ def kind_of(of: t.Type) -> str:
     return _KINDS[type(of)]
 
 
+_MAX_CHOICES = 12
+"""A longer choice is a list of codes, which nobody reads through."""
+
+_TYPES: dict[type, str] = {
+    t.Boolean: "boolean",
+    t.String: "string",
+    t.Ip: "ip",
+    t.Instant: "instant",
+    t.Duration: "duration",
+    t.Record: "record",
+    t.Headers: "headers",
+    t.Metadata: "metadata",
+    t.Collection: "collection",
+}
+
+
+def type_in_words(of: t.Type) -> str:
+    """A type as the reference shows it, with its bounds or its choices."""
+    match of:
+        case t.Number(low=None, high=None):
+            return "number"
+        case t.Number(scale=scale, low=low, high=high):
+            decimals = f", {scale} decimals" if scale else ""
+            least = "" if low is None else f" from {low:,}"
+            most = "" if high is None else f" to {high:,}"
+            return f"number{least}{most}{decimals}"
+        case t.String(choices=tuple(choices)) if len(choices) > _MAX_CHOICES:
+            return f"one of {len(choices)} codes"
+        case t.String(choices=tuple(choices)):
+            return " | ".join(f'"{choice}"' for choice in choices)
+        case _:
+            return _TYPES[type(of)]
+
+
 _MOST_CANDIDATES = 500
 _LONGEST = 64
 

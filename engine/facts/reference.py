@@ -11,21 +11,8 @@ from msgspec import Struct
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
+from tollkeeper.grammar.words import type_in_words
 
-MAX_CHOICES = 12
-"""A longer choice is a list of codes, which nobody reads through."""
-
-_WORDS: Mapping[type[t.Type], str] = {
-    t.Boolean: "boolean",
-    t.String: "string",
-    t.Ip: "ip",
-    t.Instant: "instant",
-    t.Duration: "duration",
-    t.Record: "record",
-    t.Headers: "headers",
-    t.Metadata: "metadata",
-    t.Collection: "collection",
-}
 _SCORE = Field(
     ("score",), t.Number(2, Decimal(0), Decimal(1)), "The score that the response shows.", ()
 )
@@ -75,17 +62,4 @@ def _named(prefix: str, fields: Mapping[str, Field]) -> Iterator[NamedField]:
 
 def _shown(name: str, field: Field) -> NamedField:
     choices = field.type.choices if isinstance(field.type, t.String) else None
-    return NamedField(name, _type_words(field.type), field.doc, choices or ())
-
-
-def _type_words(of: t.Type) -> str:
-    match of:
-        case t.Number(scale=scale, low=low, high=high):
-            decimals = f", {scale} decimals" if scale else ""
-            return f"number from {low:,} to {high:,}{decimals}"
-        case t.String(choices=tuple(choices)) if len(choices) > MAX_CHOICES:
-            return f"one of {len(choices)} codes"
-        case t.String(choices=tuple(choices)):
-            return " | ".join(f'"{choice}"' for choice in choices)
-        case _:
-            return _WORDS[type(of)]
+    return NamedField(name, type_in_words(field.type), field.doc, choices or ())

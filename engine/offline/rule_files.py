@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from shutil import copymode
 from tempfile import NamedTemporaryFile
@@ -18,7 +18,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.fixes import applied_safely
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse_bytes
-from tollkeeper.grammar.program import Definitions, EventType
+from tollkeeper.grammar.program import Definitions, EventType, Program
 from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax_errors import file_too_large
 
@@ -112,18 +112,27 @@ def known_beside(paths: Iterable[Path]) -> Known:
 
 def known_files(files: Sequence[Path]) -> Known:
     """The definitions and event types that these files declare; None for one with errors."""
+    return known_contents(path.read_bytes() for path in files)
+
+
+def known_contents(contents: Iterable[bytes]) -> Known:
+    """The same of what stands in the files."""
     definitions: dict[str, Definitions | None] = {}
     events: dict[str, EventType | None] = {}
-    for path in files:
-        content = path.read_bytes()
+    for content in contents:
         if not content.lstrip().startswith((b"definitions", b"event", b"#")):
             continue
-        program = read_file(content, Known()).program
+        program = _read_alone(content)
         if isinstance(program, Definitions):
             definitions[program.name] = program
         elif isinstance(program, EventType):
             events[program.name] = program
     return Known(definitions=definitions, events=events)
+
+
+@lru_cache(maxsize=256)
+def _read_alone(content: bytes) -> Program | None:
+    return read_file(content, Known()).program
 
 
 def used_definitions(files: Sequence[Path], names: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,72 @@
+"""A rule text as an editor sees it: what could be read of it, and the files around it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar.builder import Piece
+from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.parser import Parsed, parse
+from tollkeeper.grammar.program import Program
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with all that the services need to know of it.
+
+    `parsed` is what could be read, also of a broken text; `program` is None for one with an
+    error. `around` holds the files beside it, by kind and name (`("definitions", "cards")`), as
+    far as their first lines can be read.
+    """
+
+    text: str
+    parsed: Parsed
+    program: Program | None
+    diagnostics: tuple[Diagnostic, ...]
+    vocabulary: Vocabulary
+    around: Mapping[tuple[str, str], s.File]
+
+    def piece_at(self, offset: int) -> int | None:
+        """The index of the token that holds or touches the offset; the later one of two."""
+        pieces = self.parsed.pieces
+        index = bisect_right(pieces, offset, key=lambda piece: piece.span.start) - 1
+        return index if index >= 0 and offset <= pieces[index].span.end else None
+
+    def path_at(self, index: int) -> tuple[tuple[str, ...], s.Span] | None:
+        """The dotted name up to the token of this index, and where it stands."""
+        return path_up_to(self.parsed.pieces, index)
+
+
+def path_up_to(
+    pieces: tuple[Piece, ...] | list[Piece], index: int
+) -> tuple[tuple[str, ...], s.Span] | None:
+    """The dotted name that ends with the token of this index; None where no name ends."""
+    end = pieces[index].span.end
+    parts: list[str] = []
+    while index >= 0 and pieces[index].kind in ("NAME", "MEMBER"):
+        parts.insert(0, pieces[index].text)
+        if pieces[index].kind == "NAME":
+            return tuple(parts), s.Span(pieces[index].span.start, end)
+        index -= 2
+    return None
+
+
+def read_document(
+    text: str, vocabulary: Vocabulary, known: Known, around: Iterable[s.File] = ()
+) -> Document:
+    """Parses and checks a text; never raises, whatever it holds."""
+    parsed = parse(text)
+    found = parsed.diagnostics
+    program: Program | None = None
+    if parsed.file is not None:
+        checked = check(parsed.file, text, vocabulary, known, parsed.lost)
+        found = tuple(sorted((*found, *checked.diagnostics), key=lambda each: each.span))
+        if not any(each.severity == "error" for each in found):
+            program = checked.program
+    files: dict[tuple[str, str], s.File] = {(file.kind, file.name.text): file for file in around}
+    return Document(text, parsed, program, found, vocabulary, files)

@@ -31,7 +31,7 @@ from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import Measured, load
 from tollkeeper.bench.servers import Server, calling, free_port, serving
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.journal.lock import SERVICE
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.open import open_engine
 
 ANSWER = b'{"payment":{"id":"0","status":"initiated"}}'
@@ -65,7 +65,7 @@ class Whole:
             return
         settings = Settings(folder=Path(os.environ[FOLDER]))
         async with AsyncExitStack() as opened:
-            engine = await opened.enter_async_context(open_engine(settings.folder, SERVICE))
+            engine = await opened.enter_async_context(open_engine(settings.folder, SERVICE_PURPOSE))
             await opened.enter_async_context(beside(engine, lambda _share: None))
             await engine.ready.wait()
             self.app = create_app(engine, settings)

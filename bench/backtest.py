@@ -35,7 +35,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
-from tollkeeper.engine.stored_records import encode
+from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.checker import Known
@@ -73,7 +73,7 @@ def entries(days: int) -> Iterator[Entry]:
     """Payments and their updates, as a service would have kept them."""
     sequence = 1000
     clients = Clients()
-    decision = encode(
+    decision = encode_stored(
         Decision(action="allow", score=4, rule=AppliedRule("checkout", 1), reads=(1, 1, 12990) * 6)
     )
     for day in range(days):
@@ -108,7 +108,7 @@ def entries(days: int) -> Iterator[Entry]:
                 id=facts.payment.id,
                 arrived=arrived,
                 time=facts.timestamp,
-                body=encode(record(facts)),
+                body=encode_stored(record(facts)),
                 outcome=outcome,
             )
 

@@ -22,7 +22,7 @@ from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now
-from tollkeeper.engine.stored_records import encode
+from tollkeeper.engine.stored_records import encode_stored
 
 USERS = 200_000
 BINS = 900
@@ -33,7 +33,7 @@ INSERT = f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 INSTANT = datetime(2025, 1, 1, 12, 30, 45, 123456, tzinfo=UTC)
 ID, USER, DEVICE, ADDRESS = "stored-payment", "stored-user", "stored-device", "203.0.113.199"
 BIN, LAST_FOUR = "49753186", "8642"
-OUTCOME = encode(
+OUTCOME = encode_stored(
     Decision(action="allow", score=2, rule=AppliedRule("web_checkout", 1), reads=(1, 1, 12990) * 9)
 )
 
@@ -88,7 +88,7 @@ def template() -> str:
     arrived = to_microseconds(INSTANT)
     read = read_creation(msgspec.json.encode({"payment": sent}), arrived)
     assert isinstance(read, Payment), read
-    return encode(record(derive(read, arrived, Clients()))).decode()
+    return encode_stored(record(derive(read, arrived, Clients()))).decode()
 
 
 def shown(instant: datetime) -> str:

@@ -39,7 +39,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
-from tollkeeper.engine.stored_records import StoredRecords, encode
+from tollkeeper.engine.stored_records import StoredRecords, encode_stored
 
 RULE = """rule velocity
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
@@ -91,7 +91,7 @@ def entries(payments: int, sequence: int) -> Iterator[Entry]:
     """Payments spread evenly over 19 hours, and their updates, from the sequence number on."""
     random, clients = Random(1), Clients()
     start, step = now() - 20 * HOUR, 19 * HOUR // payments
-    outcome = encode(Decision(action="allow", score=2, reads=(None,) * 28))
+    outcome = encode_stored(Decision(action="allow", score=2, reads=(None,) * 28))
     waiting: deque[tuple[int, Facts]] = deque()
     for number in range(payments):
         arrived = start + number * step
@@ -104,7 +104,7 @@ def entries(payments: int, sequence: int) -> Iterator[Entry]:
         if random.random() < 0.7:
             waiting.append((arrived + MINUTE, facts))
         sequence += 1
-        kept = encode(record(facts))
+        kept = encode_stored(record(facts))
         yield Entry(sequence, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
 
 
@@ -113,7 +113,7 @@ def updated(sequence: int, at: int, facts: Facts) -> Entry:
     assert isinstance(update, Update)
     payment = merge(facts.payment, update, at)
     assert isinstance(payment, Payment)
-    kept = encode(record(amend(facts, payment)))
+    kept = encode_stored(record(amend(facts, payment)))
     return Entry(sequence, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
 
 

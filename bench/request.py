@@ -31,7 +31,7 @@ from tollkeeper.bench.create import create
 from tollkeeper.bench.http import LEAN_RULE, LEAN_SCORECARD
 from tollkeeper.bench.payments import payment
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.decide import reads_of
+from tollkeeper.engine.decide import decision_reads
 from tollkeeper.engine.facts.facts import Facts, derive, record
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
@@ -46,7 +46,7 @@ from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import encode
+from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.velocity.contract import Record, State
 
 
@@ -177,7 +177,7 @@ async def by_parts(
     programs = watch.part("choose", lambda: [choose_programs(force, p) for p, _ in payments])
     reads = watch.part(
         "keys to read by",
-        lambda: [reads_of(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
+        lambda: [decision_reads(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
     )
     observed = watch.part(
         "observe",
@@ -214,8 +214,8 @@ async def by_parts(
                 id=f.payment.id,
                 arrived=f.arrived,
                 time=f.timestamp,
-                body=encode(record(f)),
-                outcome=encode(decision),
+                body=encode_stored(record(f)),
+                outcome=encode_stored(decision),
             )
             for f, seen, decision in zip(facts, settled, decisions, strict=True)
         ],

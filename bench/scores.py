@@ -32,7 +32,7 @@ from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.testing.streams import Created
-from tollkeeper.engine.offline.traffic import DAY, Plan, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficPlan, labelled, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -43,7 +43,7 @@ from tollkeeper.engine.velocity.memory import MemoryWindows
 SEEDS = (201, 202, 203, 204, 205)
 START = datetime(2025, 6, 2, tzinfo=UTC)
 WARM = timedelta(days=1)
-TWO_DAYS = replace(DAY, hours=48).scaled(2)
+TWO_DAYS = replace(ONE_DAY, hours=48).scaled(2)
 THRESHOLDS = Thresholds()
 CHOICES = (10, 30, 50, 70, 85, 95)
 ROUNDS = 3
@@ -69,7 +69,7 @@ class Cost(NamedTuple):
     held: float
 
 
-async def scored(seed: int, plan: Plan = TWO_DAYS) -> list[Seen]:
+async def scored(seed: int, plan: TrafficPlan = TWO_DAYS) -> list[Seen]:
     items = list(traffic(seed, START, plan))
     paid = [item for item in items if "payment" in item.body]
     found = []

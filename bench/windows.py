@@ -24,7 +24,14 @@ from typing import Any, NamedTuple
 
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.engine.velocity.contract import Fill, Function, Record, SeriesPlan, State, Window
+from tollkeeper.engine.velocity.contract import (
+    AggregateFunction,
+    Fill,
+    Record,
+    SeriesPlan,
+    State,
+    Window,
+)
 from tollkeeper.engine.velocity.first_seen_store import open_moments
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.grammar.types import Number, String, Type
@@ -76,7 +83,7 @@ VALUES: dict[str, tuple[Callable[[Any, Any, Any], Sequence[Any]], Type | None]] 
 SERIES_OF = {"count": "records", "distinct": "cards", "sum": "amounts", "max": "amounts"}
 
 
-def window(by: str, function: Function, over: int) -> tuple[SeriesPlan, Window, str]:
+def window(by: str, function: AggregateFunction, over: int) -> tuple[SeriesPlan, Window, str]:
     values, type_ = VALUES[function]
     digest = f"{SERIES_OF[function]} by {by}"
     plan = SeriesPlan(
@@ -193,7 +200,7 @@ def traffic(count: int, keys: int, gap: int = SECOND // 10) -> list[Record]:
     ]
 
 
-MIX: list[tuple[str, Function, int]] = [
+MIX: list[tuple[str, AggregateFunction, int]] = [
     (by, function, over)
     for over in (HOUR, HOUR // 6, 24 * HOUR, HOUR // 60, 6 * HOUR, 2 * HOUR)
     for by in KEYS
@@ -241,7 +248,7 @@ ORDERS: dict[str, Callable[[int, random.Random], int]] = {
 
 async def by_events() -> None:
     rows = []
-    functions: tuple[Function, ...] = ("count", "distinct", "sum", "max")
+    functions: tuple[AggregateFunction, ...] = ("count", "distinct", "sum", "max")
     for order, late in ORDERS.items():
         for function in functions:
             costs = [await attack(function, events, late) for events in (1, 100, 1_000, 10_000)]
@@ -278,7 +285,7 @@ def burst(
 
 
 async def attack(
-    function: Function, events: int, late: Callable[[int, random.Random], int]
+    function: AggregateFunction, events: int, late: Callable[[int, random.Random], int]
 ) -> float:
     windows = [window("ip", function, 24 * HOUR)]
     made = await ready(windows)
@@ -307,7 +314,7 @@ async def hot_key(events: int) -> None:
         "up to 100 ms late": lambda chance: chance.randrange(SECOND // 10),
         "anywhere within 24 h": lambda chance: chance.randrange(24 * HOUR),
     }
-    functions: tuple[Function, ...] = ("count", "distinct", "sum", "max")
+    functions: tuple[AggregateFunction, ...] = ("count", "distinct", "sum", "max")
     for function in functions:
         for order, lateness in late.items():
             chance = random.Random(3)
@@ -351,7 +358,7 @@ async def memory() -> None:
     show("Memory", ["what", "bytes"], rows)
 
 
-async def held_by(function: Function, count: int, card: Callable[[int], str]) -> int:
+async def held_by(function: AggregateFunction, count: int, card: Callable[[int], str]) -> int:
     """Bytes that windows hold beyond the series' own, keys and new values included."""
     made = await ready([window("card", function, 24 * HOUR)])
     fill = await made.add(1, [window("card", function, 48 * HOUR)[0]])

@@ -21,7 +21,7 @@ from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.raise_alerts import payment_turns
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import encode
+from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.velocity.contract import (
     NotWholeError,
     Observation,
@@ -72,8 +72,8 @@ async def decide_payment(
         payment.id,
         arrived,
         facts.timestamp,
-        encode(record(facts)),
-        encode(add_transitions(decision, turns) if turns else decision),
+        encode_stored(record(facts)),
+        encode_stored(add_transitions(decision, turns) if turns else decision),
     )
     return DecidedPayment(Pending(observed, entry, turns), programs, decision, shadows)
 
@@ -92,7 +92,7 @@ async def analyse(
     `further` is read at the same moment: its values stand behind the decision's own, which are all
     that the decision sees. They are left out while a window of them is not whole.
     """
-    own, reads = reads_of(programs, facts)
+    own, reads = decision_reads(programs, facts)
     seen = Record(account, facts.payment.id, facts.timestamp, facts.arrived, State(facts))
     try:
         observed = await windows.observe(seen, [*reads, *further], own)
@@ -108,7 +108,7 @@ async def analyse(
     return await windows.settle(observed, decision), decision
 
 
-def reads_of(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:
+def decision_reads(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:
     """What the programs read: in the payment's own groups, or in those that they name."""
     readings = [each.reading for each in (programs.scorecard, programs.rule) if each is not None]
     own = [each.plan.windows for each in readings if each.plan.own]

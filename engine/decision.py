@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 
+from tollkeeper.grammar.program import Action as Action
 from tollkeeper.grammar.program import Value
-
-Action = Literal["allow", "challenge", "deny"]
 
 
 class AppliedRule(Struct, frozen=True, gc=False, omit_defaults=True):

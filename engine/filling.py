@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage, named_damage
 from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity.contract import Fill, Record, SeriesPlan
@@ -21,10 +22,8 @@ STEP = 500
 SEALED = 2_000
 """So many moments of a series being sealed are kept in memory at most."""
 
-Progress = Callable[[float], None]
 
-
-class Part(NamedTuple):
+class FillPart(NamedTuple):
     """Series that are filled together: from what event times `since` (µs) and sequence numbers
     beyond `after` brought; up to there from the snapshot, where there is one.
     """
@@ -63,7 +62,7 @@ async def fill(
     progress(1.0)
 
 
-async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[Part]:
+async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[FillPart]:
     """Windows are filled as far back as they reach, beyond what the snapshot has; ages from where
     the file has them.
     """
@@ -81,18 +80,18 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
         filling = await engine.windows.add(account, some)
         assert filling.reach is not None
         since = max(0, engine.clock() - filling.reach)
-        parts.append(Part(filling, some, since, after, found))
+        parts.append(FillPart(filling, some, since, after, found))
     by_sequence: dict[int, list[SeriesPlan]] = {}
     for plan in plans:
         if plan.ages:
             sequence = engine.moments.place(account, plan.digest)
             by_sequence.setdefault(sequence, []).append(replace(plan, over=None))
     for sequence, ages in by_sequence.items():
-        parts.append(Part(await engine.windows.add(account, ages), ages, 0, sequence))
+        parts.append(FillPart(await engine.windows.add(account, ages), ages, 0, sequence))
     return parts
 
 
-async def _restore(engine: Engine, part: Part) -> None:
+async def _restore(engine: Engine, part: FillPart) -> None:
     """Takes in what the snapshot has of the series."""
     filling, snapshot = part.filling, part.snapshot
     for series in filling.series if snapshot is not None else ():
@@ -103,7 +102,7 @@ async def _restore(engine: Engine, part: Part) -> None:
             await asyncio.sleep(0)
 
 
-async def _take_in(engine: Engine, part: Part, progress: Progress) -> None:
+async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
     filling = part.filling
     stored = StoredRecords(engine.state.accounts[filling.account], part.plans)
     stretches = engine.journal.replay_latest(

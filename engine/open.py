@@ -18,11 +18,12 @@ from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage, Policy, named_damage
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.journal.side_file import claim, stands_beside
+from tollkeeper.engine.journal.side_file import claim_file, stands_beside
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
 from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.raise_alerts import recover_alerts
 from tollkeeper.engine.registry.changes import RecordedChange, decode_change
 from tollkeeper.engine.registry.state import Configuration, fold_changes
@@ -30,14 +31,12 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.engine.velocity.first_seen_file import FILE as MOMENTS_FILE
+from tollkeeper.engine.velocity.first_seen_file import AGES_FILE as MOMENTS_FILE
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
 from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
 SEAL_EVERY_S = 5.0
-
-Progress = Callable[[float], None]
 
 
 def now() -> int:
@@ -114,7 +113,7 @@ async def _open_own_moments(folder: Path, journal: Journal) -> AsyncIterator[Mom
             get_logger().warning("file_of_another_journal", file=str(path), done="made again")
             path.unlink()
     async with open_moments(folder, journal.last_sequence()) as moments:
-        claim(path, identity)
+        claim_file(path, identity)
         yield moments
 
 

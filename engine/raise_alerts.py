@@ -71,7 +71,7 @@ async def note_turns(
     now = engine.clock()
 
     def work(connection: sqlite3.Connection) -> None:
-        outbox.list_alerts(connection, account, sequence, turns, urls, now)
+        outbox.add_alerts(connection, account, sequence, turns, urls, now)
         outbox.set_listed(connection, min(noted, sequence))
 
     try:
@@ -115,7 +115,7 @@ async def remember_progress(engine: Engine) -> None:
 
 async def purge_alerts(engine: Engine, account: int, before: int) -> None:
     """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
-    step = partial(outbox.purge_alerts, account=account, before=before)
+    step = partial(outbox.purge_alerts_step, account=account, before=before)
     while await engine.outbox.write(step):
         pass
 
@@ -130,7 +130,7 @@ async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Transition])
     now = engine.clock()
     engine.watch.standings.replay(entry.account, entry.sequence, turns)
     await engine.outbox.write(
-        lambda connection: outbox.list_alerts(
+        lambda connection: outbox.add_alerts(
             connection, entry.account, entry.sequence, turns, urls, now
         )
     )

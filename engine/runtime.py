@@ -24,8 +24,6 @@ from tollkeeper.engine.velocity.contract import Windows
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore
 from tollkeeper.engine.velocity.snapshot import Snapshot
 
-Clock = Callable[[], int]
-
 
 @dataclass(slots=True)
 class Engine:
@@ -47,7 +45,7 @@ class Engine:
     windows: Windows
     moments: MomentsStore
     clients: Clients
-    clock: Clock
+    clock: Callable[[], int]
     state: Configuration
     force: dict[int, InForce] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.registry.trials import Decider
 
-LIMIT = 256
+QUEUE_LIMIT = 256
 
 Trial: TypeAlias = tuple[int, Decider, str, int]
 """An account's number, and the kind, name and version of what is on trial."""
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class ShadowQueue:
-    """At most `LIMIT` wait; those beyond are skipped, and counted by what is on trial until the
+    """At most `QUEUE_LIMIT` wait; those beyond are skipped, and counted by what is on trial until the
     count is recorded.
 
     `unfinished` are those that wait and those in hand, `lost` all that were ever skipped.
@@ -45,7 +45,7 @@ class ShadowQueue:
     lost: int = 0
 
     def add(self, item: Waiting) -> None:
-        if len(self.waiting) >= LIMIT:
+        if len(self.waiting) >= QUEUE_LIMIT:
             self.skip(item)
             return
         self.waiting.append(item)

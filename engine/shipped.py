@@ -9,11 +9,11 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
 from tollkeeper.engine.registry.changes import ScorecardShipped
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
-from tollkeeper.engine.registry.versions import checksum
+from tollkeeper.engine.registry.versions import file_checksum
 from tollkeeper.engine.runtime import Engine
 
 
@@ -23,10 +23,10 @@ async def take_up_shipped(engine: Engine, account: int) -> None:
     To be called under `engine.changing`. Raises `JournalError`.
     """
     text = shipped_text()
-    known, sum_ = engine.state.accounts[account].shipped, checksum(text, {})
+    known, sum_ = engine.state.accounts[account].shipped, file_checksum(text, {})
     if known is None or known.checksum != sum_:
         change = ScorecardShipped(
-            name=SCORECARD,
+            name=SCORECARD_NAME,
             text=text,
             checksum=sum_,
             language=LANGUAGE_VERSION,

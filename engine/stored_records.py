@@ -21,7 +21,7 @@ from tollkeeper.engine.programs.event_versions import contract_of
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.velocity.contract import Record, SeriesPlan, State
 
-encode = msgspec.json.Encoder().encode
+encode_stored = msgspec.json.Encoder().encode
 decode_recorded = msgspec.json.Decoder(StoredFacts).decode
 decode_decision = msgspec.json.Decoder(Decision).decode
 

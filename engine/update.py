@@ -13,7 +13,7 @@ from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.raise_alerts import payment_turns
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import encode, state_of
+from tollkeeper.engine.stored_records import encode_stored, state_of
 from tollkeeper.engine.velocity.contract import Record, State
 
 
@@ -50,8 +50,8 @@ async def merge_update(
         id=payment_id,
         arrived=arrived,
         time=facts.timestamp,
-        body=encode(record(facts)),
-        outcome=encode(EventOutcome(transitions=turns)) if turns else None,
+        body=encode_stored(record(facts)),
+        outcome=encode_stored(EventOutcome(transitions=turns)) if turns else None,
     )
     return UpdatedPayment(Pending(observed, entry, turns), facts.payment)
 

@@ -11,7 +11,8 @@ from structlog import get_logger
 from tollkeeper.engine.clock_watch import WITNESSES, since_machine_start
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.publish.verbs import Effect, Progress, Verb
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 
 DISK_S = 0.5

@@ -10,9 +10,9 @@ from structlog import get_logger
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
-    Origin,
     Snapshot,
     SnapshotError,
+    SnapshotOrigin,
     look_through,
     write,
 )
@@ -25,7 +25,7 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
     path = engine.folder / FILE
     expected, last = _origin(engine), engine.journal.last_sequence()
 
-    def is_ours(origin: Origin) -> bool:
+    def is_ours(origin: SnapshotOrigin) -> bool:
         same = (origin.journal, origin.release) == (expected.journal, expected.release)
         return same and origin.sequence <= last
 
@@ -59,6 +59,6 @@ def discard_snapshot(engine: Engine) -> None:
         path.unlink(missing_ok=True)
 
 
-def _origin(engine: Engine) -> Origin:
+def _origin(engine: Engine) -> SnapshotOrigin:
     journal = engine.journal
-    return Origin(journal.identity(), journal.last_sequence(), version("tollkeeper"))
+    return SnapshotOrigin(journal.identity(), journal.last_sequence(), version("tollkeeper"))

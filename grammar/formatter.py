@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from tollkeeper.grammar.blame import ITEMS
-from tollkeeper.grammar.layout import Group, Line, Page, Part, Remark, Word, group
+from tollkeeper.grammar.layout import LayoutGroup, LayoutPage, LayoutPart, Line, Remark, Word, group
 from tollkeeper.grammar.parser import MAX_FILE_BYTES, Parsed, parse
 
 WIDTH: Final = 100
@@ -77,7 +77,7 @@ class _Atom:
     """A token, a comment or a whole pair of brackets, laid out."""
 
     kind: str
-    part: Part
+    part: LayoutPart
 
 
 def format_file(text: str) -> str:
@@ -90,7 +90,7 @@ def format_file(text: str) -> str:
     if parsed.file is None or parsed.diagnostics:
         raise ValueError("only a text without syntax errors can be formatted")
     clauses, below = _clauses(_marks(text, parsed))
-    page = Page(WIDTH)
+    page = LayoutPage(WIDTH)
     last = ""
     for clause in clauses:
         apart = bool(last) and not _SET_APART.isdisjoint({clause.item, last})
@@ -148,7 +148,7 @@ def _clauses(marks: Iterable[_Mark]) -> tuple[list[_Clause], tuple[_Mark, ...]]:
     return clauses, tuple(waiting)
 
 
-def _laid_out(clause: _Clause) -> Group:
+def _laid_out(clause: _Clause) -> LayoutGroup:
     atoms = _atoms(clause.marks)
     if clause.item == "TABLE":
         columns = [atom.kind for atom in atoms].index("COLON") + 1
@@ -204,7 +204,7 @@ def _bracketed(opening: _Atom, inside: list[_Atom], closing: _Atom) -> _Atom:
 
 def _arranged(
     atoms: list[_Atom], shift: int, shifts: Mapping[str, int] = _NO_SHIFTS, level: int = 0
-) -> list[Part]:
+) -> list[LayoutPart]:
     """The parts of a sequence, its loosest separators as the places where it breaks.
 
     `shift` is the indentation after a break, `shifts` that before certain words.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal[
+FunctionKind: TypeAlias = Literal[
     "text",
     "number",
     "ip address",
@@ -23,7 +23,7 @@ Kind: TypeAlias = Literal[
     "ipv4 prefix length",
     "ipv6 prefix length",
 ]
-Result: TypeAlias = Literal[
+ResultType: TypeAlias = Literal[
     "text",
     "number",
     "whole number",
@@ -44,7 +44,7 @@ class Parameter:
     """One parameter; a repeated one stands last and takes one or more arguments."""
 
     name: str
-    takes: Kind
+    takes: FunctionKind
     optional: bool = False
     repeated: bool = False
 
@@ -53,7 +53,7 @@ class Parameter:
 class Function:
     name: str
     parameters: tuple[Parameter, ...]
-    gives: Result
+    gives: ResultType
     doc: str
     example: str
 
@@ -67,8 +67,8 @@ class Aggregate:
     """
 
     name: str
-    value: Kind | None
-    gives: Result
+    value: FunctionKind | None
+    gives: ResultType
     over: tuple[Literal["payment", "window", "history"], ...]
     doc: str
     example: str

@@ -1,6 +1,6 @@
 """Text that is laid out on one line where it fits and broken where it doesn't.
 
-A `Group` is printed flat, or with a line break at each of its `Line`s; the groups within it are
+A `LayoutGroup` is printed flat, or with a line break at each of its `Line`s; the groups within it are
 asked again. Nothing recurses, and each group is looked at once.
 """
 
@@ -41,34 +41,34 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class LayoutGroup:
     """`head` is the width up to the first place that can break, `shift` the added indentation."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
     shift: int
     width: float
     head: float
     breaks: bool
 
 
-Part: TypeAlias = Word | Line | Remark | Group
+LayoutPart: TypeAlias = Word | Line | Remark | LayoutGroup
 
 
-def group(parts: list[Part], shift: int = 0) -> Group:
+def group(parts: list[LayoutPart], shift: int = 0) -> LayoutGroup:
     head = 0.0
     breaks = False
     for part in parts:
         if isinstance(part, Line | Remark):
             breaks = True
             break
-        if isinstance(part, Group) and part.breaks:
+        if isinstance(part, LayoutGroup) and part.breaks:
             head, breaks = head + part.head, True
             break
         head += part.width
-    return Group(tuple(parts), shift, sum(part.width for part in parts), head, breaks)
+    return LayoutGroup(tuple(parts), shift, sum(part.width for part in parts), head, breaks)
 
 
-class Page:
+class LayoutPage:
     """Lines of text, filled part by part."""
 
     def __init__(self, width: int) -> None:
@@ -77,10 +77,10 @@ class Page:
         self._line = ""
         self._closed = False
 
-    def write(self, part: Part, indent: int) -> None:
+    def write(self, part: LayoutPart, indent: int) -> None:
         """Lay out a part from the start of a line, at an indentation."""
         self._break(indent)
-        todo: list[tuple[int, Part]] = [(indent, part)]
+        todo: list[tuple[int, LayoutPart]] = [(indent, part)]
         while todo:
             base, part = todo.pop()
             match part:
@@ -90,10 +90,10 @@ class Page:
                     self._break(base + shift)
                 case Remark(text, own_line):
                     self._remark(text, own_line, base)
-                case Group() if self._fits(part, todo):
+                case LayoutGroup() if self._fits(part, todo):
                     for word in _flat(part):
                         self._word(word, base)
-                case Group(parts, shift):
+                case LayoutGroup(parts, shift):
                     todo += [(base + shift, inner) for inner in reversed(parts)]
 
     def blank(self) -> None:
@@ -127,24 +127,24 @@ class Page:
         self._line += text
         self._closed = True
 
-    def _fits(self, candidate: Group, following: list[tuple[int, Part]]) -> bool:
+    def _fits(self, candidate: LayoutGroup, following: list[tuple[int, LayoutPart]]) -> bool:
         room = self.width - len(self._line) - candidate.width
         for _, part in reversed(following):
             if room < 0 or isinstance(part, Line | Remark):
                 break
-            if isinstance(part, Group) and part.breaks:
+            if isinstance(part, LayoutGroup) and part.breaks:
                 room -= part.head
                 break
             room -= part.width
         return room >= 0
 
 
-def _flat(whole: Group) -> list[Word]:
+def _flat(whole: LayoutGroup) -> list[Word]:
     words: list[Word] = []
-    todo: list[Part] = [whole]
+    todo: list[LayoutPart] = [whole]
     while todo:
         match todo.pop():
-            case Group(parts):
+            case LayoutGroup(parts):
                 todo += reversed(parts)
             case Word() as word:
                 words.append(word)

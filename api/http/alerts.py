@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.api.http.answers import Instant
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
@@ -24,7 +24,7 @@ class AlertView(Struct, frozen=True):
     monitor: str
     title: str | None
     key: list[JsonValue]
-    at: Instant
+    at: InstantText
     values: dict[str, JsonValue]
 
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.intake.payment import PaymentStatus
 
-Instant: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+InstantText: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339 text, which the service writes in UTC."""
 
 

@@ -15,7 +15,7 @@ from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import allows, authenticate
-from tollkeeper.engine.registry.state import Configuration, Key
+from tollkeeper.engine.registry.state import ApiKey, Configuration
 
 _SCHEME = b"bearer "
 _MAX_KEY = 256
@@ -50,7 +50,7 @@ def _check_query(query: bytes, known: frozenset[str]) -> None:
         )
 
 
-def require(state: Configuration, request: RequestScope, scope: KeyScope) -> Key:
+def require(state: Configuration, request: RequestScope, scope: KeyScope) -> ApiKey:
     """The key of the request. Raises `Problem` 401 without a good one, 403 without `scope`."""
     value = header(request, b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:

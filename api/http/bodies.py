@@ -23,7 +23,7 @@ from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
 
-MAX_TEXT = MAX_FILE_BYTES + 1
+_MAX_TEXT = MAX_FILE_BYTES + 1
 
 AnyRequest: TypeAlias = Request[Any, Any, Any]
 
@@ -67,7 +67,7 @@ async def read_text(request: AnyRequest) -> bytes:
     said = header(request.scope, b"content-type")
     if said and not _TEXT.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the text as `text/plain`")
-    return await read_body(request.scope, request.receive, MAX_TEXT)
+    return await read_body(request.scope, request.receive, _MAX_TEXT)
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

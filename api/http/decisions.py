@@ -15,7 +15,7 @@ from tollkeeper.api.http.views import DecisionView, decision_view
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.explain.records import decided_page
 
-ACTIONS: tuple[Action, ...] = get_args(Action)
+_ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 class DecisionPage(Struct, frozen=True):
@@ -40,7 +40,7 @@ async def list_decisions(
     action: Annotated[
         str | None,
         query_parameter(
-            "Only decisions with this action.", {"type": "string", "enum": [*ACTIONS]}, "deny"
+            "Only decisions with this action.", {"type": "string", "enum": [*_ACTIONS]}, "deny"
         ),
     ] = None,
     rule: Annotated[
@@ -53,7 +53,7 @@ async def list_decisions(
         request.engine.journal,
         request.key.account,
         since=read_since(since),
-        action=read_choice("action", action, ACTIONS),  # type: ignore[arg-type]
+        action=read_choice("action", action, _ACTIONS),  # type: ignore[arg-type]
         rule=rule,
         cursor=read_place("cursor", cursor),
         limit=read_limit(limit),

@@ -12,7 +12,7 @@ from litestar import MediaType, Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.admission import admit
-from tollkeeper.api.http.answers import Instant
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json_bytes
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
@@ -26,7 +26,14 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENT_TYPES, EVENTS
 from tollkeeper.engine.events.accept import AcceptedEvent, accept_event
 from tollkeeper.engine.events.metrics import KeyMismatch, course
-from tollkeeper.engine.events.submission import MAX_EVENTS, Event, Sent, read_event, split, within
+from tollkeeper.engine.events.submission import (
+    MAX_EVENTS,
+    Event,
+    SentEvent,
+    read_event,
+    split,
+    within,
+)
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError, Taken
@@ -37,7 +44,7 @@ from tollkeeper.engine.runtime import Engine
 
 encode = msgspec.json.Encoder().encode
 
-AT_ONCE = 32
+_AT_ONCE = 32
 """How many events of a batch are on their way to disk together."""
 
 Metrics: TypeAlias = Annotated[
@@ -48,13 +55,13 @@ Metrics: TypeAlias = Annotated[
 class EventBody(Struct, frozen=True):
     """One event."""
 
-    event: Sent
+    event: SentEvent
 
 
 class EventBatch(Struct, frozen=True):
     """A batch of events, each as `event` is."""
 
-    events: Annotated[list[Sent], Meta(min_length=1, max_length=MAX_EVENTS)]
+    events: Annotated[list[SentEvent], Meta(min_length=1, max_length=MAX_EVENTS)]
 
 
 class EventResult(Struct, frozen=True):
@@ -88,7 +95,7 @@ class BatchAnswer(Struct, frozen=True):
 
 
 class MetricPoint(Struct, frozen=True):
-    at: Instant
+    at: InstantText
     value: JsonValue
 
 
@@ -274,7 +281,7 @@ async def accepted_all(
         return {"status": int(HTTPStatus.CREATED), "event": accepted}
 
     results: list[dict[str, Any]] = []
-    for start in range(0, len(batch), AT_ONCE):
-        end = min(start + AT_ONCE, len(batch))
+    for start in range(0, len(batch), _AT_ONCE):
+        end = min(start + _AT_ONCE, len(batch))
         results += await asyncio.gather(*map(one, range(start, end)))
     return results

@@ -38,7 +38,7 @@ USUAL = DAY
 """How far back figures go when it is not said."""
 USUAL_OF_RULES = 30 * DAY
 
-Money = Annotated[
+MoneyView = Annotated[
     dict[str, str], Meta(description="By currency, what they amount to, as decimal text.")
 ]
 
@@ -54,7 +54,7 @@ class FigureView(Struct, frozen=True):
     end: str
     by: str | None
     tally: TallyView
-    money: Money
+    money: MoneyView
 
 
 class FigureList(Struct, frozen=True):
@@ -125,7 +125,7 @@ class ConditionView(Struct, frozen=True):
     condition: str | None
     version: int
     tally: TallyView
-    money: Money
+    money: MoneyView
     precision: PrecisionView
     immature: float | None
     came_back: CameBackView

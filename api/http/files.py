@@ -10,7 +10,7 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 from msgspec import UNSET, Struct, structs
 
-from tollkeeper.api.http.answers import Instant
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json, read_text
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import invalid
@@ -75,7 +75,7 @@ class FileSummary(Struct, frozen=True):
 
 class VersionSummary(Struct, frozen=True):
     version: int
-    stored_at: Instant
+    stored_at: InstantText
     stored_by: str
     checksum: str
 
@@ -96,7 +96,7 @@ class VersionView(Struct, frozen=True):
     uses: dict[str, str]
     checksum: str
     language: int
-    stored_at: Instant
+    stored_at: InstantText
     stored_by: str
 
 

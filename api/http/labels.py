@@ -31,7 +31,14 @@ from tollkeeper.engine.intake.payment import RequiredText
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.labels.label import SOURCES, VERDICTS, Label, Source, Verdict, verdict_of
+from tollkeeper.engine.labels.label import (
+    SOURCES,
+    VERDICTS,
+    Label,
+    LabelSource,
+    Verdict,
+    verdict_of,
+)
 from tollkeeper.engine.labels.set_label import labels_of, set_label, verdicts
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.registry.errors import Refused
@@ -39,9 +46,9 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.labelled import LabelPage
 from tollkeeper.engine.search.questions import FindLabels
 
-MOST = 1000
+_MOST = 1000
 """How many labels a batch has."""
-AT_ONCE = 64
+_AT_ONCE = 64
 """How many of a batch are on their way to disk together."""
 
 PaymentId = Annotated[
@@ -69,21 +76,21 @@ class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
     """A label of a batch; `label` null takes back what the source said."""
 
     payment: RequiredText
-    source: Source
+    source: LabelSource
     label: Verdict | None
     reason: Reason | None = None
     at: str | None = None
 
 
 class LabelBatch(Struct, frozen=True, forbid_unknown_fields=True):
-    labels: Annotated[list[LabelOfPayment], Meta(min_length=1, max_length=MOST)]
+    labels: Annotated[list[LabelOfPayment], Meta(min_length=1, max_length=_MOST)]
 
 
 class LabelView(Struct, frozen=True):
     """What a source says of a payment; `by` is the key, command or event that told it."""
 
     payment: str
-    source: Source
+    source: LabelSource
     label: Verdict
     reason: str | None
     at: str
@@ -111,7 +118,7 @@ class LabelRemoval(Struct, frozen=True):
     """The label that was taken back."""
 
     payment: str
-    source: Source
+    source: LabelSource
 
 
 class LabelRemovalAnswer(Struct, frozen=True):
@@ -207,7 +214,7 @@ async def read_labels(
     "set_labels",
     tag=LABELS,
     summary="Say what became known of many payments",
-    doc=f"Up to {MOST} labels, each kept or refused by itself, in the order they are sent.",
+    doc=f"Up to {_MOST} labels, each kept or refused by itself, in the order they are sent.",
     scope="payments",
     sent=Body(
         LabelBatch,
@@ -238,8 +245,10 @@ async def set_labels(request: Request) -> LabelResults:
     if wrong:
         raise invalid(wrong)
     results: list[LabelResult] = []
-    for start in range(0, len(batch), AT_ONCE):
-        several = zip(batch[start : start + AT_ONCE], labels[start : start + AT_ONCE], strict=True)
+    for start in range(0, len(batch), _AT_ONCE):
+        several = zip(
+            batch[start : start + _AT_ONCE], labels[start : start + _AT_ONCE], strict=True
+        )
         results += await asyncio.gather(
             *(
                 _result(request.engine, request.key.account, sent.payment, label)
@@ -289,7 +298,7 @@ async def list_labels(
 ROUTES = (put_label, remove_label, read_labels, set_labels, list_labels)
 
 
-def _source(text: str) -> Source:
+def _source(text: str) -> LabelSource:
     for source in SOURCES:
         if source == text:
             return source
@@ -298,7 +307,7 @@ def _source(text: str) -> Source:
 
 
 def _label(
-    request: Request, source: Source, label: Verdict | None, reason: str | None, at: str | None
+    request: Request, source: LabelSource, label: Verdict | None, reason: str | None, at: str | None
 ) -> Label:
     """Raises `Problem` 422 for a time that is none or has not come yet."""
     now = request.engine.clock()

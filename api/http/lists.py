@@ -18,11 +18,11 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import LISTS
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
-from tollkeeper.engine.lists.values import MAX_TEXT
+from tollkeeper.engine.lists.values import MAX_VALUE_TEXT
 from tollkeeper.engine.publish import change_lists as list_changes
 from tollkeeper.engine.registry.lists import find_list, read_spec
 
-ListName = Annotated[str, path_parameter("The name of the list or table.", "trusted_merchants")]
+NamedList = Annotated[str, path_parameter("The name of the list or table.", "trusted_merchants")]
 
 
 class ListBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
         str | UnsetType | None,
         Meta(description="ISO 8601 with an offset; from then on it is not there."),
     ] = UNSET
-    note: Annotated[str, Meta(max_length=MAX_TEXT)] | UnsetType | None = UNSET
+    note: Annotated[str, Meta(max_length=MAX_VALUE_TEXT)] | UnsetType | None = UNSET
     by: str | UnsetType = UNSET
 
 
@@ -154,7 +154,7 @@ async def list_lists(request: Request) -> ListOfLists:
     answers={200: Answer("The list.")},
     refusals=(404,),
 )
-async def read_list(request: Request, name: ListName) -> ListAnswer:
+async def read_list(request: Request, name: NamedList) -> ListAnswer:
     return ListAnswer(list_view(name, find_list(request.account, name).spec))
 
 
@@ -187,7 +187,7 @@ async def read_list(request: Request, name: ListName) -> ListAnswer:
     },
     refusals=(503,),
 )
-async def make_list(request: Request, name: ListName) -> Response[ListAnswer]:
+async def make_list(request: Request, name: NamedList) -> Response[ListAnswer]:
     key = request.key
     spec = read_spec(msgspec.to_builtins(await read_json(request, SentList)))
     made = await list_changes.make(request.engine, key.account, key.id, name, spec)
@@ -208,14 +208,14 @@ async def make_list(request: Request, name: ListName) -> Response[ListAnswer]:
 )
 async def read_entries(
     request: Request,
-    name: ListName,
+    name: NamedList,
     cursor: Cursor = None,
-    limit: Annotated[str | None, page_limit(list_changes.PAGE)] = None,
+    limit: Annotated[str | None, page_limit(list_changes.LIST_PAGE)] = None,
 ) -> EntryPage:
     spec = find_list(request.account, name).spec
     most = read_limit(limit)
     journal, account = request.engine.journal, request.key.account
-    page = await list_changes.page(journal, account, name, cursor, most)
+    page = await list_changes.list_page(journal, account, name, cursor, most)
     entries = [msgspec.convert(show_entry(spec, entry), EntryView) for entry in page.entries]
     return EntryPage(entries, page.cursor)
 
@@ -248,7 +248,7 @@ async def read_entries(
     answers={200: Answer("They are in.")},
     refusals=(404, 503),
 )
-async def put_entries(request: Request, name: ListName) -> PutAnswer:
+async def put_entries(request: Request, name: NamedList) -> PutAnswer:
     key = request.key
     find_list(request.account, name)
     sent = await read_json(request, SentEntries)
@@ -268,7 +268,7 @@ async def put_entries(request: Request, name: ListName) -> PutAnswer:
     answers={200: Answer("They are out.")},
     refusals=(404, 503),
 )
-async def remove_entries(request: Request, name: ListName) -> RemovedAnswer:
+async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
     key = request.key
     find_list(request.account, name)
     sent = await read_json(request, SentEntries)

@@ -20,11 +20,11 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger
 
-PAUSE_S = 0.05
+_PAUSE_S = 0.05
 """How long lines are gathered, to be written together."""
 WAITING = 20_000
 """How many lines may wait for the reader."""
-PATIENCE_S = 2.0
+_PATIENCE_S = 2.0
 """How long the end waits for the reader."""
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -53,12 +53,12 @@ class Lines:
     def close(self) -> None:
         """Done when all is written, or the reader's time is up."""
         self._closed.set()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(_PATIENCE_S)
 
     def _bring_out(self) -> None:
         # A reader that has gone away takes no more lines.
         with suppress(OSError, ValueError):
-            while not self._closed.wait(PAUSE_S):
+            while not self._closed.wait(_PAUSE_S):
                 self._write()
             self._write()
 

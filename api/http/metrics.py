@@ -31,7 +31,7 @@ from tollkeeper.engine.journal.schema import DATABASE_FILE, NEWEST
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.runtime import Engine
 
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of durations, in seconds; one more bucket has none."""
 _BUILD = InfoMetricFamily(
     "toll_build",
@@ -43,7 +43,7 @@ _BUILD = InfoMetricFamily(
         "journal": str(NEWEST),
     },
 )
-_BOUNDS = (*map(str, BUCKETS), "+Inf")
+_BOUNDS = (*map(str, _BUCKETS), "+Inf")
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Figures:
         held = self.durations.get((route, status // 100))
         if held is None:
             held = self.durations[route, status // 100] = Durations()
-        held.counts[bisect_left(BUCKETS, seconds)] += 1
+        held.counts[bisect_left(_BUCKETS, seconds)] += 1
         held.seconds += seconds
         self.requests[route, status, noted.get("reason", "")] += 1
         if "action" in noted:

@@ -14,7 +14,7 @@ from tollkeeper.api.http.authentication import authorize
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.registry.changes import KeyScope
 
-Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Refusal: TypeAlias = Literal[404, 409, 422, 503]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -78,7 +78,7 @@ class Operation:
 
 
 def operation(
-    method: Method,
+    method: HttpMethod,
     path: str,
     name: str,
     *,

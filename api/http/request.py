@@ -8,7 +8,7 @@ import litestar
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive
 
-from tollkeeper.engine.registry.state import Account, Key
+from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search
 
@@ -33,9 +33,9 @@ class Exchange:
         return search
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ApiKey:
         """The key of the request, which has the scope that its operation needs."""
-        key: Key = self.scope["state"]["key"]
+        key: ApiKey = self.scope["state"]["key"]
         return key
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import cast
@@ -25,9 +25,10 @@ from tollkeeper.engine.events.delivery import deliver
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.lock import SERVICE
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import searching
@@ -37,8 +38,6 @@ COLLECT_AT = (20_000, 50, 1_000)
 """Requests leave little to the collector, and a look at all that the windows hold takes long."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BACKLOG = 2048
-
-Progress = Callable[[float], None]
 
 
 def serve(settings: Settings, progress: Progress) -> None:
@@ -57,7 +56,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
     with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
         opening = open_engine(
             settings.folder,
-            SERVICE,
+            SERVICE_PURPOSE,
             waiting_limit=settings.waiting,
             windows_cap=settings.windows_cap,
             late=(settings.late_hours + 1) * HOUR,

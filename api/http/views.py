@@ -7,10 +7,10 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct, structs
 
-from tollkeeper.api.http.answers import Analyses, Instant, ThresholdsView, analyses
+from tollkeeper.api.http.answers import Analyses, InstantText, ThresholdsView, analyses
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import Explanation
-from tollkeeper.engine.explain.records import Decided
+from tollkeeper.engine.explain.records import DecisionItem
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import Payment, PaymentStatus
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -49,7 +49,7 @@ KnownPayment = _known_payment()
 class HistoryItem(Struct, frozen=True):
     """One report of the payment: its creation or an update, at its arrival (RFC 3339)."""
 
-    at: Instant
+    at: InstantText
     kind: Literal["creation", "update"]
     status: PaymentStatus
 
@@ -86,7 +86,7 @@ class ExplanationView(Struct, frozen=True):
     """
 
     payment: str
-    at: Instant
+    at: InstantText
     repeated: bool
     analyses: Analyses
     thresholds: ThresholdsView
@@ -102,7 +102,7 @@ class DecisionView(Struct, frozen=True):
     """A decision: the payment in short, and its analyses."""
 
     id: str
-    at: Instant
+    at: InstantText
     type: str
     currency: str
     amount: float | None
@@ -113,7 +113,7 @@ class DecisionView(Struct, frozen=True):
 class AuditView(Struct, frozen=True):
     """Who changed what, when; `by` is a key's id or a command."""
 
-    at: Instant
+    at: InstantText
     by: str
     action: str
     subject: str
@@ -130,7 +130,7 @@ def payment_view(states: list[Entry]) -> PaymentAnswer:
     return PaymentAnswer(known, [_history_item(state) for state in states])
 
 
-def decision_view(item: Decided) -> DecisionView:
+def decision_view(item: DecisionItem) -> DecisionView:
     payment = item.payment
     return DecisionView(
         payment.id,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct
 
-from tollkeeper.api.http.answers import Instant
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, query_parameter
@@ -91,8 +91,8 @@ class DeliveryView(Struct, frozen=True):
     attempts: int
     status: int | None
     error: str | None
-    next_at: Instant | None
-    delivered_at: Instant | None
+    next_at: InstantText | None
+    delivered_at: InstantText | None
 
 
 class DeliveryPage(Struct, frozen=True):

@@ -9,15 +9,15 @@ from tollkeeper.api.terminal.backtest_words import amounts_text, days, result_te
 from tollkeeper.engine.offline.backtest.report import (
     FILES,
     UNRECORDED,
-    Change,
-    Decided,
-    Group,
     Moved,
+    OutcomeChange,
     Report,
+    ReportGroup,
+    UnrecordedDecisions,
 )
 
 COLOURS = {"allow": "#2e7d52", "challenge": "#c98a00", "deny": "#b3362b"}
-UNKNOWN = "#7a7f87"
+_UNKNOWN = "#7a7f87"
 BAR = 420
 """The longest bar, in pixels."""
 SHOWN = 15
@@ -49,7 +49,7 @@ svg text { font: 13px system-ui, sans-serif; fill: var(--ink) }
 """
 
 
-def page(report: Report) -> str:
+def backtest_page(report: Report) -> str:
     """The report as HTML."""
     title = f"Backtest of {report.candidate}"
     against = (
@@ -132,7 +132,7 @@ def _actions(report: Report) -> Iterator[str]:
         was = sum(each.payments for each in moved if each.was == name)
         now = sum(each.payments for each in moved if each.now == name)
         if was or now:
-            rows.append((_action(name), was, now, COLOURS.get(name or "", UNKNOWN)))
+            rows.append((_action(name), was, now, COLOURS.get(name or "", _UNKNOWN)))
     if rows:
         yield _bars(rows, compared)
 
@@ -149,7 +149,7 @@ def _changes(report: Report) -> Iterator[str]:
     yield "</table>"
 
 
-def _decided(decided: Sequence[Decided]) -> Iterator[str]:
+def _decided(decided: Sequence[UnrecordedDecisions]) -> Iterator[str]:
     if decided:
         yield f"<table><tr><th>would be{AMOUNT}</tr>"
         for each in decided[:SHOWN]:
@@ -157,8 +157,8 @@ def _decided(decided: Sequence[Decided]) -> Iterator[str]:
         yield "</table>"
 
 
-def _would_be(part: Change | Decided) -> str:
-    colour = COLOURS.get(part.now.action or "", UNKNOWN)
+def _would_be(part: OutcomeChange | UnrecordedDecisions) -> str:
+    colour = COLOURS.get(part.now.action or "", _UNKNOWN)
     rows = "".join(
         f"<tr><td>{escape(each.id)}<td>{_moment(each.at)}"
         f'<td class="number">{escape(each.amount or "")} {escape(each.currency)}'
@@ -180,7 +180,7 @@ def _conditions(report: Report) -> Iterator[str]:
             each.condition,
             each.was.payments,
             each.now.payments,
-            COLOURS.get(each.action or "", UNKNOWN),
+            COLOURS.get(each.action or "", _UNKNOWN),
         )
         for each in report.conditions
         if each.condition is not None
@@ -197,7 +197,7 @@ def _whose(report: Report) -> str:
     return "the payments that change" if report.compared.payments else "the payments"
 
 
-def _groups(report: Report, groups: Sequence[Group], name: str) -> Iterator[str]:
+def _groups(report: Report, groups: Sequence[ReportGroup], name: str) -> Iterator[str]:
     if not groups:
         return
     would = "would change" if report.compared.payments else "would be decided"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tollkeeper.engine.offline.backtest.report import Report, Result, count_payments
+from tollkeeper.engine.offline.backtest.report import Report, ReportedOutcome, count_payments
 
 
 def summary(report: Report) -> list[str]:
@@ -46,7 +46,7 @@ def days(report: Report) -> str:
     return f"of {first}" if first == last else f"from {first} to {last}"
 
 
-def result_text(result: Result) -> str:
+def result_text(result: ReportedOutcome) -> str:
     """`deny by card_testing`."""
     action = result.action or "no recommendation"
     return action if result.condition is None else f"{action} by {result.condition}"

@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.markup import escape
 
-from tollkeeper.api.terminal.demo_service import Access, Sample, curl_line
+from tollkeeper.api.terminal.demo_service import DemoAccess, Sample, curl_line
 from tollkeeper.api.terminal.rendering import ACTION_STYLES
 
 
-def demo_lines(news: Access | Sample) -> Iterator[str]:
+def demo_lines(news: DemoAccess | Sample) -> Iterator[str]:
     """How to try the demo, once it answers; then a line for each sample payment."""
     if isinstance(news, Sample):
         yield _sample_line(news)

@@ -27,8 +27,8 @@ from tollkeeper.api.http.serve import (
     stop_by_signals,
 )
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.engine.journal.lock import SERVICE
-from tollkeeper.engine.offline.traffic import DAY, Item, traffic
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
@@ -37,13 +37,13 @@ from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import searching
 
-ACCOUNT = "demo"
-RULE = "web_checkout"
+DEMO_ACCOUNT = "demo"
+DEMO_RULE = "web_checkout"
 HOST = "127.0.0.1"
 PAUSE_S = 0.25
 SEED = 7
 # An evening's traffic of a small shop under attack; it lies in the past, as it must.
-EVENING = replace(DAY.scaled(0.03), hours=3, bots=DAY.bots)
+EVENING = replace(ONE_DAY.scaled(0.03), hours=3, bots=ONE_DAY.bots)
 
 SAMPLE: dict[str, Any] = {
     "payment": {
@@ -65,12 +65,12 @@ SAMPLE: dict[str, Any] = {
             "fingerprint": {"id": "d-1", "provider": "basic"},
         },
         "merchant": {"id": "m-1", "country": "BR"},
-        "analyze": {"bot_behaviour": True, "rule": {"name": RULE}},
+        "analyze": {"bot_behaviour": True, "rule": {"name": DEMO_RULE}},
     }
 }
 
 
-class Access(NamedTuple):
+class DemoAccess(NamedTuple):
     """Where the service answers, and a key that it takes."""
 
     url: str
@@ -80,11 +80,11 @@ class Access(NamedTuple):
 class Sample(NamedTuple):
     """One sample payment: what was sent, and the answer's `analyses`."""
 
-    item: Item
+    item: TrafficItem
     analyses: dict[str, Any]
 
 
-def demo(port: int, show: Callable[[Access | Sample], None]) -> None:
+def demo(port: int, show: Callable[[DemoAccess | Sample], None]) -> None:
     """Serve on `port` until SIGINT or SIGTERM; `show` is given how to reach it, and each decision."""
     with (
         TemporaryDirectory(prefix="toll-demo-") as name,
@@ -95,9 +95,9 @@ def demo(port: int, show: Callable[[Access | Sample], None]) -> None:
         runner.run(_demo(Settings(folder=Path(name, "data"), host=HOST, port=port), show))
 
 
-async def _demo(settings: Settings, show: Callable[[Access | Sample], None]) -> None:
+async def _demo(settings: Settings, show: Callable[[DemoAccess | Sample], None]) -> None:
     with listening(settings.host, settings.port) as bound:
-        async with open_engine(settings.folder, SERVICE) as engine:
+        async with open_engine(settings.folder, SERVICE_PURPOSE) as engine:
             await _serve(engine, settings, bound, show)
 
 
@@ -105,7 +105,7 @@ async def _serve(
     engine: Engine,
     settings: Settings,
     bound: socket,
-    show: Callable[[Access | Sample], None],
+    show: Callable[[DemoAccess | Sample], None],
 ) -> None:
     key = await _furnish(engine)
     async with searching(engine.folder) as search:
@@ -113,19 +113,19 @@ async def _serve(
         stop_by_signals(server)
         async with beside(engine, lambda _share: None, server):
             await engine.ready.wait()
-            access = Access(f"http://{HOST}:{settings.port}/v1", key)
+            access = DemoAccess(f"http://{HOST}:{settings.port}/v1", key)
             async with _shopping(server, access, show):
                 await server.serve(sockets=[bound])
 
 
 async def _furnish(engine: Engine) -> str:
     """The account with the shipped rules in force; its key."""
-    await _perform(engine, CreateAccount(ACCOUNT))
+    await _perform(engine, CreateAccount(DEMO_ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):
         text = path.read_text()
         if path.stem != "bot_behaviour":
-            await _perform(engine, Store(ACCOUNT, "rule", path.stem, text, activate=True))
-    key = (await _perform(engine, CreateKey(ACCOUNT, ("payments", "rules", "admin")))).key
+            await _perform(engine, Store(DEMO_ACCOUNT, "rule", path.stem, text, activate=True))
+    key = (await _perform(engine, CreateKey(DEMO_ACCOUNT, ("payments", "rules", "admin")))).key
     assert key is not None
     return key
 
@@ -136,7 +136,7 @@ async def _perform(engine: Engine, verb: Verb) -> Effect:
 
 @asynccontextmanager
 async def _shopping(
-    server: uvicorn.Server, access: Access, show: Callable[[Access | Sample], None]
+    server: uvicorn.Server, access: DemoAccess, show: Callable[[DemoAccess | Sample], None]
 ) -> AsyncIterator[None]:
     """Sample payments over HTTP, beside the server, from when it answers."""
     shopping = asyncio.create_task(_shop(server, access, show))
@@ -148,7 +148,7 @@ async def _shopping(
 
 
 async def _shop(
-    server: uvicorn.Server, access: Access, show: Callable[[Access | Sample], None]
+    server: uvicorn.Server, access: DemoAccess, show: Callable[[DemoAccess | Sample], None]
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.02)
@@ -165,16 +165,16 @@ async def _shop(
 
 
 async def _report(
-    client: httpx.AsyncClient, item: Item, show: Callable[[Access | Sample], None]
+    client: httpx.AsyncClient, item: TrafficItem, show: Callable[[DemoAccess | Sample], None]
 ) -> None:
-    analyze = {"bot_behaviour": True, "rule": {"name": RULE}}
+    analyze = {"bot_behaviour": True, "rule": {"name": DEMO_RULE}}
     body = {"payment": {**item.body["payment"], "analyze": analyze}}
     answer = await client.post("/payments", json=body)
     if answer.status_code == httpx.codes.CREATED:
         show(Sample(item, answer.json()["payment"]["analyses"]))
 
 
-def curl_line(access: Access) -> str:
+def curl_line(access: DemoAccess) -> str:
     """A command that works when pasted."""
     return (
         f"curl -s {access.url}/payments -H 'Authorization: Bearer {access.key}' "

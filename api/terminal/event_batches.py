@@ -12,7 +12,7 @@ from tollkeeper.api.http.settings import BODY_BYTES
 from tollkeeper.engine.events.submission import MAX_EVENTS
 
 _ENVELOPE_BYTES = len(b'{"events":[]}')
-PATIENCE_S = 60.0
+_PATIENCE_S = 60.0
 
 
 class Submitted(NamedTuple):
@@ -52,7 +52,7 @@ def _one_line(line: bytes) -> bytes:
 def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Submitted]:
     """What became of each event, in order. Raises `httpx.HTTPError` when no answer can be had."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-    with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE_S) as client:
+    with httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_S) as client:
         for batch in batches(lines):
             body = b'{"events":[' + b",".join(event for _, event in batch) + b"]}"
             answer = client.post("/events", content=body)

@@ -10,7 +10,7 @@ import msgspec
 from rich.markup import escape
 
 from tollkeeper.engine.offline.prove.proofs import Proof
-from tollkeeper.engine.offline.prove.questions import Verdict
+from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
 
 _MARKS = {"proved": "[green]✓[/]", "refuted": "[red]✗[/]", "not proved": "[yellow]?[/]"}
@@ -57,7 +57,7 @@ def _said(proof: Proof) -> str:
             return f"{of} {more} than before, such as"
 
 
-def _why(verdict: Verdict) -> str:
+def _why(verdict: ProofVerdict) -> str:
     if not verdict.because:
         return "can't be met by any payment"
     earlier = " and ".join(f"`{each}`" for each in verdict.because)

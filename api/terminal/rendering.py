@@ -14,18 +14,18 @@ from rich.tree import Tree
 from tollkeeper.api.terminal.backtest_words import amounts_text, headline, result_text
 from tollkeeper.engine.explain.explain import Explanation, by_what
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.offline.backtest.report import Change, Decided, Report
+from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedCondition,
     ExplainedHistory,
     ExplainedLet,
+    ExplainedPart,
     ExplainedSignal,
-    Part,
     RuleExplanation,
     ScorecardExplanation,
 )
 from tollkeeper.engine.publish.diff import Difference
-from tollkeeper.engine.shadows.record import Outcome
+from tollkeeper.engine.shadows.record import ShadowOutcome
 from tollkeeper.engine.shadows.report import ShadowReport
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def draw_backtest(report: Report) -> RenderableType:
 _AMOUNT = ("payments", "amount")
 
 
-def _changed(change: Change) -> tuple[str, ...]:
+def _changed(change: OutcomeChange) -> tuple[str, ...]:
     return result_text(change.was), *_would_be(change)
 
 
-def _would_be(part: Change | Decided) -> tuple[str, ...]:
+def _would_be(part: OutcomeChange | UnrecordedDecisions) -> tuple[str, ...]:
     return result_text(part.now), f"{part.payments:,}", amounts_text(part.amounts)
 
 
@@ -211,7 +211,7 @@ def _add_histories(tree: Tree, histories: tuple[ExplainedHistory, ...]) -> None:
             listed.add(Text(history.note, style="dim"))
 
 
-def _add_part(tree: Tree, part: Part) -> None:
+def _add_part(tree: Tree, part: ExplainedPart) -> None:
     line = Text(f"{part.text} = ")
     line.append(part.value, style=_value_style(part.value))
     branch = tree.add(line)
@@ -277,6 +277,6 @@ def draw_report(report: ShadowReport) -> RenderableType:
     return Group(head, table) if report.turns else head
 
 
-def _brief(outcome: Outcome) -> str:
+def _brief(outcome: ShadowOutcome) -> str:
     score = "" if outcome.score is None else f" {outcome.score / 100:.2f}"
     return f"{outcome.condition or 'no condition'}{score}"

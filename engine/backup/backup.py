@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -22,13 +22,12 @@ from tollkeeper.engine.backup.pages import Copy, finish_copy, prepare_copy
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
+from tollkeeper.engine.progress import Progress
 
 MANIFEST = "backup.json"
 PENDING = "backup.json.pending"
 PURPOSE = "backup"
-FORMAT = 1
-
-Progress = Callable[[float], None]
+BACKUP_FORMAT = 1
 
 
 class Manifest(Struct, frozen=True):
@@ -100,7 +99,7 @@ def read_manifest(target: Path) -> Manifest | None:
         return None
     except (OSError, msgspec.DecodeError) as error:
         raise JournalError(f"`{target / MANIFEST}` can't be read: {error}") from error
-    if manifest.format != FORMAT:
+    if manifest.format != BACKUP_FORMAT:
         raise JournalError(f"`{target}` was backed up by a newer version")
     return manifest
 
@@ -129,7 +128,7 @@ def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Ma
             if path.name == schema.DATABASE_FILE:
                 sequence = reads.last_sequence(database.connection)
     return Manifest(
-        format=FORMAT,
+        format=BACKUP_FORMAT,
         version=version("tollkeeper"),
         taken_at=time.time_ns() // 1000,
         journal=identity,

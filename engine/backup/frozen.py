@@ -16,8 +16,8 @@ from typing import BinaryIO, NamedTuple
 
 from tollkeeper.engine.journal.contract import JournalError
 
-PATIENCE_S = 30.0
-PAUSE_S = 0.05
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.05
 
 
 class Frozen(NamedTuple):
@@ -47,7 +47,7 @@ def frozen(path: Path) -> Iterator[Frozen]:
 
 
 def _begin_reading(path: Path, reading: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     with closing(_connect(path)) as holding, closing(_connect(path)) as emptying:
         while True:
             # Most of the log goes into the file before anybody is held up.
@@ -66,9 +66,9 @@ def _begin_reading(path: Path, reading: sqlite3.Connection) -> None:
                 raise JournalError(
                     f"`{path}` is being read by somebody else for too long: try again"
                 )
-            time.sleep(PAUSE_S)
+            time.sleep(_PAUSE_S)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=PATIENCE_S)
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE_S)

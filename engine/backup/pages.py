@@ -15,9 +15,9 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-BLOCK = 8192
+PAGE_BLOCK = 8192
 """So many bytes are compared and written at once: a page of the journal."""
-READ = 128 * BLOCK
+READ_PAGES = 128 * PAGE_BLOCK
 _HEAD = struct.Struct("<QI")
 
 
@@ -39,15 +39,15 @@ def prepare_copy(
     digest, written, offset = hashlib.sha256(), 0, 0
     with _opened(target) as before, _new(changes_of(target)) as changes:
         while offset < size:
-            data = source.read(min(READ, size - offset))
+            data = source.read(min(READ_PAGES, size - offset))
             if not data:
                 raise OSError(f"`{source.name}` ends before its {size} bytes")
             digest.update(data)
             old = before.read(len(data))
             if old != data:
-                for start in range(0, len(data), BLOCK):
-                    block = data[start : start + BLOCK]
-                    if old[start : start + BLOCK] != block:
+                for start in range(0, len(data), PAGE_BLOCK):
+                    block = data[start : start + PAGE_BLOCK]
+                    if old[start : start + PAGE_BLOCK] != block:
                         changes.write(_HEAD.pack(offset + start, len(block)))
                         changes.write(block)
                         written += len(block)
@@ -84,7 +84,7 @@ def sha256_of(path: Path, progress: Callable[[int], None]) -> str:
     """The file's SHA-256 in hex; `progress` is told of the bytes read."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(READ):
+        while data := file.read(READ_PAGES):
             digest.update(data)
             progress(len(data))
     return digest.hexdigest()

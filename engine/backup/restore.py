@@ -9,18 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
-from tollkeeper.engine.backup.backup import (
-    PURPOSE,
-    Manifest,
-    Progress,
-    read_manifest,
-    settle,
-    sync_folder,
-)
-from tollkeeper.engine.backup.pages import READ, sha256_of
+from tollkeeper.engine.backup.backup import PURPOSE, Manifest, read_manifest, settle, sync_folder
+from tollkeeper.engine.backup.pages import READ_PAGES, sha256_of
 from tollkeeper.engine.journal import schema, side_file
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
+from tollkeeper.engine.progress import Progress
 
 PARTIAL = ".partial"
 
@@ -82,7 +76,7 @@ def _copy(
     for name, path in partial.items():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with (backup / name).open("rb") as source, os.fdopen(descriptor, "wb") as copy:
-            shutil.copyfileobj(source, copy, READ)
+            shutil.copyfileobj(source, copy, READ_PAGES)
             copy.flush()
             os.fsync(copy.fileno())
         done += manifest.files[name].bytes
@@ -91,7 +85,7 @@ def _copy(
     for name, path in partial.items():
         path.rename(folder / name)
         if name != schema.DATABASE_FILE:
-            side_file.claim(folder / name, identity)
+            side_file.claim_file(folder / name, identity)
     with closing(schema.connect(folder)) as connection:
         connection.execute("UPDATE identity SET id = ?", (identity,))
     sync_folder(folder)

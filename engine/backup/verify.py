@@ -16,18 +16,18 @@ from tollkeeper.engine.backup.restore import require_whole
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.inspect import Fault, inspect_journal
+from tollkeeper.engine.journal.inspect import JournalFault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
 
-Progress = Callable[[float], None]
 MOST_OF_A_FILE = 20
 """How many faults of one file's structure are told."""
 
 
 @dataclass(slots=True)
-class Report:
+class VerifyReport:
     """What was found: entries by kind, how many of them are sealed, and all that is wrong.
 
     `files` are those that were looked through, `more` the faults that are only counted.
@@ -37,11 +37,11 @@ class Report:
     entries: Counter[str] = field(default_factory=Counter)
     sealed: int = 0
     without_checksum: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[JournalFault] = field(default_factory=list)
     more: int = 0
 
 
-def verify(folder: Path, progress: Progress = lambda _share: None) -> Report:
+def verify(folder: Path, progress: Progress = lambda _share: None) -> VerifyReport:
     """Looks through everything, beside a running service too; nothing is changed.
 
     Raises `JournalError` for a folder without a journal, or one of another version.
@@ -49,13 +49,13 @@ def verify(folder: Path, progress: Progress = lambda _share: None) -> Report:
     journal = folder / schema.DATABASE_FILE
     if not journal.exists():
         raise JournalError(f"there is no `{journal}`")
-    report = Report(databases(folder))
+    report = VerifyReport(databases(folder))
     manifest = read_manifest(folder)
     if manifest is not None:
         try:
             require_whole(folder, manifest, lambda _share: None)
         except JournalError as error:
-            report.faults.append(Fault(None, str(error)))
+            report.faults.append(JournalFault(None, str(error)))
     for path in report.files:
         report.faults += _structure(path)
     # Only an index may be damaged: then the entries can still be looked through.
@@ -65,14 +65,14 @@ def verify(folder: Path, progress: Progress = lambda _share: None) -> Report:
             identity = reads.identity(connection)
             inspection = inspect_journal(connection, wrong_with, progress)
     except sqlite3.DatabaseError as error:
-        report.faults.append(Fault(None, f"`{journal}` can't be read: {error}"))
+        report.faults.append(JournalFault(None, f"`{journal}` can't be read: {error}"))
         return report
     report.entries, report.sealed = inspection.kinds, inspection.sealed
     report.without_checksum, report.more = inspection.without_checksum, inspection.more
     report.faults += inspection.faults
     for path in report.files:
         if path != journal and not _fits(path, identity):
-            report.faults.append(Fault(None, f"`{path}` belongs to another journal"))
+            report.faults.append(JournalFault(None, f"`{path}` belongs to another journal"))
     return report
 
 
@@ -123,17 +123,17 @@ _DECODERS: Mapping[int, Callable[[Entry], None]] = {
 }
 
 
-def _structure(path: Path) -> list[Fault]:
+def _structure(path: Path) -> list[JournalFault]:
     """What SQLite finds wrong with a file's pages and indexes."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA query_only = ON")
             found = connection.execute(f"PRAGMA integrity_check({MOST_OF_A_FILE})").fetchall()
     except sqlite3.DatabaseError as error:
-        return [Fault(None, f"`{path}` can't be read: {error}")]
+        return [JournalFault(None, f"`{path}` can't be read: {error}")]
     lines = [line for (text,) in found for line in str(text).splitlines()]
     return [
-        Fault(None, f"`{path}`: {line}")
+        JournalFault(None, f"`{path}`: {line}")
         for line in lines[:MOST_OF_A_FILE]
         if line != "ok" and not line.startswith("***")
     ]

@@ -20,7 +20,7 @@ from tollkeeper.engine.programs.active import InForce
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import StoredEvent, encode
+from tollkeeper.engine.stored_records import StoredEvent, encode_stored
 from tollkeeper.engine.velocity.contract import Observation, Record, State
 
 
@@ -83,8 +83,8 @@ async def accept_event(engine: Engine, force: InForce, event: Event, arrived: in
         id=event.id,
         arrived=arrived,
         time=event.timestamp,
-        body=encode(StoredEvent(name, loaded.version, event.kept)),
-        outcome=encode(EventOutcome(observed.values, turns)),
+        body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
+        outcome=encode_stored(EventOutcome(observed.values, turns)),
     )
     return AcceptedEvent(Pending(observed, entry, turns), accepted)
 

@@ -33,14 +33,14 @@ SECOND = 1_000_000
 FIRST_WAIT = SECOND
 LONGEST_WAIT = 3600 * SECOND
 TIMEOUT_S = 10.0
-LOOK_S = 0.5
+_LOOK_S = 0.5
 """How long something due may wait for the next look at the outbox."""
-AT_ONCE = 50
+_AT_ONCE = 50
 """How many addresses are written to at the same time."""
 MAX_ANSWER = 64 * 1024
 """How much of a receiver's answer is read; what it says is of no interest."""
 
-encode = msgspec.json.Encoder().encode
+encode_alert = msgspec.json.Encoder().encode
 _chance = SystemRandom()
 
 
@@ -54,7 +54,7 @@ async def deliver(engine: Engine, timeout_s: float = TIMEOUT_S) -> None:
                     await _look(engine, pool, sending, timeout_s)
                 except JournalError as error:
                     get_logger().error("deliveries_held_up", reason=str(error))
-                    await asyncio.sleep(LOOK_S)
+                    await asyncio.sleep(_LOOK_S)
         finally:
             for task in sending.values():
                 task.cancel()
@@ -68,16 +68,16 @@ async def _look(
     sending: dict[tuple[int, str], asyncio.Task[None]],
     timeout_s: float,
 ) -> None:
-    """Start what is due and wait for something new, at most `LOOK_S`."""
+    """Start what is due and wait for something new, at most `_LOOK_S`."""
     engine.watch.raised.clear()
     due = engine.outbox.read(lambda c: outbox.due_addresses(c, engine.clock()))
     for account, url in due:
-        if (account, url) not in sending and len(sending) < AT_ONCE:
+        if (account, url) not in sending and len(sending) < _AT_ONCE:
             task = asyncio.create_task(_send_due(engine, pool, account, url, timeout_s))
             sending[account, url] = task
             task.add_done_callback(lambda _, of=(account, url): sending.pop(of))  # type: ignore[misc]
     try:
-        async with asyncio.timeout(LOOK_S):
+        async with asyncio.timeout(_LOOK_S):
             await engine.watch.raised.wait()
     except TimeoutError:
         await remember_progress(engine)
@@ -106,7 +106,7 @@ async def _send_due(
             )
     except JournalError as error:
         get_logger().error("deliveries_held_up", account=account, reason=str(error))
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(_LOOK_S)
 
 
 async def _send(
@@ -140,7 +140,7 @@ async def _post(
     timeout_s: float,
 ) -> tuple[int | None, str | None]:
     """The status that the receiver answered, or what went wrong."""
-    body = encode({"alert": show_alert(alert)})
+    body = encode_alert({"alert": show_alert(alert)})
     seconds = now // SECOND
     headers = [
         ("host", urlsplit(webhook.url).netloc),
@@ -148,7 +148,7 @@ async def _post(
         ("content-length", str(len(body))),
         ("user-agent", "tollkeeper"),
         ("toll-delivery", due.id),
-        ("toll-signature", signature(webhook.secrets, seconds, body)),
+        ("toll-signature", webhook_signature(webhook.secrets, seconds, body)),
     ]
     try:
         async with asyncio.timeout(timeout_s):
@@ -170,7 +170,7 @@ async def _read_over(answer: httpcore.Response) -> None:
             return
 
 
-def signature(secrets: Sequence[str], seconds: int, body: bytes) -> str:
+def webhook_signature(secrets: Sequence[str], seconds: int, body: bytes) -> str:
     """`t=SECONDS,v1=HEX` with a `v1` for each secret: HMAC-SHA256 over `SECONDS.BODY`."""
     signed = b"%d." % seconds + body
     marks = [hmac.new(each.encode(), signed, hashlib.sha256).hexdigest() for each in secrets]

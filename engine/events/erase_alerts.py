@@ -17,7 +17,7 @@ from tollkeeper.engine.monitors.outbox import Alert
 from tollkeeper.engine.monitors.watch import MonitorKey, Standing
 from tollkeeper.engine.runtime import Engine
 
-AT_ONCE = 200
+_AT_ONCE = 200
 """How many are looked at before the event loop gets its turn."""
 
 
@@ -51,7 +51,7 @@ async def _as_kept(engine: Engine, alert: Alert) -> Alert:
 async def _follow_standings(engine: Engine, account: int) -> None:
     beyond = None
     while found := engine.outbox.read(
-        partial(outbox.standings_of, account=account, beyond=beyond, limit=AT_ONCE)
+        partial(outbox.standings_of, account=account, beyond=beyond, limit=_AT_ONCE)
     ):
         beyond = found[-1][0]
         gone = [of for of, standing in found if not await _stands(engine, of, standing)]
@@ -73,4 +73,4 @@ async def _turns_at(engine: Engine, sequence: int) -> tuple[Transition, ...] | N
 
 
 def _page(connection: Connection, account: int, before: int | None) -> list[Alert]:
-    return list(outbox.alerts(connection, account, before, AT_ONCE))
+    return list(outbox.alerts(connection, account, before, _AT_ONCE))

@@ -24,7 +24,7 @@ from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 MAX_EVENTS = 1000
 
 
-class Sent(Struct, frozen=True, gc=False):
+class SentEvent(Struct, frozen=True, gc=False):
     """An event as a merchant sends it."""
 
     type: Annotated[RequiredText, Meta(description="The id of a registered event type.")]
@@ -38,10 +38,10 @@ class Sent(Struct, frozen=True, gc=False):
     ] = None
 
 
-class EventBody(Struct, frozen=True, gc=False):
+class SingleEventBody(Struct, frozen=True, gc=False):
     """The body of `POST /events` with one event."""
 
-    event: Sent
+    event: SentEvent
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -74,7 +74,7 @@ class _LooseBody(Struct):
     event: _Loose
 
 
-_EVENT = json.Decoder(EventBody, float_hook=double_of)
+_EVENT = json.Decoder(SingleEventBody, float_hook=double_of)
 _LOOSE = json.Decoder(_LooseBody)
 _BODIES = json.Decoder(_Bodies)
 _RAWS = json.Decoder(list[Raw])
@@ -119,15 +119,15 @@ def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation
     """The event in the body, or all its violations; `now` is the request's one reading of the
     clock, in µs since the epoch."""
     rules = rules_at(now, force.limits)
-    sent: Sent | tuple[Violation, ...]
+    sent: SentEvent | tuple[Violation, ...]
     try:
         sent = _EVENT.decode(body).event
         if sent.timestamp is not None and not rules.is_within(sent.timestamp):
             sent = ()
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         sent = ()
-    if not isinstance(sent, Sent):
-        walked = find_violations(body, EventBody, rules)
+    if not isinstance(sent, SentEvent):
+        walked = find_violations(body, SingleEventBody, rules)
         if isinstance(walked, tuple):
             return violations.cap_violations([*walked, *_more(body, now, force)])
         sent = walked.event

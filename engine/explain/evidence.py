@@ -23,7 +23,7 @@ LISTED = 10
 """So many records are listed at most."""
 
 
-class Asked(NamedTuple):
+class AggregateRead(NamedTuple):
     """An aggregate as it was read: the group, as of event time `at` (µs), by the record `reader`."""
 
     window: Window
@@ -34,19 +34,19 @@ class Asked(NamedTuple):
     reader: str
 
 
-def asked(
+def aggregate_reads(
     plan: Plan, keys: Sequence[Key | None], values: Sequence[Value | None], at: int, reader: str
-) -> list[Asked]:
+) -> list[AggregateRead]:
     """The aggregates of a program, in the order of its histories."""
     series = {each.digest: each for each in plan.series}
     return [
-        Asked(window, series[window.series], key, value, at, reader)
+        AggregateRead(window, series[window.series], key, value, at, reader)
         for window, key, value in zip(plan.windows, keys, values, strict=True)
     ]
 
 
-def with_records(
-    explained: ExplainedHistory, read: Asked, records: Iterable[Record]
+def list_records(
+    explained: ExplainedHistory, read: AggregateRead, records: Iterable[Record]
 ) -> ExplainedHistory:
     """The aggregate with those of `records` that it counted.
 
@@ -70,7 +70,9 @@ def with_records(
     return replace(explained, records=tuple(_listed(window.type, *each) for each in found))
 
 
-def without_records(explained: ExplainedHistory, read: Asked) -> ExplainedHistory | None:
+def list_without_records(
+    explained: ExplainedHistory, read: AggregateRead
+) -> ExplainedHistory | None:
     """The aggregate when no record need be looked at to say what it counted, else None."""
     if read.key is None:
         return replace(explained, note="a part of the key is missing")
@@ -83,7 +85,7 @@ def _is_large(value: Value | None) -> bool:
     return isinstance(value, int) and value > LISTED
 
 
-def _counted(read: Asked, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
+def _counted(read: AggregateRead, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
     series, over = read.series, read.window.over
     for record in records:
         if record.event != series.event or record.time > read.at:
@@ -98,7 +100,7 @@ def _counted(read: Asked, records: Iterable[Record]) -> Iterator[tuple[Record, A
                     yield record, value
 
 
-def _since(read: Asked, found: list[tuple[Record, Any]]) -> int | None:
+def _since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
     """The time (µs) since the one record from which an age or an interval is counted."""
     return read.at - found[0][0].time if found else None
 

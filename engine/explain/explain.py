@@ -16,7 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
-from tollkeeper.engine.explain.evidence import Asked, asked, with_records, without_records
+from tollkeeper.engine.explain.evidence import (
+    AggregateRead,
+    aggregate_reads,
+    list_records,
+    list_without_records,
+)
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.contract import Journal
@@ -24,7 +29,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.past import PastList, PastTable, look_up
 from tollkeeper.engine.open import recorded
-from tollkeeper.engine.programs.active import SCORECARD
+from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedHistory,
@@ -63,7 +68,7 @@ class Past(NamedTuple):
     decision: Decision
 
 
-class Known(NamedTuple):
+class StoredProgram(NamedTuple):
     """A stored version's program, and what is worked out of it once."""
 
     program: Rule | Scorecard
@@ -149,7 +154,9 @@ def _with_records(
         return ()
     decision, facts = past.decision, past.facts
     values = decision.reads[position : position + len(histories)]
-    reads = asked(reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id)
+    reads = aggregate_reads(
+        reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id
+    )
     stored = StoredRecords(past.account, reading.plan.series)
     within = _Window(past, stored, [read.window.over for read in reads])
     found = []
@@ -157,7 +164,7 @@ def _with_records(
         if position + index in decision.lost:
             listed = replace(history, note="it could not be exact when it was read")
         else:
-            listed = without_records(history, read) or within.listed(history, read)
+            listed = list_without_records(history, read) or within.listed(history, read)
         found.append(listed)
     return tuple(found)
 
@@ -176,7 +183,7 @@ class _Window:
                 self._reach, self._records = over, records
                 break
 
-    def listed(self, history: ExplainedHistory, read: Asked) -> ExplainedHistory:
+    def listed(self, history: ExplainedHistory, read: AggregateRead) -> ExplainedHistory:
         over = read.window.over
         if over is None:
             records = self._first(read)
@@ -185,9 +192,9 @@ class _Window:
         if records is None:
             note = f"more than {LOOKED_THROUGH:,} entries to look through"
             return replace(history, note=note)
-        return with_records(history, read, records)
+        return list_records(history, read, records)
 
-    def _first(self, read: Asked) -> list[Record] | None:
+    def _first(self, read: AggregateRead) -> list[Record] | None:
         """The records of the time from which an age is counted."""
         if read.value is None:
             return []
@@ -249,19 +256,21 @@ def _environment_at(
     )
 
 
-def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Known]:
+def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, StoredProgram]:
     if number == 0 and account.shipped is None:
         shipped = shipped_scorecard()
-        known = Known(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
+        known = StoredProgram(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
         return shipped.scorecard, {None: shipped_text()}, known
-    version = account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD, number)
+    version = (
+        account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD_NAME, number)
+    )
     assert version is not None
     known = _known(version.program)
     assert isinstance(known.program, Scorecard)
     return known.program, _sources(version), known
 
 
-def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Known]:
+def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, StoredProgram]:
     version = _stored(account, "rule", applied.name, applied.version)
     known = _known(version.program)
     assert isinstance(known.program, Rule)
@@ -269,10 +278,10 @@ def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Known]
 
 
 @lru_cache(_PROGRAMS)
-def _known(encoded: bytes) -> Known:
+def _known(encoded: bytes) -> StoredProgram:
     program = decode_program(encoded)
     assert isinstance(program, Rule | Scorecard)
-    return Known(program, reading_of(program, full_vocabulary()), Digests(program.lets))
+    return StoredProgram(program, reading_of(program, full_vocabulary()), Digests(program.lets))
 
 
 def _stored(account: Account, kind: ProgramKind, name: str, number: int) -> Version:

@@ -15,7 +15,7 @@ from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionItem:
     """A payment as it was created, `arrived` in µs, and what was decided about it."""
 
     arrived: int
@@ -24,15 +24,15 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class DecidedPage:
+class DecisionItems:
     """`cursor` continues, None at the end; a page with fewer items than asked for may have one."""
 
-    items: list[Decided]
+    items: list[DecisionItem]
     cursor: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPage:
+class AuditItems:
     """`cursor` continues, None at the end."""
 
     items: list[AuditItem]
@@ -48,7 +48,7 @@ async def decided_page(
     rule: str | None = None,
     cursor: int | None = None,
     limit: int = 100,
-) -> DecidedPage:
+) -> DecisionItems:
     """Decisions on payments that arrived at `since` (µs) or later, with this action, by this rule."""
 
     def wanted(entry: Entry) -> bool:
@@ -63,20 +63,20 @@ async def decided_page(
         account, Kind.PAYMENT, since=since, wanted=wanted, cursor=cursor, limit=limit
     )
     items = await asyncio.to_thread(lambda: [_decided(entry) for entry in page.entries])
-    return DecidedPage(items, page.cursor)
+    return DecisionItems(items, page.cursor)
 
 
 async def audit_page(
     journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
-) -> AuditPage:
+) -> AuditItems:
     """Every change of the account's configuration made at `since` (µs) or later."""
     page = await journal.latest(account, Kind.CHANGE, since=since, cursor=cursor, limit=limit)
     items = await asyncio.to_thread(lambda: [_audited(entry) for entry in page.entries])
-    return AuditPage(items, page.cursor)
+    return AuditItems(items, page.cursor)
 
 
-def _decided(entry: Entry) -> Decided:
-    return Decided(entry.arrived, decode_recorded(entry.body).payment, _decision(entry))
+def _decided(entry: Entry) -> DecisionItem:
+    return DecisionItem(entry.arrived, decode_recorded(entry.body).payment, _decision(entry))
 
 
 def _decision(entry: Entry) -> Decision:

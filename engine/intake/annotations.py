@@ -35,7 +35,7 @@ RULES_OF_STRUCTS: Mapping[Any, str] = {
 }
 """Rules between the fields of a Struct, each by the name of a method of `FieldRules`."""
 
-INSTANT = "an ISO 8601 date and time with an offset"
+INSTANT_FORM = "an ISO 8601 date and time with an offset"
 """What an instant must be, in the words of a violation."""
 
 _RULES_OF_TEXT = frozenset({"amount", "metadata"})
@@ -81,7 +81,7 @@ class Shape(Struct, frozen=True):
         if self.choices:
             return violations.not_one_of(field, self.choices)
         if self.core is datetime:
-            return violations.invalid_format(field, INSTANT)
+            return violations.invalid_format(field, INSTANT_FORM)
         if self.core is int and not sent.lstrip(b"-").isdigit():
             return violations.invalid_type(field, self.words)
         if self.ge is not None and self.le is not None:

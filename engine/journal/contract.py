@@ -22,7 +22,7 @@ from tollkeeper.engine.journal.entries import (
 )
 
 
-class Request(Struct, frozen=True):
+class CommandRequest(Struct, frozen=True):
     """What a command asks of the service: `action` is JSON text, `author` who gave the command."""
 
     id: int
@@ -247,7 +247,7 @@ class Journal(Protocol):
     async def expire(self, now: int) -> None:
         """Removes idempotency keys, commands' requests and amendments older than 24 hours."""
 
-    async def requests(self) -> list[Request]:
+    async def requests(self) -> list[CommandRequest]:
         """What commands have left for the service to do, oldest first."""
 
     async def take_request(self, request: int) -> None:

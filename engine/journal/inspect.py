@@ -26,11 +26,11 @@ _BLOCK = (
 )
 _NEXT_SEAL = "SELECT min(sequence) FROM seals WHERE sequence > ?"
 BATCH = 1000
-MOST = 100
+_MOST = 100
 """So many faults are told one by one; the others are counted."""
 
 
-class Fault(Struct, frozen=True):
+class JournalFault(Struct, frozen=True):
     """What is wrong, in words; `sequence` is the entry's, None when it is no entry."""
 
     sequence: int | None
@@ -48,13 +48,13 @@ class Inspection:
     sealed: int = 0
     without_checksum: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[JournalFault] = field(default_factory=list)
     more: int = 0
 
     def add(self, sequence: int | None, text: str) -> None:
         """One more fault."""
-        if len(self.faults) < MOST:
-            self.faults.append(Fault(sequence, text))
+        if len(self.faults) < _MOST:
+            self.faults.append(JournalFault(sequence, text))
         else:
             self.more += 1
 

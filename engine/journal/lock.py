@@ -13,18 +13,18 @@ from tollkeeper.engine.journal.contract import JournalError, Locked
 
 LOCK_FILE = "tollkeeper.lock"
 IMPORTS_FILE = "tollkeeper.imports"
-SERVICE = "serve"
-COMMAND = "command"
-PAUSE_S = 0.02
+SERVICE_PURPOSE = "serve"
+COMMAND_PURPOSE = "command"
+_PAUSE_S = 0.02
 # Long enough to outlast another process that only asks who holds the lock.
-PATIENCE_S = 0.2
+LOCK_PATIENCE_S = 0.2
 
 
 @contextmanager
-def lock(folder: Path, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Iterator[None]:
     """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed holder's.
 
-    `purpose` is `SERVICE`, or `COMMAND` for as long as one takes. Raises `Locked` once `patience_s`
+    `purpose` is `SERVICE_PURPOSE`, or `COMMAND_PURPOSE` for as long as one takes. Raises `Locked` once `patience_s`
     seconds have passed.
     """
     make_folder(folder)
@@ -108,11 +108,11 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 purpose, process = _named(folder)
-                who = "`toll serve`" if purpose == SERVICE else "another command"
+                who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
                 raise Locked(
                     f"the data folder `{folder}` is in use by {who}, process {process}"
                 ) from None
-            time.sleep(PAUSE_S)
+            time.sleep(_PAUSE_S)
         else:
             return
 
@@ -123,6 +123,6 @@ def _named(folder: Path) -> tuple[str, str]:
     try:
         told = (folder / LOCK_FILE).read_text()
     except FileNotFoundError:
-        return SERVICE, "unknown"
+        return SERVICE_PURPOSE, "unknown"
     purpose, _, process = told.strip().rpartition(" ")
     return purpose, process

@@ -179,7 +179,7 @@ def identity(connection: sqlite3.Connection) -> str:
     return str(found)
 
 
-def replay(
+def replay_entries(
     connection: sqlite3.Connection,
     account: int | None,
     since: int,
@@ -287,7 +287,9 @@ def entries_between(
     return list(map(Entry._make, rows))
 
 
-def count(connection: sqlite3.Connection, account: int | None, since: int, after: int) -> int:
+def count_entries(
+    connection: sqlite3.Connection, account: int | None, since: int, after: int
+) -> int:
     """How many entries lie beyond a sequence number and the time's first; counted in an index
     alone.
     """

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tollkeeper.engine.journal.contract import Request, Unanswered
+from tollkeeper.engine.journal.contract import CommandRequest, Unanswered
 from tollkeeper.engine.journal.lock import holder
 
 LOOK_S = 0.05
@@ -27,12 +27,12 @@ def leave_request(connection: sqlite3.Connection, action: str, author: str, now:
     return int(cursor.lastrowid or 0)
 
 
-def open_requests(connection: sqlite3.Connection) -> list[Request]:
+def open_requests(connection: sqlite3.Connection) -> list[CommandRequest]:
     """The requests without an answer, oldest first."""
     rows = connection.execute(
         "SELECT id, action, author FROM requests WHERE NOT done AND action != '' ORDER BY id"
     )
-    return [Request(*row) for row in rows]
+    return [CommandRequest(*row) for row in rows]
 
 
 def take_request(connection: sqlite3.Connection, request: int) -> None:

@@ -88,7 +88,7 @@ def connect(path: Path, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
-def claim(path: Path, identity: str) -> None:
+def claim_file(path: Path, identity: str) -> None:
     """Notes in the file which journal it stands beside."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA application_id = {_mark(identity)}")

@@ -24,7 +24,7 @@ from tollkeeper.engine.journal import (
     schema,
     staging,
 )
-from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, Journal, Request
+from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest, Journal
 from tollkeeper.engine.journal.damage import named_damage
 from tollkeeper.engine.journal.entries import (
     Entry,
@@ -36,7 +36,7 @@ from tollkeeper.engine.journal.entries import (
     Stretch,
 )
 from tollkeeper.engine.journal.inflight import InFlight
-from tollkeeper.engine.journal.lock import PATIENCE_S, lock
+from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
 from tollkeeper.engine.journal.unused_ids import UnusedIds
 from tollkeeper.engine.journal.writer import Append, Writer
 
@@ -51,7 +51,7 @@ async def open_journal(
     folder: Path,
     purpose: str,
     *,
-    patience_s: float = PATIENCE_S,
+    patience_s: float = LOCK_PATIENCE_S,
     waiting_limit: int = WAITING_LIMIT,
 ) -> AsyncIterator[SqliteJournal]:
     """Locks the data folder for `purpose` and opens its journal, until the end of the block.
@@ -176,7 +176,7 @@ class SqliteJournal(Journal):
         kinds: Collection[Kind] = EVERY_KIND,
     ) -> Iterator[list[Entry]]:
         with self._reader() as connection:
-            yield from reads.replay(connection, account, since, after, up_to, kinds)
+            yield from reads.replay_entries(connection, account, since, after, up_to, kinds)
 
     def replay_latest(
         self,
@@ -198,7 +198,7 @@ class SqliteJournal(Journal):
 
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
         with self._reader() as connection:
-            return reads.count(connection, account, since, after)
+            return reads.count_entries(connection, account, since, after)
 
     def list_entries(
         self, account: int, list_name: str, *, beyond: str | None = None
@@ -256,7 +256,7 @@ class SqliteJournal(Journal):
     async def expire(self, now: int) -> None:
         await retention.expire(self.run, now)
 
-    async def requests(self) -> list[Request]:
+    async def requests(self) -> list[CommandRequest]:
         return requests.open_requests(self._reading)
 
     async def take_request(self, request: int) -> None:

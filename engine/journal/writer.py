@@ -54,7 +54,7 @@ class Append(NamedTuple):
     done: UncancellableFuture
 
 
-class Step(NamedTuple):
+class WriterStep(NamedTuple):
     """A short transaction other than an append."""
 
     work: Callable[[sqlite3.Connection], Any]
@@ -85,7 +85,7 @@ class Writer:
         self._generation = 0
         self._oldest_valid = 0
         self._gathered: list[Append] = []
-        self._queue: SimpleQueue[list[Append] | Step | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Append] | WriterStep | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
@@ -119,7 +119,7 @@ class Writer:
             raise Unavailable("the journal is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._hand_over()
-        self._queue.put(Step(work, done))
+        self._queue.put(WriterStep(work, done))
         return done
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class Writer:
             self._gathered = []
 
     def _work(self) -> None:
-        items: list[list[Append] | Step | None] = []
+        items: list[list[Append] | WriterStep | None] = []
         while None not in items:
             items = self._next_items()
             for kind, group in groupby(items, type):
@@ -147,11 +147,11 @@ class Writer:
                     self._write([*chain.from_iterable(appends)])
                 else:
                     for item in group:
-                        if isinstance(item, Step):
+                        if isinstance(item, WriterStep):
                             self._run_step(item)
         self._disconnect()
 
-    def _next_items(self) -> list[list[Append] | Step | None]:
+    def _next_items(self) -> list[list[Append] | WriterStep | None]:
         items = [self._queue.get()]
         try:
             while items[-1] is not None and sum(map(_size, items)) < BATCH:
@@ -211,7 +211,7 @@ class Writer:
         connection.execute("COMMIT")
         return refused
 
-    def _run_step(self, step: Step) -> None:
+    def _run_step(self, step: WriterStep) -> None:
         try:
             connection = self._connected()
             before = connection.total_changes
@@ -264,7 +264,7 @@ class Writer:
         self._generation = generation
 
 
-def _size(item: list[Append] | Step | None) -> int:
+def _size(item: list[Append] | WriterStep | None) -> int:
     return len(item) if isinstance(item, list) else 1
 
 

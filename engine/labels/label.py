@@ -9,10 +9,12 @@ import msgspec
 from msgspec import Struct
 
 Verdict: TypeAlias = Literal["fraud", "legitimate", "unsure"]
-Source: TypeAlias = Literal["chargeback", "early_warning", "review", "customer", "refund", "import"]
+LabelSource: TypeAlias = Literal[
+    "chargeback", "early_warning", "review", "customer", "refund", "import"
+]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-SOURCES: tuple[Source, ...] = get_args(Source)
+SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
 """The weightiest first: of several sources that are sure, the first one's word counts."""
 
 
@@ -23,7 +25,7 @@ class Label(Struct, frozen=True, omit_defaults=True):
     know, `by` the key or command that told it, or the event.
     """
 
-    source: Source
+    source: LabelSource
     label: Verdict | None
     at: int
     by: str
@@ -34,7 +36,7 @@ encode_label = msgspec.json.Encoder().encode
 decode_label = msgspec.json.Decoder(Label).decode
 
 
-def verdict_of(labels: Mapping[Source, Verdict]) -> Verdict | None:
+def verdict_of(labels: Mapping[LabelSource, Verdict]) -> Verdict | None:
     """The label that counts: of the weightiest source that is sure, else `unsure`, else none."""
     for source in SOURCES:
         if labels.get(source, "unsure") != "unsure":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import (
     Label,
-    Source,
+    LabelSource,
     Verdict,
     decode_label,
     encode_label,
@@ -41,9 +41,9 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     return True
 
 
-async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[Source, Label]:
+async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[LabelSource, Label]:
     """What each source says of a payment now."""
-    said: dict[Source, Label] = {}
+    said: dict[LabelSource, Label] = {}
     for entry in await engine.journal.of_record(account, Kind.LABEL, payment_id):
         label = decode_label(entry.body)
         said.pop(label.source, None)
@@ -52,7 +52,7 @@ async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[So
     return said
 
 
-def verdicts(labels: Mapping[Source, Label]) -> dict[Source, Verdict]:
+def verdicts(labels: Mapping[LabelSource, Label]) -> dict[LabelSource, Verdict]:
     """The labels alone."""
     return {source: label.label for source, label in labels.items() if label.label is not None}
 

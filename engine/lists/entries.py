@@ -19,7 +19,7 @@ from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.indexes import network_key
 from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
 from tollkeeper.engine.lists.values import (
-    MAX_TEXT,
+    MAX_VALUE_TEXT,
     is_text,
     read_instant,
     read_network,
@@ -71,8 +71,8 @@ def read_entry(
     if note is not None and not (isinstance(note, str) and is_text(note)):
         violations.append(Violation(f"{path}.note", "invalid_type", "a note is text in UTF-8"))
         note = None
-    elif note is not None and len(note) > MAX_TEXT:
-        message = f"a note has at most {MAX_TEXT} characters"
+    elif note is not None and len(note) > MAX_VALUE_TEXT:
+        message = f"a note has at most {MAX_VALUE_TEXT} characters"
         violations.append(Violation(f"{path}.note", "too_long", message))
     return violations or ListEntry(
         value, columns, expires_at, mask_card_numbers(note) if note else None, by

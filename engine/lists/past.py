@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents, build_contents
 from tollkeeper.engine.lists.spec import ListSpec, Spec, lookup_of
-from tollkeeper.engine.lists.values import IP_BITS, MAX_TEXT, show_network, show_value
+from tollkeeper.engine.lists.values import IP_BITS, MAX_VALUE_TEXT, show_network, show_value
 from tollkeeper.grammar.program import Value
 
 FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
@@ -62,7 +62,7 @@ def candidate_values(spec: Spec, key: Value) -> Iterator[str]:
                 spare = IP_BITS - bits
                 yield show_network(int(key) >> spare << spare, bits)
         case "prefix":
-            text = str(key)[:MAX_TEXT]
+            text = str(key)[:MAX_VALUE_TEXT]
             yield from (text[:size] for size in range(1, len(text) + 1))
         case "value":
             yield show_value("number", key) if spec == ListSpec("number") else str(key)

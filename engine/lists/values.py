@@ -17,7 +17,7 @@ from tollkeeper.engine.lists.spec import ColumnType
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_LIMIT, METADATA_SCALE
 
-MAX_TEXT = 256
+MAX_VALUE_TEXT = 256
 IP_BITS = 128
 _MAPPED = 0xFFFF << 32
 _IPV4_PREFIX = 96
@@ -70,8 +70,8 @@ def read_string(given: object) -> str:
         raise ValueError("this is a string")
     if not given:
         raise ValueError("a value may not be empty")
-    if len(given) > MAX_TEXT:
-        raise ValueError(f"a value has at most {MAX_TEXT} characters")
+    if len(given) > MAX_VALUE_TEXT:
+        raise ValueError(f"a value has at most {MAX_VALUE_TEXT} characters")
     if not is_text(given):
         raise ValueError("a value is valid UTF-8")
     return given

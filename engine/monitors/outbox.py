@@ -153,7 +153,7 @@ def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None
     )
 
 
-def list_alerts(
+def add_alerts(
     connection: sqlite3.Connection,
     account: int,
     sequence: int,
@@ -293,7 +293,7 @@ def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:
     )
 
 
-def purge_alerts(connection: sqlite3.Connection, account: int, before: int) -> bool:
+def purge_alerts_step(connection: sqlite3.Connection, account: int, before: int) -> bool:
     """Removes some alerts of event times before `before` with their deliveries; False when none."""
     old = connection.execute(
         "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tollkeeper.engine.journal.contract import Journal, JournalError
-from tollkeeper.engine.journal.side_file import SideFile, claim, create_file, stands_beside
+from tollkeeper.engine.journal.side_file import SideFile, claim_file, create_file, stands_beside
 from tollkeeper.engine.monitors import outbox
 
 ALERTS_FILE = "alerts.db"
@@ -32,7 +32,7 @@ async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]
             raise JournalError(f"`{path}` belongs to another journal: {_WHAT_TO_DO}")
         file = SideFile(path, "FULL")
         await file.write(outbox.create_tables)
-        claim(path, journal.identity())
+        claim_file(path, journal.identity())
         known, last = file.read(outbox.listed_up_to), journal.last_sequence()
         if known > last:
             file.close()

@@ -22,18 +22,18 @@ from tollkeeper.engine.velocity.contract import (
 )
 from tollkeeper.engine.velocity.memory import MemoryWindows
 
-ACCOUNT = 1
+TEST_ACCOUNT = 1
 """The one account that a replay's windows have."""
 
 
-class Creation(NamedTuple):
+class ReplayedCreation(NamedTuple):
     """A new payment; `origin` is what the history holds of it."""
 
     record: Record
     origin: Any
 
 
-class Amendment(NamedTuple):
+class ReplayedUpdate(NamedTuple):
     """An update that arrives at `arrived` (µs): from what is known of its payment to what is then.
 
     `amend` is given None for a payment that is not known, and gives None where nothing is counted.
@@ -53,10 +53,10 @@ class Occurrence(NamedTuple):
     reads: Sequence[Read] = ()
 
 
-Happening: TypeAlias = Creation | Amendment | Occurrence
+Happening: TypeAlias = ReplayedCreation | ReplayedUpdate | Occurrence
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """What came of a happening; `observed` is None where nothing was counted."""
 
     happening: Happening
@@ -65,43 +65,43 @@ class Step(NamedTuple):
 
 
 Judge: TypeAlias = Callable[
-    [Windows, Creation], Awaitable[tuple[Observation | None, Decision | None]]
+    [Windows, ReplayedCreation], Awaitable[tuple[Observation | None, Decision | None]]
 ]
 """Counts a new payment in windows, and decides about it where something is to be decided."""
 
 
 async def replay(
     history: Iterable[Happening], windows: Windows, judge: Judge, reach: int | None = None
-) -> AsyncIterator[Step]:
+) -> AsyncIterator[ReplayStep]:
     """A step for each happening, as it is reached: a history may read what steps before it gave.
 
     Updates are counted that arrive up to `reach` (µs) after their payment, with None all of them.
     """
     known = _Known(reach)
     for happening in history:
-        if isinstance(happening, Creation):
+        if isinstance(happening, ReplayedCreation):
             observed, decision = await judge(windows, happening)
             if observed is not None:
                 known.put(observed.record)
-            yield Step(happening, observed, decision)
-        elif isinstance(happening, Amendment):
+            yield ReplayStep(happening, observed, decision)
+        elif isinstance(happening, ReplayedUpdate):
             before = known.find(happening.id)
             after = happening.amend(before)
             observed = None
             if before is not None and after is not None:
                 time, arrived = before.payment.timestamp, happening.arrived
-                record = Record(ACCOUNT, happening.id, time, arrived, after, before)
+                record = Record(TEST_ACCOUNT, happening.id, time, arrived, after, before)
                 observed = await windows.observe(record, ())
                 known.put(record)
-            yield Step(happening, observed)
+            yield ReplayStep(happening, observed)
         else:
-            yield Step(happening, await windows.observe(happening.record, happening.reads))
+            yield ReplayStep(happening, await windows.observe(happening.record, happening.reads))
 
 
 async def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
     """Windows without a cap that count these series from now on."""
     windows = MemoryWindows(cap=sys.maxsize)
-    await windows.seal(await windows.add(ACCOUNT, plans))
+    await windows.seal(await windows.add(TEST_ACCOUNT, plans))
     return windows
 
 

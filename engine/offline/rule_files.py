@@ -25,7 +25,7 @@ from tollkeeper.grammar.syntax_errors import file_too_large
 FILES_A_PROCESS = 20
 """So many files to check are worth a process of their own."""
 
-Checked: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
+CheckedFile: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
@@ -36,7 +36,7 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def check_files(paths: Sequence[Path]) -> list[Checked]:
+def check_files(paths: Sequence[Path]) -> list[CheckedFile]:
     """Each rule file among the paths, with all that was found in it."""
     files = rule_files(paths)
     check = partial(_check_file, known_beside(paths))
@@ -47,7 +47,7 @@ def check_files(paths: Sequence[Path]) -> list[Checked]:
         return list(pool.map(check, files, chunksize=FILES_A_PROCESS))
 
 
-def _check_file(known: Known, path: Path) -> Checked:
+def _check_file(known: Known, path: Path) -> CheckedFile:
     reading = read_file(path.read_bytes(), known)
     return Source.of(str(path), reading.text), reading.diagnostics
 

@@ -38,7 +38,8 @@ from tollkeeper.engine.privacy.person import (
 )
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.event_versions import contract_of
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
     PersonErased,

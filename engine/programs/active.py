@@ -20,7 +20,7 @@ from tollkeeper.engine.registry.trials import Decider, pick_version
 from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.engine.velocity.contract import Read, SeriesPlan
 
-SCORECARD = "bot_behaviour"
+SCORECARD_NAME = "bot_behaviour"
 
 
 VersionId: TypeAlias = tuple[ProgramKind, str, int]
@@ -64,7 +64,7 @@ class InForce:
         """All versions in force, by what they are."""
         found: dict[VersionId, Loaded] = {}
         for number, scorecard in self.scorecards.items():
-            found["scorecard", SCORECARD, number] = scorecard
+            found["scorecard", SCORECARD_NAME, number] = scorecard
         for (name, number), rule in self.rules.items():
             found["rule", name, number] = rule
         for (name, number), type_ in self.events.items():
@@ -135,7 +135,7 @@ def choose_shadows(force: InForce, payment: Payment) -> tuple[Shadow, ...]:
 def choose_scorecard(force: InForce, payment: Payment) -> LoadedScorecard:
     """The account's own scorecard when it has published one, else the shipped one."""
     version = pick_version(
-        force.account, "scorecard", SCORECARD, lambda by: rollout_key(payment, by)
+        force.account, "scorecard", SCORECARD_NAME, lambda by: rollout_key(payment, by)
     )
     return force.scorecards[0 if version is None else version.number]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Values
+from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, ProgramValues
 from tollkeeper.engine.registry.changes import Thresholds
 
 
@@ -28,7 +28,7 @@ class Programs(NamedTuple):
 def decide(
     programs: Programs,
     facts: Any,
-    values: Values,
+    values: ProgramValues,
     environment: Environment,
     thresholds: Thresholds,
     *,

@@ -14,7 +14,7 @@ from typing import Any
 from tollkeeper.engine.instants import read_iso_8601, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.intake.annotations import INSTANT
+from tollkeeper.engine.intake.annotations import INSTANT_FORM
 from tollkeeper.engine.intake.card_numbers import mask_card_numbers
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
@@ -24,7 +24,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
 
-MAX_TEXT = 1024
+_MAX_TEXT = 1024
 """Characters in a text of an event's data."""
 
 OWN = ("id", "timestamp")
@@ -131,8 +131,8 @@ def _read_text(
         return violations.invalid_type(path, "a string")
     if choices is not None:
         return (given, given) if given in choices else violations.not_one_of(path, choices)
-    if len(given) > MAX_TEXT:
-        return violations.too_long(path, MAX_TEXT, "characters")
+    if len(given) > _MAX_TEXT:
+        return violations.too_long(path, _MAX_TEXT, "characters")
     if not given and required:
         return violations.empty(path)
     text = mask_card_numbers(given)
@@ -147,7 +147,7 @@ def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Vio
     except OverflowError:
         return violations.invalid_format(path, _TOO_BIG)
     except ValueError:
-        return violations.invalid_format(path, INSTANT)
+        return violations.invalid_format(path, INSTANT_FORM)
 
 
 def _unfit(given: object, path: str, expected: str) -> Violation:

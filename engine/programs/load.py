@@ -9,7 +9,7 @@ from pathlib import Path
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.lists.contents import Contents
-from tollkeeper.engine.programs.active import SCORECARD, InForce, Loaded, Shadow, VersionId
+from tollkeeper.engine.programs.active import SCORECARD_NAME, InForce, Loaded, Shadow, VersionId
 from tollkeeper.engine.programs.event_type import LoadedEventType, load_event_type
 from tollkeeper.engine.programs.event_versions import live_versions
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
@@ -85,7 +85,7 @@ def loaded_rule(version: Version) -> LoadedRule:
 
 def shipped_text() -> str:
     """The text of `shipped_scorecard`."""
-    return (SHIPPED / f"{SCORECARD}.rule").read_text()
+    return (SHIPPED / f"{SCORECARD_NAME}.rule").read_text()
 
 
 @cache
@@ -101,7 +101,7 @@ def shipped_scorecard() -> LoadedScorecard:
 
 def _shadows(account: Account, find: Callable[[Version], Loaded]) -> Iterator[Shadow]:
     for kind, name in account.files:
-        if kind not in ("rule", "scorecard") or (kind == "scorecard" and name != SCORECARD):
+        if kind not in ("rule", "scorecard") or (kind == "scorecard" and name != SCORECARD_NAME):
             continue
         version = shadow_version(account, kind, name)
         if version is not None:
@@ -115,7 +115,7 @@ def _met(account: Account) -> Iterator[Version]:
     for (kind, name), lineage in account.files.items():
         if kind == "event":
             yield from live_versions(lineage)
-        elif kind == "rule" or (kind == "scorecard" and name == SCORECARD):
+        elif kind == "rule" or (kind == "scorecard" and name == SCORECARD_NAME):
             yield from _deciding(lineage)
 
 

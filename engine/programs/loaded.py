@@ -19,7 +19,7 @@ from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar.program import Let, Rule, Scorecard, Series, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-Values = Sequence[Value | None]
+ProgramValues = Sequence[Value | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LoadedRule:
     version: int
     rule: Rule
     reading: Reading
-    decide: Callable[[Facts, int | None, Values, Environment], int]
+    decide: Callable[[Facts, int | None, ProgramValues, Environment], int]
     applied: tuple[AppliedRule, ...]
     actions: tuple[Action | None, ...]
 
@@ -62,7 +62,7 @@ class LoadedScorecard:
     version: int
     scorecard: Scorecard
     reading: Reading
-    score: Callable[[Facts, Values, Environment], int]
+    score: Callable[[Facts, ProgramValues, Environment], int]
 
     @property
     def series(self) -> tuple[SeriesPlan, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress, Verb
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb
 from tollkeeper.engine.registry.accounts import create_account
 from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import create_key, revoke_key

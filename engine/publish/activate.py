@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.programs.active import SCORECARD, Loaded, VersionId
+from tollkeeper.engine.programs.active import SCORECARD_NAME, Loaded, VersionId
 from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
 from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.known import known_of
@@ -177,7 +178,7 @@ async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, na
 
     async with engine.publishing[account]:
         change(engine.state.accounts[account])
-        if (kind, name) == ("scorecard", SCORECARD) and engine.ready.is_set():
+        if (kind, name) == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
             needed = [*engine.force[account].plans(), *shipped_scorecard().series]
             await fill(engine, account, needed, lambda _share: None)
         await _change(engine, account, by, change)

@@ -14,7 +14,8 @@ from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (
     find_list,
@@ -26,9 +27,9 @@ from tollkeeper.engine.registry.lists import (
 )
 from tollkeeper.engine.runtime import Engine
 
-PAGE = 500
-STEP = 200
-PAUSE_S = 0.0005
+LIST_PAGE = 500
+_STEP = 200
+_PAUSE_S = 0.0005
 """After so many entries that are brought into memory, so long a pause."""
 
 
@@ -94,19 +95,19 @@ def _with_pauses(entries: Iterator[ListEntry]) -> Iterator[ListEntry]:
     it.
     """
     for number, entry in enumerate(entries):
-        if number % STEP == 0:
-            time.sleep(PAUSE_S)
+        if number % _STEP == 0:
+            time.sleep(_PAUSE_S)
         yield entry
 
 
-async def page(
+async def list_page(
     journal: Journal, account: int, name: str, cursor: str | None, limit: int
 ) -> EntriesPage:
-    """The entries of a list beyond the value `cursor`, at most `PAGE` of them."""
+    """The entries of a list beyond the value `cursor`, at most `LIST_PAGE` of them."""
     batches = journal.list_entries(account, name, beyond=cursor)
     batch: list[ListEntry] = await asyncio.to_thread(next, batches, [])
-    found = batch[: min(limit, PAGE)]
-    more = len(batch) == PAGE or len(found) < len(batch)
+    found = batch[: min(limit, LIST_PAGE)]
+    more = len(batch) == LIST_PAGE or len(found) < len(batch)
     return EntriesPage(found, found[-1].value if more and found else None)
 
 

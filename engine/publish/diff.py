@@ -15,7 +15,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.walk import PARTS, children
 
-Change: TypeAlias = Literal["added", "removed", "moved", "changed"]
+DifferenceKind: TypeAlias = Literal["added", "removed", "moved", "changed"]
 
 
 class Difference(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Difference(Struct, frozen=True):
     `before` and `after` are as they were written, None for what is not there.
     """
 
-    change: Change
+    change: DifferenceKind
     what: str
     aspect: str | None = None
     before: str | None = None

@@ -20,6 +20,7 @@ from tollkeeper.engine.lists.imports import BadEntry, ImportResult, import_entri
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
 from tollkeeper.engine.lists.spec import Spec, TableSpec
 from tollkeeper.engine.open import now
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.change_lists import ReplaceEntries
 from tollkeeper.engine.publish.queue import perform_in
 from tollkeeper.engine.publish.verbs import Effect
@@ -27,8 +28,6 @@ from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.errors import Invalid, Refused
 from tollkeeper.engine.registry.lists import find_list
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,15 @@ from structlog import get_logger
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import requests, schema
-from tollkeeper.engine.journal.contract import JournalError, Locked, Request, Unavailable
-from tollkeeper.engine.journal.lock import COMMAND, SERVICE, holder
+from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Locked, Unavailable
+from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, holder
 from tollkeeper.engine.open import now, open_engine
-from tollkeeper.engine.publish.verbs import Effect, Progress, Verb, find_verb, verb_name
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import Effect, Verb, find_verb, verb_name
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 
-PATIENCE_S = 30.0
+QUEUE_PATIENCE_S = 30.0
 
 
 class Envelope(Struct, frozen=True):
@@ -49,12 +50,12 @@ _read_reply = msgspec.json.Decoder(Reply).decode
 
 def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
     """Perform a verb on the data folder, by whoever holds it. Raises `Refused`, `JournalError`."""
-    deadline = monotonic() + PATIENCE_S
+    deadline = monotonic() + QUEUE_PATIENCE_S
     while True:
         try:
             return asyncio.run(_perform_here(folder, verb, author, progress))
         except Locked:
-            if holder(folder) == SERVICE:
+            if holder(folder) == SERVICE_PURPOSE:
                 break
             # Another command has the folder, for a moment.
             if monotonic() > deadline:
@@ -73,7 +74,7 @@ def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Eff
 
 
 async def _perform_here(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
-    async with open_engine(folder, COMMAND) as engine:
+    async with open_engine(folder, COMMAND_PURPOSE) as engine:
         return await verb.perform(engine, author, progress)
 
 
@@ -95,7 +96,7 @@ async def answer_requests(engine: Engine) -> None:
             task.cancel()
 
 
-async def _answer_request(engine: Engine, request: Request) -> None:
+async def _answer_request(engine: Engine, request: CommandRequest) -> None:
     try:
         await engine.journal.take_request(request.id)
     except Unavailable:
@@ -117,7 +118,7 @@ async def _answer_request(engine: Engine, request: Request) -> None:
             return
 
 
-async def _reply(engine: Engine, request: Request, progress: Progress) -> Reply:
+async def _reply(engine: Engine, request: CommandRequest, progress: Progress) -> Reply:
     """Whatever happens, the command that waits hears of it."""
     try:
         verb = _read_verb(request.action)

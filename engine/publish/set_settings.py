@@ -9,7 +9,8 @@ import msgspec
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import change_settings
 from tollkeeper.engine.runtime import Engine

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.activate import bring_in, take_out
-from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry import trials
 from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.state import Account

@@ -6,16 +6,14 @@ A verb stands beside the function that does its work, which HTTP calls too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from importlib import import_module
 
 from msgspec import Struct
 
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import PersonErased
 from tollkeeper.engine.runtime import Engine
-
-Progress = Callable[[float], None]
 
 _ENGINE = "tollkeeper.engine."
 _NAME = re.compile(r"([a-z_.]+):([A-Z][A-Za-z]*)")

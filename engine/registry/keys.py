@@ -11,7 +11,7 @@ from typing import get_args
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked, KeyScope
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
-from tollkeeper.engine.registry.state import Account, Configuration, Key
+from tollkeeper.engine.registry.state import Account, ApiKey, Configuration
 
 PREFIX = "toll_"
 SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
@@ -48,7 +48,7 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
     return KeyRevoked(id_)
 
 
-def authenticate(state: Configuration, presented: str) -> Key | None:
+def authenticate(state: Configuration, presented: str) -> ApiKey | None:
     """The good key that was presented, or None."""
     hash_ = _hash(presented)
     key = state.keys.get(hash_)
@@ -56,7 +56,7 @@ def authenticate(state: Configuration, presented: str) -> Key | None:
     return key if key is not None and hmac.compare_digest(key.hash, hash_) else None
 
 
-def allows(key: Key, scope: KeyScope) -> bool:
+def allows(key: ApiKey, scope: KeyScope) -> bool:
     """Whether the key may do what needs `scope`; `admin` may do all."""
     return scope in key.scopes or "admin" in key.scopes
 

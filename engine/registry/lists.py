@@ -27,7 +27,7 @@ from tollkeeper.grammar.program import ListUse, TableUse
 
 MAX_AUDITED_VALUES = 100
 MAX_COLUMNS = 64
-MAX_CHOICES = 1000
+_MAX_CHOICES = 1000
 
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _OWN_NAMES = ("value", "columns", "expires_at", "note", "by")
@@ -211,7 +211,7 @@ def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]
             columns[name] = type_  # type: ignore[assignment]
         elif (
             isinstance(type_, list | tuple)
-            and 1 <= len(type_) <= MAX_CHOICES
+            and 1 <= len(type_) <= _MAX_CHOICES
             and all(isinstance(choice, str) and choice for choice in type_)
         ):
             columns[name] = tuple(type_)

@@ -37,7 +37,7 @@ from tollkeeper.engine.registry.changes import (
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """`revoked_at` (µs) is None while the key is good."""
 
     id: str
@@ -123,7 +123,7 @@ class Account:
     name: str
     created_at: int
     settings: AccountSettings = field(default_factory=AccountSettings)
-    keys: Mapping[str, Key] = field(default_factory=dict)
+    keys: Mapping[str, ApiKey] = field(default_factory=dict)
     files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Configuration:
     sequence: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
-    keys: Mapping[bytes, Key] = field(default_factory=dict)
+    keys: Mapping[bytes, ApiKey] = field(default_factory=dict)
 
 
 def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration:
@@ -162,8 +162,8 @@ def fold_changes(state: Configuration, recorded: Iterable[RecordedChange]) -> Co
 
 
 def _fold_keys(
-    keys: Mapping[bytes, Key], account: Account, recorded: RecordedChange
-) -> Mapping[bytes, Key]:
+    keys: Mapping[bytes, ApiKey], account: Account, recorded: RecordedChange
+) -> Mapping[bytes, ApiKey]:
     match recorded.change:
         case KeyCreated(id=id_):
             key = account.keys[id_]
@@ -181,7 +181,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
         case SettingsChanged():
             return replace(account, settings=change.settings)
         case KeyCreated():
-            key = Key(
+            key = ApiKey(
                 change.id, account.number, change.hash, change.scopes, recorded.at, recorded.by
             )
             return replace(account, keys={**account.keys, key.id: key})

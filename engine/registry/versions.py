@@ -33,7 +33,7 @@ def program_kind(program: Program) -> ProgramKind:
     return _KINDS[type(program)]
 
 
-def checksum(text: str, uses: Mapping[str, str]) -> str:
+def file_checksum(text: str, uses: Mapping[str, str]) -> str:
     """SHA-256, in hex, of a text and of the definitions it takes in."""
     digest = hashlib.sha256()
     for part in (text, *(part for name in sorted(uses) for part in (name, uses[name]))):
@@ -55,7 +55,7 @@ def store_version(
     """
     kind = program_kind(program)
     versions = account.files.get((kind, program.name), Lineage()).versions
-    sum_ = checksum(text, uses)
+    sum_ = file_checksum(text, uses)
     if versions and versions[-1].checksum == sum_:
         return versions[-1]
     if expected is not None and expected != len(versions):

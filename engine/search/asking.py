@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 LENGTH = 4
 """How many bytes, the most significant first, tell the length of a message."""
-PATIENCE_S = 30.0
+_PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 _END_S = 5.0
 
@@ -114,7 +114,7 @@ class SearchProcess:
         try:
             message = msgspec.msgpack.encode(Asked(number, account, question))
             self._process.stdin.write(len(message).to_bytes(LENGTH) + message)
-            answered = await asyncio.wait_for(waiting, PATIENCE_S)
+            answered = await asyncio.wait_for(waiting, _PATIENCE_S)
         except TimeoutError:
             raise IndexUnavailable("the index did not answer in time") from None
         finally:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.search.blocks import SHIFT, SIZE
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.reading import Index, Selection
+from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.spans import Every, TimeSpan, spans
-from tollkeeper.engine.search.tally import COUNTED, Tally
+from tollkeeper.engine.search.tally import _COUNTED, Tally
 from tollkeeper.engine.search.terms import Facet
 
 Dimension: TypeAlias = Literal[
@@ -36,7 +36,7 @@ class Figure(Struct, frozen=True):
 
 
 def figures(
-    index: Index,
+    index: AccountIndex,
     wanted: Filter,
     since: int,
     until: int,
@@ -63,12 +63,12 @@ def figures(
 class _Counting:
     """Counts by span and value, block after block."""
 
-    def __init__(self, index: Index, by: Dimension | None, money: bool) -> None:
+    def __init__(self, index: AccountIndex, by: Dimension | None, money: bool) -> None:
         self._index = index
         self._by = None if by is None else Facet[by.upper()]
         self._money = money
         self._counted = [
-            (facet, name, index.value(facet, name)) for facet, names in COUNTED for name in names
+            (facet, name, index.value(facet, name)) for facet, names in _COUNTED for name in names
         ]
         self._currencies = index.names(Facet.CURRENCY) if money else {}
         self._counts: dict[tuple[int, int], list[int]] = {}
@@ -170,7 +170,7 @@ class _Counting:
     def _tally(self, counts: list[int]) -> Tally:
         found = dict(zip(((f, n) for f, n, _ in self._counted), counts[1:], strict=True))
         return Tally(
-            counts[0], *({name: found[facet, name] for name in names} for facet, names in COUNTED)
+            counts[0], *({name: found[facet, name] for name in names} for facet, names in _COUNTED)
         )
 
 
@@ -178,7 +178,7 @@ _EVERY_VALUE = -1
 _NO_VALUE = -2
 
 
-def sum_of(index: Index, block: int, members: int) -> dict[str, int]:
+def sum_of(index: AccountIndex, block: int, members: int) -> dict[str, int]:
     """What payments of a block amount to by currency, in hundredths."""
     names = index.names(Facet.CURRENCY)
     bits = list(index.facet(Facet.AMOUNT, block))

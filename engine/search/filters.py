@@ -18,9 +18,9 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.terms import NONE, Facet, Term, address_term
+from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, address_term
 
-MOST = 50
+_MOST = 50
 """How many members a filter has."""
 _MOST_SCORE = 100
 _LONGEST = 256
@@ -31,7 +31,7 @@ _SCORE = re.compile(r"0?\.[0-9]{1,2}|0|1(?:\.00?)?")
 _WORD = re.compile(r'\s*([a-z_]+):("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
 _BIN = re.compile(r"[0-9]{6}(?:[0-9]{2})?")
 
-Member: TypeAlias = tuple[str, str]
+FilterMember: TypeAlias = tuple[str, str]
 """A member's name and text, as in a query or in the text form."""
 
 
@@ -65,13 +65,13 @@ def _choice(facet: Facet, *choices: str) -> Callable[[str], Term]:
         if text not in choices:
             known = ", ".join(f"`{choice}`" for choice in choices)
             raise ValueError(f"this is one of {known}")
-        return facet, NONE if text == "none" else text
+        return facet, NO_VALUE if text == "none" else text
 
     return read
 
 
 def _or_none(facet: Facet) -> Callable[[str], Term]:
-    return lambda text: (facet, NONE if text == "none" else text)
+    return lambda text: (facet, NO_VALUE if text == "none" else text)
 
 
 def _version(text: str) -> Term:
@@ -108,7 +108,7 @@ NAMES = (*_READERS, *_OTHERS)
 """Every name that a filter's member may have."""
 
 
-def read_filter(members: Iterable[Member], now: int) -> Filter:
+def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
     """The filter of these members; `now` (µs) is what spans such as `1h` are counted back from.
 
     Raises `Invalid` with every member that is wrong, each under its name.
@@ -116,8 +116,8 @@ def read_filter(members: Iterable[Member], now: int) -> Filter:
     reading = _Reading(now)
     violations = []
     given = list(members)
-    if len(given) > MOST:
-        raise Invalid([Violation("q", "too_long", f"a filter has at most {MOST} members")])
+    if len(given) > _MOST:
+        raise Invalid([Violation("q", "too_long", f"a filter has at most {_MOST} members")])
     for name, text in given:
         try:
             reading.take(name, text)
@@ -132,7 +132,7 @@ def read_filter(members: Iterable[Member], now: int) -> Filter:
     return reading.filter()
 
 
-def read_members(text: str) -> list[Member]:
+def read_members(text: str) -> list[FilterMember]:
     """The members of the text form. Raises `Invalid` at `q`, naming the place."""
     members, position = [], 0
     text = text.strip()
@@ -150,7 +150,7 @@ def read_members(text: str) -> list[Member]:
     return members
 
 
-def show_members(members: Iterable[Member]) -> str:
+def show_members(members: Iterable[FilterMember]) -> str:
     """The text form of these members."""
     return " ".join(f"{name}:{_quoted(value)}" for name, value in members)
 

@@ -15,7 +15,7 @@ from tollkeeper.engine.labels.label import Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.engine.search.blocks import descending
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.reading import Index, Selection
+from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import read_decision
 
 _NO_DECISION = Decision()
@@ -55,7 +55,7 @@ class FoundPage(Struct, frozen=True):
     cursor: int | None
 
 
-def find(index: Index, wanted: Filter, cursor: int | None, limit: int) -> FoundPage:
+def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) -> FoundPage:
     """A page of payments, newest first, before the sequence number `cursor`."""
     selection = Selection(index, wanted)
     if cursor is not None:
@@ -71,13 +71,13 @@ def find(index: Index, wanted: Filter, cursor: int | None, limit: int) -> FoundP
     return FoundPage(payments, None)
 
 
-def count(index: Index, wanted: Filter) -> int:
+def count_matches(index: AccountIndex, wanted: Filter) -> int:
     """How many payments the filter means."""
     selection = Selection(index, wanted)
     return sum(selection.members(block).bit_count() for block in selection.blocks())
 
 
-def found(index: Index, sequence: int) -> Found | None:
+def found(index: AccountIndex, sequence: int) -> Found | None:
     """The payment in short; None for one that the journal no longer has."""
     entry = index.tail.known(sequence, index.tail.last_sequence())
     if entry is None:

@@ -40,7 +40,7 @@ from tollkeeper.engine.search.terms import (
     reported_terms,
 )
 
-STRETCH = 8192
+_STRETCH = 8192
 """How many sequence numbers one transaction takes in."""
 _AMENDMENTS = 5_000
 
@@ -59,7 +59,7 @@ class Follower:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             # It is damaged, and derived: what was in it is read from the journal again.
-            index_file.remove(folder)
+            index_file.remove_index(folder)
             self._open(folder)
 
     def close(self) -> None:
@@ -78,9 +78,9 @@ class Follower:
         with index_file.transaction(self._index):
             followed = index_file.followed(self._index)
             if self._tail.lacks_amendments(followed.amendment):
-                index_file.empty(self._index, self._tail.last_amendment())
+                index_file.empty_index(self._index, self._tail.last_amendment())
                 return True
-            last = min(self._tail.last_sequence(), followed.sequence + STRETCH)
+            last = min(self._tail.last_sequence(), followed.sequence + _STRETCH)
             changes = _Changes(self._index, self._tail, Hashes(followed.key))
             for entry in self._tail.records(followed.sequence, last):
                 changes.take(entry)
@@ -95,7 +95,7 @@ class Follower:
         self._index = index_file.connect_to_write(folder)
         with index_file.transaction(self._index):
             if not (index_file.is_current(self._index) and self._is_of_this_journal()):
-                index_file.empty(self._index, self._tail.last_amendment())
+                index_file.empty_index(self._index, self._tail.last_amendment())
 
     def _is_of_this_journal(self) -> bool:
         followed = index_file.followed(self._index)

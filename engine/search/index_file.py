@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal.side_file import create_file
 
-FILE = "search.db"
-VERSION = 1
+_FILE = "search.db"
+_VERSION = 1
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
@@ -50,7 +50,7 @@ class Followed(NamedTuple):
 
 def connect_to_write(folder: Path) -> sqlite3.Connection:
     """The index's file, maybe without tables. Raises `sqlite3.Error`."""
-    path = folder / FILE
+    path = folder / _FILE
     create_file(path)
     connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -63,7 +63,7 @@ def connect_to_write(folder: Path) -> sqlite3.Connection:
 
 def connect_to_read(folder: Path) -> sqlite3.Connection:
     """The index as it stands. Raises `sqlite3.Error`, also where there is none."""
-    path = (folder / FILE).absolute().as_uri()
+    path = (folder / _FILE).absolute().as_uri()
     connection = sqlite3.connect(
         f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
@@ -75,10 +75,10 @@ def connect_to_read(folder: Path) -> sqlite3.Connection:
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether its tables are there, and of this version."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(version == VERSION)
+    return bool(version == _VERSION)
 
 
-def empty(connection: sqlite3.Connection, amendment: int) -> None:
+def empty_index(connection: sqlite3.Connection, amendment: int) -> None:
     """Leaves empty tables and a new key, for one who has heard of amendments up to `amendment`."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (table,) in tables:
@@ -87,7 +87,7 @@ def empty(connection: sqlite3.Connection, amendment: int) -> None:
         connection.execute(statement)
     key = os.urandom(_KEY_BYTES)
     connection.execute("INSERT INTO followed VALUES (0, 0, ?, ?)", (amendment, key))
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def followed(connection: sqlite3.Connection) -> Followed:
@@ -104,10 +104,10 @@ def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment:
     )
 
 
-def remove(folder: Path) -> None:
+def remove_index(folder: Path) -> None:
     """Deletes the index's files."""
     for ending in ("", "-wal", "-shm"):
-        (folder / f"{FILE}{ending}").unlink(missing_ok=True)
+        (folder / f"{_FILE}{ending}").unlink(missing_ok=True)
 
 
 @contextmanager

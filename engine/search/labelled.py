@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tollkeeper.engine.labels.label import Label, Source, Verdict, decode_label
-from tollkeeper.engine.search.reading import LAST, Index
+from tollkeeper.engine.labels.label import Label, LabelSource, Verdict, decode_label
+from tollkeeper.engine.search.reading import _LAST, AccountIndex
 
 
 class LabelledPayment(Struct, frozen=True):
@@ -24,9 +24,9 @@ class LabelPage(Struct, frozen=True):
 
 
 def find_labels(
-    index: Index,
+    index: AccountIndex,
     since: int | None,
-    source: Source | None,
+    source: LabelSource | None,
     label: Verdict | None,
     cursor: int | None,
     limit: int,
@@ -40,7 +40,7 @@ def find_labels(
         (
             index.account,
             index.sequence_at(since, 0),
-            LAST if cursor is None else cursor,
+            _LAST if cursor is None else cursor,
             source,
             label,
             limit + 1,

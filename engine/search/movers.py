@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.search.blocks import SHIFT, SIZE, numbers_below, numbers_from, unpack
-from tollkeeper.engine.search.reading import Index
+from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, tally
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
 
@@ -36,7 +36,7 @@ class Mover(Struct, frozen=True):
 
 
 def movers(
-    index: Index, dimensions: tuple[By, ...], since: int, until: int, limit: int
+    index: AccountIndex, dimensions: tuple[By, ...], since: int, until: int, limit: int
 ) -> list[Mover]:
     """The values whose payments from `since` to before `until` (µs) are the least usual.
 
@@ -68,11 +68,11 @@ def movers(
     return found
 
 
-def _stretch(index: Index, since: int, until: int) -> tuple[int, int]:
+def _stretch(index: AccountIndex, since: int, until: int) -> tuple[int, int]:
     return index.sequence_at(since, 0), min(index.sequence_at(until, 0), index.last + 1)
 
 
-def _counts(index: Index, facet: Facet, first: int, beyond: int) -> Counter[int]:
+def _counts(index: AccountIndex, facet: Facet, first: int, beyond: int) -> Counter[int]:
     """By value, how many payments of a stretch have it."""
     counts: Counter[int] = Counter()
     for block in index.blocks(first, beyond):
@@ -90,7 +90,7 @@ def _counts(index: Index, facet: Facet, first: int, beyond: int) -> Counter[int]
     return counts
 
 
-def _sets(index: Index, facet: Facet, value: int, first: int, beyond: int) -> dict[int, int]:
+def _sets(index: AccountIndex, facet: Facet, value: int, first: int, beyond: int) -> dict[int, int]:
     sets = index.members_in(facet, value, index.blocks(first, beyond))
     return {
         block: members & numbers_from(block, first) & numbers_below(block, beyond)
@@ -98,12 +98,12 @@ def _sets(index: Index, facet: Facet, value: int, first: int, beyond: int) -> di
     }
 
 
-def _count(index: Index, facet: Facet, value: int, first: int, beyond: int) -> int:
+def _count(index: AccountIndex, facet: Facet, value: int, first: int, beyond: int) -> int:
     sets = _sets(index, facet, value, first, beyond)
     return sum(members.bit_count() for members in sets.values())
 
 
-def _name(index: Index, facet: Facet, value: int, sets: dict[int, int]) -> str | None:
+def _name(index: AccountIndex, facet: Facet, value: int, sets: dict[int, int]) -> str | None:
     """The value in words: of an entity, as one of its payments has it in the journal."""
     if facet in NAMED:
         return index.names(facet).get(value) or None

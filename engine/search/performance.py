@@ -11,10 +11,10 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.search.blocks import SHIFT, descending, numbers_below, numbers_from
 from tollkeeper.engine.search.figures import sum_of
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.reading import LAST, Index, Selection
+from tollkeeper.engine.search.reading import _LAST, AccountIndex, Selection
 from tollkeeper.engine.search.spans import spans
 from tollkeeper.engine.search.tally import Tally, tally
-from tollkeeper.engine.search.terms import NONE, Facet, entities_of, read_facts
+from tollkeeper.engine.search.terms import NO_VALUE, Facet, entities_of, read_facts
 
 MATURE = 45 * DAY
 """A payment younger than this may still get a chargeback: most arrive within it."""
@@ -64,7 +64,7 @@ class ConditionPerformance(Struct, frozen=True):
 
 
 def performance(
-    index: Index,
+    index: AccountIndex,
     rule: str,
     conditions: tuple[tuple[int, str], ...],
     since: int,
@@ -101,7 +101,7 @@ def performance(
             tally=(counted := tally(index, hits.items())),
             money=_money(index, hits),
             precision=_precision(counted),
-            immature=_share(hits, mature, LAST, counted.payments),
+            immature=_share(hits, mature, _LAST, counted.payments),
             came_back=_came_back(index, hits),
             by_score_too=_above(index, hits, deny_from),
             last=_last(index, rule, version, condition, hits),
@@ -113,13 +113,13 @@ def performance(
     ]
 
 
-def _named(index: Index, conditions: tuple[tuple[int, str], ...], value: int) -> str:
+def _named(index: AccountIndex, conditions: tuple[tuple[int, str], ...], value: int) -> str:
     return next(
-        (name for _, name in conditions if index.value(Facet.CONDITION, name) == value), NONE
+        (name for _, name in conditions if index.value(Facet.CONDITION, name) == value), NO_VALUE
     )
 
 
-def _money(index: Index, hits: Mapping[int, int]) -> dict[str, int]:
+def _money(index: AccountIndex, hits: Mapping[int, int]) -> dict[str, int]:
     money: dict[str, int] = {}
     for block, members in hits.items():
         for currency, amount in sum_of(index, block, members).items():
@@ -150,7 +150,7 @@ def _share(hits: Mapping[int, int], first: int, beyond: int, payments: int) -> f
     return _within(hits, first, beyond) / payments if payments else None
 
 
-def _above(index: Index, hits: Mapping[int, int], score: int) -> int:
+def _above(index: AccountIndex, hits: Mapping[int, int], score: int) -> int:
     return sum(
         (members & having).bit_count()
         for block, members in hits.items()
@@ -160,7 +160,7 @@ def _above(index: Index, hits: Mapping[int, int], score: int) -> int:
 
 
 def _last(
-    index: Index, rule: str, version: int, condition: int, hits: Mapping[int, int]
+    index: AccountIndex, rule: str, version: int, condition: int, hits: Mapping[int, int]
 ) -> int | None:
     """The last hit ever; those in the time are looked at first."""
     if hits:
@@ -175,7 +175,7 @@ def _last(
     return None
 
 
-def _came_back(index: Index, hits: Mapping[int, int]) -> CameBack:
+def _came_back(index: AccountIndex, hits: Mapping[int, int]) -> CameBack:
     looked, succeeded = 0, 0
     denied = index.value(Facet.ACTION, "deny")
     for block in sorted(hits, reverse=True):
@@ -188,7 +188,7 @@ def _came_back(index: Index, hits: Mapping[int, int]) -> CameBack:
     return CameBack(looked, succeeded)
 
 
-def _succeeded_later(index: Index, sequence: int) -> bool:
+def _succeeded_later(index: AccountIndex, sequence: int) -> bool:
     known = index.tail.known(sequence, index.last)
     if known is None:
         return False

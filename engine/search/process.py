@@ -24,7 +24,7 @@ from tollkeeper.engine.search.asking import LENGTH, Answered, Asked
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
 
-AT_ONCE = 4
+_AT_ONCE = 4
 """How many questions are answered side by side."""
 _PAUSE_S = 0.1
 _AFTER_FAILURE_S = 1.0
@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()
 
-    with ThreadPoolExecutor(AT_ONCE) as threads:
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
         while (asked := _read(sys.stdin.buffer)) is not None:
             threads.submit(answer, asked)
     # The thread that follows may be within a transaction, which is then as if never begun.

@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.labels.label import Source, Verdict
+from tollkeeper.engine.labels.label import LabelSource, Verdict
 from tollkeeper.engine.search.figures import Dimension, Figure, figures
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import FoundPage, count, find
+from tollkeeper.engine.search.find import FoundPage, count_matches, find
 from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
-from tollkeeper.engine.search.reading import Index
+from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.related import Related, related
 from tollkeeper.engine.search.scores import Bucket, scores
 from tollkeeper.engine.search.spans import Every
@@ -26,17 +26,17 @@ class FindPayments(Struct, frozen=True, tag=True):
     cursor: int | None
     limit: int
 
-    def answer(self, index: Index) -> FoundPage:
+    def answer(self, index: AccountIndex) -> FoundPage:
         return find(index, self.wanted, self.cursor, self.limit)
 
 
 class CountPayments(Struct, frozen=True, tag=True):
-    """See `count`."""
+    """See `count_matches`."""
 
     wanted: Filter
 
-    def answer(self, index: Index) -> int:
-        return count(index, self.wanted)
+    def answer(self, index: AccountIndex) -> int:
+        return count_matches(index, self.wanted)
 
 
 class FindRelated(Struct, frozen=True, tag=True):
@@ -45,7 +45,7 @@ class FindRelated(Struct, frozen=True, tag=True):
     payment: str
     since: int | None
 
-    def answer(self, index: Index) -> list[Related] | None:
+    def answer(self, index: AccountIndex) -> list[Related] | None:
         return related(index, self.payment, self.since)
 
 
@@ -53,12 +53,12 @@ class FindLabels(Struct, frozen=True, tag=True):
     """See `find_labels`."""
 
     since: int | None
-    source: Source | None
+    source: LabelSource | None
     label: Verdict | None
     cursor: int | None
     limit: int
 
-    def answer(self, index: Index) -> LabelPage:
+    def answer(self, index: AccountIndex) -> LabelPage:
         return find_labels(index, self.since, self.source, self.label, self.cursor, self.limit)
 
 
@@ -73,7 +73,7 @@ class FindFigures(Struct, frozen=True, tag=True):
     by: Dimension | None
     money: bool
 
-    def answer(self, index: Index) -> list[Figure]:
+    def answer(self, index: AccountIndex) -> list[Figure]:
         return figures(
             index, self.wanted, self.since, self.until, self.every, self.zone, self.by, self.money
         )
@@ -87,7 +87,7 @@ class FindMovers(Struct, frozen=True, tag=True):
     until: int
     limit: int
 
-    def answer(self, index: Index) -> list[Mover]:
+    def answer(self, index: AccountIndex) -> list[Mover]:
         return movers(index, self.dimensions, self.since, self.until, self.limit)
 
 
@@ -97,7 +97,7 @@ class FindScores(Struct, frozen=True, tag=True):
     wanted: Filter
     by: Dimension
 
-    def answer(self, index: Index) -> list[Bucket]:
+    def answer(self, index: AccountIndex) -> list[Bucket]:
         return scores(index, self.wanted, self.by)
 
 
@@ -111,7 +111,7 @@ class FindPerformance(Struct, frozen=True, tag=True):
     deny_from: int
     zone: str
 
-    def answer(self, index: Index) -> list[ConditionPerformance]:
+    def answer(self, index: AccountIndex) -> list[ConditionPerformance]:
         return performance(
             index,
             self.rule,

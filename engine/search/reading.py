@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.tail import Tail
-from tollkeeper.engine.labels.label import Source, Verdict
+from tollkeeper.engine.labels.label import LabelSource, Verdict
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
@@ -25,17 +25,17 @@ from tollkeeper.engine.search.blocks import (
     unpack,
 )
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.terms import NONE, Facet, Hashes, Term
+from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
 """How many payments may begin with what is given as the beginning of an id."""
 MINUTE = 60_000_000
-LAST = 2**63 - 1
+_LAST = 2**63 - 1
 _HIGHEST_SCORE = 100
 _OF = "account = ? AND facet = ? AND block = ?"
 
 
-class Index:
+class AccountIndex:
     """One account's part of the index, as it is within `snapshot`, and the journal behind it."""
 
     def __init__(self, connection: sqlite3.Connection, tail: Tail, account: int) -> None:
@@ -112,7 +112,7 @@ class Index:
         entry = self.tail.entry(sequence)
         return 0 if entry is None else entry.arrived
 
-    def labels(self, sequence: int) -> dict[Source, Verdict]:
+    def labels(self, sequence: int) -> dict[LabelSource, Verdict]:
         """A payment's labels by their sources."""
         rows = self.connection.execute(
             "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
@@ -127,13 +127,13 @@ class Index:
 
 
 @contextmanager
-def open_index(folder: Path, account: int) -> Iterator[Index]:
+def open_index(folder: Path, account: int) -> Iterator[AccountIndex]:
     """An account's index for reading. Raises `sqlite3.Error` where none is made yet."""
     tail = Tail(folder)
     connection = index_file.connect_to_read(folder)
     try:
         with snapshot(connection):
-            yield Index(connection, tail, account)
+            yield AccountIndex(connection, tail, account)
     finally:
         connection.close()
         tail.close()
@@ -152,11 +152,11 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 class Selection:
     """The payments that a filter means."""
 
-    def __init__(self, index: Index, wanted: Filter) -> None:
+    def __init__(self, index: AccountIndex, wanted: Filter) -> None:
         """Raises `Invalid` for the beginning of too many ids."""
         self._index = index
         self.first = index.sequence_at(wanted.since, 0)
-        self.end = min(index.sequence_at(wanted.until, LAST), index.last + 1)
+        self.end = min(index.sequence_at(wanted.until, _LAST), index.last + 1)
         # Entities before all others: they leave the least to look at.
         either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
         self._either = [tuple(map(self._valued, terms)) for terms in either]
@@ -187,7 +187,7 @@ class Selection:
 
     def _valued(self, term: Term) -> tuple[Facet, int]:
         facet, text = term
-        if facet is Facet.LABEL and text == NONE:
+        if facet is Facet.LABEL and text == NO_VALUE:
             return facet, UNLABELLED
         return facet, self._index.value(facet, text)
 
@@ -202,7 +202,7 @@ UNLABELLED = -1
 """Stands for the value that payments without a label would have."""
 
 
-def _named(index: Index, wanted: Filter) -> Sequence[int] | None:
+def _named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None:
     """The payments that the filter names by their ids; None when it names none."""
     if not (wanted.ids or wanted.beginnings):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tollkeeper.engine.search.blocks import SHIFT, numbers_from
-from tollkeeper.engine.search.reading import Index
+from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, tally
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
@@ -22,7 +22,7 @@ class Related(Struct, frozen=True):
     tally: Tally
 
 
-def related(index: Index, payment_id: str, since: int | None) -> list[Related] | None:
+def related(index: AccountIndex, payment_id: str, since: int | None) -> list[Related] | None:
     """By each entity of a payment, the payments that arrived at `since` (µs) or later.
 
     None when the index has no payment of the id.
@@ -42,7 +42,7 @@ def related(index: Index, payment_id: str, since: int | None) -> list[Related] |
 
 
 def _sharing(
-    index: Index, facet: Facet, value: str, begin: int, blocks: list[int]
+    index: AccountIndex, facet: Facet, value: str, begin: int, blocks: list[int]
 ) -> Related | None:
     sets = index.members_in(facet, index.value(facet, value), blocks)
     if blocks and blocks[-1] in sets:

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from tollkeeper.engine.search.figures import Dimension
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.reading import Index, Selection
+from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet
 
-BUCKETS = 101
+SCORE_BUCKETS = 101
 
 
 class Bucket(Struct, frozen=True):
@@ -22,12 +22,12 @@ class Bucket(Struct, frozen=True):
     by: Mapping[str, int]
 
 
-def scores(index: Index, wanted: Filter, by: Dimension) -> list[Bucket]:
+def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[Bucket]:
     """One bucket for each score from 0 to 100."""
     facet = Facet[by.upper()]
     names = index.names(facet)
-    totals = [0] * BUCKETS
-    shares: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
+    totals = [0] * SCORE_BUCKETS
+    shares: list[dict[str, int]] = [{} for _ in range(SCORE_BUCKETS)]
     selection = Selection(index, wanted)
     for block in selection.blocks():
         members = selection.members(block)
@@ -46,4 +46,4 @@ def scores(index: Index, wanted: Filter, by: Dimension) -> list[Bucket]:
                     both = (scored & of_value).bit_count()
                     if both:
                         shares[score][name] = shares[score].get(name, 0) + both
-    return [Bucket(score, totals[score], shares[score]) for score in range(BUCKETS)]
+    return [Bucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]

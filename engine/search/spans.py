@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY, HOUR, from_microseconds, to_microseconds
-from tollkeeper.engine.search.reading import MINUTE, Index
+from tollkeeper.engine.search.reading import MINUTE, AccountIndex
 
 Every: TypeAlias = Literal["minute", "hour", "day", "month"]
 EVERY: tuple[Every, ...] = ("minute", "hour", "day", "month")
@@ -36,7 +36,9 @@ def count_spans(since: int, until: int, every: Every) -> int:
     return (until - since) // _LENGTHS[every] + 2
 
 
-def spans(index: Index, since: int, until: int, every: Every | None, zone: str) -> list[TimeSpan]:
+def spans(
+    index: AccountIndex, since: int, until: int, every: Every | None, zone: str
+) -> list[TimeSpan]:
     """The spans of one length, oldest first, that cover a time (µs); the outer ones may be cut
     short. Without `every` it is one span.
     """

@@ -17,7 +17,7 @@ import msgspec
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.labels.label import Source, Verdict, verdict_of
+from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, read_network, show_network
 
 
@@ -76,11 +76,11 @@ ENTITIES = (
 read_decision = msgspec.json.Decoder(Decision).decode
 """The decision in the outcome of a payment's entry."""
 
-NONE = ""
+NO_VALUE = ""
 """Stands for no action, no rule, or no condition that was met."""
 
-Text: TypeAlias = str | int
-Term: TypeAlias = tuple[Facet, Text]
+TermText: TypeAlias = str | int
+Term: TypeAlias = tuple[Facet, TermText]
 
 _MAPPED = 0xFFFF
 # Of 128 bits: /24 of an IPv4 address, /48 of an IPv6 address.
@@ -145,18 +145,18 @@ def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
 
 def decided_terms(decision: Decision) -> Iterator[Term]:
     """The terms of what was decided: they never change."""
-    yield Facet.ACTION, decision.action or NONE
+    yield Facet.ACTION, decision.action or NO_VALUE
     if decision.score is not None:
         yield Facet.SCORE, decision.score
     if decision.rule is None:
-        yield Facet.RULE, NONE
+        yield Facet.RULE, NO_VALUE
         return
     yield Facet.RULE, decision.rule.name
     yield Facet.VERSION, decision.rule.version
-    yield Facet.CONDITION, decision.rule.condition or NONE
+    yield Facet.CONDITION, decision.rule.condition or NO_VALUE
 
 
-def label_terms(labels: Mapping[Source, Verdict]) -> Iterator[Term]:
+def label_terms(labels: Mapping[LabelSource, Verdict]) -> Iterator[Term]:
     """The terms of a payment's labels, given by their sources."""
     verdict = verdict_of(labels)
     if verdict is not None:
@@ -192,7 +192,7 @@ class Hashes:
         self._key = key
         self._hash = lru_cache(100_000)(self._hashed)
 
-    def value(self, account: int, facet: Facet, text: Text) -> int:
+    def value(self, account: int, facet: Facet, text: TermText) -> int:
         """A number of at most 63 bits."""
         return text if isinstance(text, int) else self._hash(account, facet, text)
 

@@ -10,7 +10,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.programs.active import InForce, Shadow
 from tollkeeper.engine.programs.decider import Programs, decide
-from tollkeeper.engine.programs.loaded import LoadedRule, Values
+from tollkeeper.engine.programs.loaded import LoadedRule, ProgramValues
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import Waiting
 
@@ -47,7 +47,7 @@ def _decide_by_shadow(
     shadow: Shadow,
     facts: Facts,
     decision: Decision,
-    read: Values,
+    read: ProgramValues,
 ) -> Decision:
     """The decision with the shadow in the place of its rule or scorecard."""
     # Reads them again: keys that failed beside the decision fail here for all to see.

@@ -20,13 +20,13 @@ from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import Waiting
 
-AT_ONCE = 64
+_AT_ONCE = 64
 DRAIN_S = 5.0
 
 log = get_logger()
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True):
+class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
     """What matters of a decision: its action, the condition that was met, the score in hundredths."""
 
     action: Action | None = None
@@ -44,12 +44,12 @@ class Shadowed(Struct, frozen=True, omit_defaults=True):
     kind: Decider
     name: str
     version: int
-    decided: Outcome
-    would: Outcome | None
+    decided: ShadowOutcome
+    would: ShadowOutcome | None
     skipped: int = 0
 
 
-encode = msgspec.json.Encoder().encode
+encode_shadow = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Shadowed).decode
 
 
@@ -58,7 +58,7 @@ async def record_shadows(engine: Engine) -> None:
     queue = engine.shadows
     while True:
         await queue.filled.wait()
-        batch = queue.take(AT_ONCE)
+        batch = queue.take(_AT_ONCE)
         outcomes = await asyncio.to_thread(_evaluate_all, batch)
         writes = []
         for item, would in zip(batch, outcomes, strict=True):
@@ -114,7 +114,7 @@ def _entry(engine: Engine, sequence: int, item: Waiting, would: Decision | None)
         id=item.payment,
         arrived=engine.clock(),
         time=item.time,
-        body=encode(body),
+        body=encode_shadow(body),
     )
 
 
@@ -123,6 +123,6 @@ def _lose(engine: Engine, item: Waiting, error: JournalError) -> None:
     log.warning("shadow_not_recorded", error=str(error))
 
 
-def _outcome(decision: Decision) -> Outcome:
+def _outcome(decision: Decision) -> ShadowOutcome:
     condition = None if decision.rule is None else decision.rule.condition
-    return Outcome(decision.action, condition, decision.score)
+    return ShadowOutcome(decision.action, condition, decision.score)

@@ -14,17 +14,17 @@ from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.registry.versions import NOUNS, find_lineage, find_version
-from tollkeeper.engine.shadows.record import Outcome, Shadowed, decode
+from tollkeeper.engine.shadows.record import Shadowed, ShadowOutcome, decode
 
-EXAMPLES = 3
+_EXAMPLES = 3
 
 
-class Example(Struct, frozen=True):
+class ShadowedPayment(Struct, frozen=True):
     """A payment that the shadow would have decided otherwise."""
 
     payment: str
-    decided: Outcome
-    would: Outcome
+    decided: ShadowOutcome
+    would: ShadowOutcome
 
 
 class Turn(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Turn(Struct, frozen=True):
     was: str
     would_be: str
     count: int
-    examples: tuple[Example, ...]
+    examples: tuple[ShadowedPayment, ...]
 
 
 class ShadowReport(Struct, frozen=True):
@@ -72,7 +72,7 @@ def shadow_report(
 def _counted(kind: Decider, name: str, number: int, entries: Iterable[Entry]) -> ShadowReport:
     evaluated = failed = skipped = 0
     turns: Counter[tuple[str, str]] = Counter()
-    examples: dict[tuple[str, str], list[Example]] = {}
+    examples: dict[tuple[str, str], list[ShadowedPayment]] = {}
     for entry in entries:
         shadowed = decode(entry.body)
         if (shadowed.kind, shadowed.name, shadowed.version) != (kind, name, number):
@@ -86,8 +86,8 @@ def _counted(kind: Decider, name: str, number: int, entries: Iterable[Entry]) ->
         if turn[0] != turn[1]:
             turns[turn] += 1
             found = examples.setdefault(turn, [])
-            found.insert(0, Example(entry.id, shadowed.decided, shadowed.would))
-            del found[EXAMPLES:]
+            found.insert(0, ShadowedPayment(entry.id, shadowed.decided, shadowed.would))
+            del found[_EXAMPLES:]
     return ShadowReport(
         kind=kind,
         name=name,
@@ -103,7 +103,7 @@ def _counted(kind: Decider, name: str, number: int, entries: Iterable[Entry]) ->
     )
 
 
-def _turn(shadowed: Shadowed, would: Outcome) -> tuple[str, str]:
+def _turn(shadowed: Shadowed, would: ShadowOutcome) -> tuple[str, str]:
     if would.action is None or shadowed.decided.action is None:
         return shadowed.decided.condition or "no condition", would.condition or "no condition"
     return shadowed.decided.action, would.action

@@ -35,7 +35,7 @@ from tollkeeper.engine.velocity.first_seen import Moments
 from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merged
 from tollkeeper.engine.velocity.series import Memory, Series, nothing
-from tollkeeper.engine.velocity.series_set import Change, Holdings
+from tollkeeper.engine.velocity.series_set import Holdings, StateChange
 from tollkeeper.grammar.program import Value
 
 ELEMENTS = 100
@@ -49,11 +49,11 @@ log = get_logger()
 
 
 @dataclass
-class Filling:
+class SeriesFilling:
     """Series being filled; what is observed meanwhile is put aside."""
 
     holdings: Holdings
-    aside: deque[Change] = field(default_factory=deque)
+    aside: deque[StateChange] = field(default_factory=deque)
 
 
 class Own(NamedTuple):
@@ -67,7 +67,7 @@ class Own(NamedTuple):
     ages: list[tuple[int, int, Ages]]
 
 
-class Account:
+class AccountWindows:
     """What `MemoryWindows` holds for one account, at most `cap` elements."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Account:
         self._memory = memory
         self._moments = moments
         self._whole = Holdings({}, {}, memory.clock())
-        self._fillings: dict[int, Filling] = {}
+        self._fillings: dict[int, SeriesFilling] = {}
         # How many records may come before the cap is looked at.
         self._unchecked = 0
         # By the identity of a window, or of several, with them, so that it stays their own.
@@ -169,9 +169,9 @@ class Account:
         """Counts what was decided about a live record, for the series that read it."""
         if self._fillings or self._whole.reads_decision(record.event):
             event, time = record.event, record.time
-            self.change(Change(place, event, time, record.state, settled, decided=True))
+            self.change(StateChange(place, event, time, record.state, settled, decided=True))
 
-    def change(self, change: Change) -> None:
+    def change(self, change: StateChange) -> None:
         """Counts a live change, and puts it aside for the series that are being filled."""
         self._whole.change(change)
         for filling in self._fillings.values():
@@ -203,7 +203,7 @@ class Account:
                 moments = self._moments(self._number, plan.digest)
                 ages[plan.digest] = Ages(plan, moments, up_to)
         if windows or ages:
-            self._fillings[number] = Filling(Holdings(windows, ages, clock))
+            self._fillings[number] = SeriesFilling(Holdings(windows, ages, clock))
         longest = max((series.over for series in windows.values()), default=0)
         return Fill(
             number=number,
@@ -370,12 +370,12 @@ class Account:
     def _all(self) -> list[Holdings]:
         return [self._whole, *(filling.holdings for filling in self._fillings.values())]
 
-    def _filling(self, fill: Fill) -> Filling:
+    def _filling(self, fill: Fill) -> SeriesFilling:
         filling = self._fillings.get(fill.number)
         if filling is None:
             raise AbandonedError(fill.number)
         return filling
 
 
-def _change(place: int, record: Record) -> Change:
-    return Change(place, record.event, record.time, record.before, record.state)
+def _change(place: int, record: Record) -> StateChange:
+    return StateChange(place, record.event, record.time, record.before, record.state)

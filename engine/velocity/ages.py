@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tollkeeper.engine.velocity.contract import Function, Group, SeriesPlan, Window
+from tollkeeper.engine.velocity.contract import AggregateFunction, Group, SeriesPlan, Window
 from tollkeeper.engine.velocity.first_seen import Moments
 
 
@@ -29,7 +29,7 @@ class Ages:
         return read_ages(self.moments, window.function, group, at)
 
 
-def read_ages(moments: Moments, function: Function, group: Group, at: int) -> int | None:
+def read_ages(moments: Moments, function: AggregateFunction, group: Group, at: int) -> int | None:
     """What `function` makes of the moments of a group, as of event time `at` (µs)."""
     if function == "interval":
         latest = moments.latest(group, at)

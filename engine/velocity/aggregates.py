@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import fsum
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.velocity.contract import Function
-from tollkeeper.engine.velocity.tree import Fold
+from tollkeeper.engine.velocity.contract import AggregateFunction
+from tollkeeper.engine.velocity.tree import PartialAggregate
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import MAX_DIGITS, Duration, Number, Type
 
 DECIMAL_LIMIT = 10**MAX_DIGITS
-DURATION_LIMIT = 10**18
+_DURATION_LIMIT = 10**18
 UNIT_BITS = 1074
 """Every double is a whole multiple of 2 ** -UNIT_BITS."""
 
@@ -51,7 +51,7 @@ def _total(values: Values, type_: Type | None) -> int | float | None:
 
 
 def _sum(total: int | float | None, type_: Type | None) -> int | float | None:
-    limit = DURATION_LIMIT + 1 if isinstance(type_, Duration) else DECIMAL_LIMIT
+    limit = _DURATION_LIMIT + 1 if isinstance(type_, Duration) else DECIMAL_LIMIT
     return None if isinstance(total, int) and abs(total) >= limit else total
 
 
@@ -70,7 +70,7 @@ def _all(values: Collection[Any]) -> bool | None:
     return False if False in values else None if None in values else True
 
 
-RECOUNTS: Mapping[Function, Recount] = {
+RECOUNTS: Mapping[AggregateFunction, Recount] = {
     "any": lambda values, _: _any(values),
     "all": lambda values, _: _all(values),
     "count": lambda values, _: len(values),
@@ -82,7 +82,7 @@ RECOUNTS: Mapping[Function, Recount] = {
 }
 
 
-def recounting(function: Function, type_: Type | None) -> Callable[[Values], Value | None]:
+def recounting(function: AggregateFunction, type_: Type | None) -> Callable[[Values], Value | None]:
     """`RECOUNTS` of one function and type."""
     if function == "distinct":
         return lambda values: len(set(values))
@@ -97,24 +97,26 @@ def _decimal_sum(values: Values) -> int | None:
     return total if -DECIMAL_LIMIT < total < DECIMAL_LIMIT else None
 
 
-def fold(function: Function, type_: Type | None) -> Fold:
-    """How `function` is put together of parts; `answer` gives the value of a sum or average."""
+def fold_values(function: AggregateFunction, type_: Type | None) -> PartialAggregate:
+    """How `function` is put together of parts; `aggregate_value` gives the value of a sum or average."""
     if function in ("sum", "avg"):
         return UNITS if _is_double(type_) else TOTAL
     return FOLDS[function]
 
 
-TOTAL = Fold("total", sum, sum)
-UNITS = Fold("total", lambda values: sum(map(_units, values)), sum)
-FOLDS: Mapping[Function, Fold] = {
-    "any": Fold("any", _any, _any),
-    "all": Fold("all", _all, _all),
-    "min": Fold("min", min, min),
-    "max": Fold("max", max, max),
+TOTAL = PartialAggregate("total", sum, sum)
+UNITS = PartialAggregate("total", lambda values: sum(map(_units, values)), sum)
+FOLDS: Mapping[AggregateFunction, PartialAggregate] = {
+    "any": PartialAggregate("any", _any, _any),
+    "all": PartialAggregate("all", _all, _all),
+    "min": PartialAggregate("min", min, min),
+    "max": PartialAggregate("max", max, max),
 }
 
 
-def answer(function: Function, total: int, count: int, type_: Type | None) -> Value | None:
+def aggregate_value(
+    function: AggregateFunction, total: int, count: int, type_: Type | None
+) -> Value | None:
     """`sum` or `avg` from the exact total, doubles in units, of so many values."""
     whole = _rounded(total) if _is_double(type_) else total
     return _sum(whole, type_) if function == "sum" else _avg(whole, count, type_)

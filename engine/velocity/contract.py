@@ -41,7 +41,7 @@ clocks that differ."""
 BEFORE_ALL = -(10**18)
 """Earlier (µs) than every instant."""
 
-Function: TypeAlias = Literal[
+AggregateFunction: TypeAlias = Literal[
     "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval", "first"
 ]
 Key: TypeAlias = tuple[Value, ...]
@@ -128,7 +128,7 @@ class Window:
     """
 
     series: str
-    function: Function
+    function: AggregateFunction
     over: int | None
     type: Type | None
     earlier: bool = False

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL
-from tollkeeper.engine.velocity.tree import Leaf, Node, grown, inserted
+from tollkeeper.engine.velocity.tree import Leaf, TreeNode, grown, inserted
 
 
 class Coverage:
@@ -78,7 +78,7 @@ class Distinct:
 
     def __init__(self, elements: Iterable[tuple[int, Any]]) -> None:
         self.coverages: dict[int, Coverage] = {}
-        self.seen: dict[Any, int | Node] = {}
+        self.seen: dict[Any, int | TreeNode] = {}
         for time, value in elements:
             self._add(time, value)
 
@@ -155,5 +155,5 @@ def _stretches(times: Iterable[int], over: int) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _times(seen: int | Node) -> Iterator[int]:
+def _times(seen: int | TreeNode) -> Iterator[int]:
     return iter((seen,)) if isinstance(seen, int) else (time for time, _ in seen.elements())

@@ -18,13 +18,13 @@ from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
 from tollkeeper.engine.velocity.contract import Group
 
-FILE = "ages.db"
-VERSION = 1
+AGES_FILE = "ages.db"
+_VERSION = 1
 DURABILITY: Durability = "NORMAL"
 """What a power cut takes is filled again from the journal, which is on disk by then."""
 PAGES = 4096
 """How many pages of 4 KiB stay in memory for reads."""
-STEP = 5000
+_STEP = 5000
 """How many moments of a series that was given up are removed at once."""
 
 # `place` is the one up to which a series is whole here, null where it is not; a series without an
@@ -34,17 +34,17 @@ CREATE TABLE series (id INTEGER PRIMARY KEY, account INTEGER, digest TEXT, place
 CREATE TABLE moments (
     series INTEGER, seen BLOB, time INTEGER, count INTEGER, PRIMARY KEY (series, seen, time)
 ) WITHOUT ROWID;
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = {_VERSION};
 """
 _OF = "FROM moments WHERE series = ? AND seen = ?"
 _FIRST = f"SELECT time {_OF} ORDER BY time LIMIT 1"
 _LAST = f"SELECT time {_OF} ORDER BY time DESC LIMIT 1"
 
-Change: TypeAlias = tuple[Group, int, int]
+CountChange: TypeAlias = tuple[Group, int, int]
 """A group, an event time (µs), and a count: how many moments there are, or are more."""
 
 
-class Kept(NamedTuple):
+class StoredSeries(NamedTuple):
     """A series in the file, and the place up to which it is whole there, None where it is not."""
 
     number: int
@@ -60,9 +60,11 @@ class MomentsFile(SideFile):
         super().__init__(path, DURABILITY)
         self._reading.execute(f"PRAGMA cache_size = {PAGES}")
 
-    def series(self) -> list[Kept]:
+    def series(self) -> list[StoredSeries]:
         """The series that were not given up."""
-        return list(map(Kept._make, self._run("SELECT * FROM series WHERE account IS NOT NULL")))
+        return list(
+            map(StoredSeries._make, self._run("SELECT * FROM series WHERE account IS NOT NULL"))
+        )
 
     def last_number(self) -> int:
         """The highest number that a series ever had, of those that are not gone."""
@@ -105,7 +107,7 @@ class MomentsFile(SideFile):
         return super()._failure(error)
 
 
-def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Change]) -> None:
+def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
     """Makes each count of a series what a change says."""
     found = _hashed(series, changes)
     connection.executemany(
@@ -117,7 +119,7 @@ def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Ch
     )
 
 
-def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Change]) -> None:
+def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
     """Adds to each count of a series what a change says, which may be less than nothing."""
     found = _hashed(series, changes)
     connection.executemany(
@@ -131,7 +133,7 @@ def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Ch
     )
 
 
-def set_place(connection: sqlite3.Connection, kept: Kept) -> None:
+def set_place(connection: sqlite3.Connection, kept: StoredSeries) -> None:
     """Notes up to which place a series is whole here."""
     connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", kept)
 
@@ -154,9 +156,9 @@ def remove_step(connection: sqlite3.Connection) -> bool:
     removed = connection.execute(
         "DELETE FROM moments WHERE (series, seen, time) IN"
         " (SELECT series, seen, time FROM moments WHERE series = ? LIMIT ?)",
-        (*found, STEP),
+        (*found, _STEP),
     ).rowcount
-    if removed < STEP:
+    if removed < _STEP:
         connection.execute("DELETE FROM series WHERE id = ?", found)
     return True
 
@@ -166,7 +168,7 @@ def hashed(group: Group) -> bytes:
     return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _hashed(series: int, changes: Iterable[Change]) -> list[tuple[int, bytes, int, int]]:
+def _hashed(series: int, changes: Iterable[CountChange]) -> list[tuple[int, bytes, int, int]]:
     """In the order of the table, so that each of its pages is looked for once."""
     return sorted((series, hashed(group), time, count) for group, time, count in changes)
 
@@ -174,7 +176,7 @@ def _hashed(series: int, changes: Iterable[Change]) -> list[tuple[int, bytes, in
 @asynccontextmanager
 async def open_moments_file(folder: Path) -> AsyncIterator[MomentsFile]:
     """The file of a data folder whose lock is held. Raises `JournalError` for an unusable folder."""
-    path = folder / FILE
+    path = folder / AGES_FILE
     try:
         if not _is_usable(path):
             _make_anew(path)
@@ -200,6 +202,6 @@ def _is_usable(path: Path) -> bool:
         return False
     try:
         with closing(connect(path, DURABILITY)) as found:
-            return bool(found.execute("PRAGMA user_version").fetchone() == (VERSION,))
+            return bool(found.execute("PRAGMA user_version").fetchone() == (_VERSION,))
     except sqlite3.DatabaseError:
         return False

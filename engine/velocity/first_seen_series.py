@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group
-from tollkeeper.engine.velocity.first_seen_file import Change, MomentsFile, hashed
+from tollkeeper.engine.velocity.first_seen_file import CountChange, MomentsFile, hashed
 
 CACHED = 65_536
 """Of how many groups, of all accounts, the first and the last moment are held at least."""
@@ -74,7 +74,7 @@ class StoredMoments:
         self._lately = lately
         self._place = 0
         # None once it is live.
-        self._filled: list[Change] | None = []
+        self._filled: list[CountChange] | None = []
         self._changed: Counts = {}
         self._writing: Counts = {}
         self._writing_place = BEFORE_ALL
@@ -131,7 +131,7 @@ class StoredMoments:
         """How many filled moments wait to be written."""
         return len(self._filled or ())
 
-    def take_filled(self) -> list[Change]:
+    def take_filled(self) -> list[CountChange]:
         """What is to be added to the file, where the series is not whole from then on."""
         taken, self._filled = self._filled or [], []
         self.written_place = None
@@ -158,7 +158,7 @@ class StoredMoments:
         """Whether nothing of what was taken has been withdrawn since."""
         return not self._was_undone
 
-    def taken(self) -> tuple[list[Change], int]:
+    def taken(self) -> tuple[list[CountChange], int]:
         """What was taken, with the last place that brought some of it."""
         changes = [
             (group, time, count)

@@ -20,7 +20,12 @@ from structlog import get_logger
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.velocity import first_seen_file as moments_file
 from tollkeeper.engine.velocity.first_seen import Moments
-from tollkeeper.engine.velocity.first_seen_file import Change, Kept, MomentsFile, open_moments_file
+from tollkeeper.engine.velocity.first_seen_file import (
+    CountChange,
+    MomentsFile,
+    StoredSeries,
+    open_moments_file,
+)
 from tollkeeper.engine.velocity.first_seen_series import Lately, StoredMoments
 
 EVERY_S = 0.5
@@ -43,7 +48,7 @@ class MomentsStore:
         self._file = file
         self._lately = Lately()
         self._numbers = count(file.last_number() + 1)
-        self._kept: dict[Of, Kept] = {}
+        self._kept: dict[Of, StoredSeries] = {}
         self._given_up: list[int] = []
         self._series: dict[Of, StoredMoments] = {}
         self._rewritten: set[int] = set()
@@ -143,8 +148,10 @@ class MomentsStore:
         self._given_up.append(self._series.pop(of).number)
 
 
-def _add(of: Of, series: int, filled: Sequence[Change], connection: sqlite3.Connection) -> None:
-    moments_file.set_place(connection, Kept(series, *of, None))
+def _add(
+    of: Of, series: int, filled: Sequence[CountChange], connection: sqlite3.Connection
+) -> None:
+    moments_file.set_place(connection, StoredSeries(series, *of, None))
     moments_file.add_counts(connection, series, filled)
 
 
@@ -154,7 +161,7 @@ def _set(
     for of, series in taken.items():
         changes, place = series.taken()
         moments_file.set_counts(connection, series.number, changes)
-        kept = Kept(series.number, *of, None if of[0] in rewritten else place)
+        kept = StoredSeries(series.number, *of, None if of[0] in rewritten else place)
         moments_file.set_place(connection, kept)
 
 

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, Columns, Function, Group, Window
+from tollkeeper.engine.velocity.contract import (
+    BEFORE_ALL,
+    AggregateFunction,
+    Columns,
+    Group,
+    Window,
+)
 from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import Value
 
@@ -23,7 +29,7 @@ SWEEP = 8
 
 Reader: TypeAlias = Callable[[Group, int], Value | None]
 """The aggregate over a group as of an event time (µs)."""
-Held: TypeAlias = int | tuple[int, Any] | Run
+HeldGroup: TypeAlias = int | tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time, with its value if it has one."""
 
 EMPTY = Run(valued=False)
@@ -57,7 +63,7 @@ class Groups:
         self.lengths = lengths
         self._few = few
         self.entries = 0
-        self._groups: dict[Group, Held] = {}
+        self._groups: dict[Group, HeldGroup] = {}
         self._valued = valued
         self._width = reach // BUCKETS
         self._buckets: dict[int, list[Group]] = {}
@@ -65,7 +71,7 @@ class Groups:
         self._bucket: list[Group] = []
         self._from = self._to = BEFORE_ALL
         self._due: deque[Group] = deque()
-        self._preparing: Iterator[Held] | None = None
+        self._preparing: Iterator[HeldGroup] | None = None
 
     @property
     def keys(self) -> int:
@@ -140,7 +146,7 @@ class Groups:
     def reader(
         self,
         window: Window,
-        function: Function,
+        function: AggregateFunction,
         over: int,
         recount: Callable[[Sequence[Any]], Value | None],
         _scale: int,
@@ -198,7 +204,7 @@ class Groups:
         self._from = number * self._width
         self._to = self._from + self._width
 
-    def _shrink(self, group: Group, held: Held) -> int | None:
+    def _shrink(self, group: Group, held: HeldGroup) -> int | None:
         """The time of the group's last element that is not over, if there is one."""
         horizon = self.horizon
         if isinstance(held, Run):
@@ -264,7 +270,7 @@ class Groups:
         return read
 
 
-def _elements(held: Held) -> list[tuple[int, Any]]:
+def _elements(held: HeldGroup) -> list[tuple[int, Any]]:
     if isinstance(held, Run):
         return list(held.elements())
     return [held if isinstance(held, tuple) else (held, True)]

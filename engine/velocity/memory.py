@@ -8,7 +8,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity.account import Account
+from tollkeeper.engine.velocity.account import AccountWindows
 from tollkeeper.engine.velocity.contract import (
     LATE,
     Columns,
@@ -24,7 +24,7 @@ from tollkeeper.engine.velocity.contract import (
 )
 from tollkeeper.engine.velocity.first_seen import MemoryMoments, Moments
 from tollkeeper.engine.velocity.series import FASTEST, Memory
-from tollkeeper.engine.velocity.series_set import Change
+from tollkeeper.engine.velocity.series_set import StateChange
 from tollkeeper.grammar.program import Value
 
 CAP = 25_000_000
@@ -51,7 +51,7 @@ class MemoryWindows:
         self._memory = memory
         self._moments = moments
         self._fills = count(1)
-        self._accounts: dict[int, Account] = {}
+        self._accounts: dict[int, AccountWindows] = {}
 
     async def take_sequence(self) -> int:
         self._place += 1
@@ -76,7 +76,9 @@ class MemoryWindows:
     async def withdraw(self, observation: Observation) -> None:
         record = observation.record
         self._account(record.account).change(
-            Change(observation.sequence, record.event, record.time, record.state, record.before)
+            StateChange(
+                observation.sequence, record.event, record.time, record.state, record.before
+            )
         )
 
     async def read(self, account: int, at: int, reads: Sequence[Read]) -> tuple[Value | None, ...]:
@@ -111,10 +113,10 @@ class MemoryWindows:
         held = self._account(account)
         return Status(held.entries, self._cap, held.statuses())
 
-    def _account(self, number: int) -> Account:
+    def _account(self, number: int) -> AccountWindows:
         account = self._accounts.get(number)
         if account is None:
-            account = self._accounts[number] = Account(
+            account = self._accounts[number] = AccountWindows(
                 number, self._cap, self.late, self._moments, self._memory
             )
         return account

@@ -11,7 +11,7 @@ from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Ser
 
 Compile: TypeAlias = Callable[[Series, Sequence[Let]], CompiledSeries]
 Digest: TypeAlias = Callable[[Series, Sequence[Let]], str]
-Counting: TypeAlias = Callable[
+CountingCompiler: TypeAlias = Callable[
     [Mapping[str, tuple[Series, bool]], Sequence[Let]], Callable[[tuple[str, ...]], Counted]
 ]
 """From a program's series by digest, and whether they keep missing values, to what counts them."""
@@ -34,7 +34,7 @@ def plan(
     lets: Sequence[Let],
     compile_series: Compile,
     digest: Digest,
-    compile_counting: Counting | None = None,
+    compile_counting: CountingCompiler | None = None,
 ) -> Plan:
     """The plan of a program with these aggregates; `lets` are the program's own."""
     compiled: dict[str, CompiledSeries] = {}

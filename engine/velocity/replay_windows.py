@@ -21,17 +21,17 @@ from tollkeeper.engine.velocity.first_seen import MemoryMoments
 from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import Value
 
-Held: TypeAlias = tuple[int, Any] | Run
+ReplayedGroup: TypeAlias = tuple[int, Any] | Run
 """A group of one element, as most are, without a run: its time and its value."""
 
-WindowRead: TypeAlias = tuple[int, Window, int, Recount, dict[Group, Held]]
+WindowRead: TypeAlias = tuple[int, Window, int, Recount, dict[Group, ReplayedGroup]]
 """The index of a read, its window with its length (µs), how it is counted, the series' groups."""
 
 ONE = (True,)
 """What every payment brings to a series that counts payments alone."""
 
 
-class Kept(NamedTuple):
+class ReplayedSeries(NamedTuple):
     """A series as a replay keeps it.
 
     `history` is the index of a history whose key is a payment's own. `plain` says that every
@@ -44,8 +44,8 @@ class Kept(NamedTuple):
     updated: bool
 
 
-Part: TypeAlias = tuple[Group | None, Sequence[Any]]
-NOTHING: Part = (None, ())
+PartialValues: TypeAlias = tuple[Group | None, Sequence[Any]]
+NOTHING: PartialValues = (None, ())
 
 
 class Brought(Struct, gc=False):
@@ -56,7 +56,7 @@ class Brought(Struct, gc=False):
 
     time: int
     decision: Any
-    parts: list[Part]
+    parts: list[PartialValues]
     seen: Sequence[Any] = ()
 
 
@@ -65,7 +65,7 @@ class Spans:
 
     def __init__(self, over: int, valued: bool) -> None:
         self.over = over
-        self.groups: dict[Group, Held] = {}
+        self.groups: dict[Group, ReplayedGroup] = {}
         self._valued = valued
 
     def put(self, group: Group, time: int, value: Any) -> None:
@@ -109,7 +109,7 @@ class ReplayWindows:
 
     def __init__(
         self,
-        kept: Sequence[Kept],
+        kept: Sequence[ReplayedSeries],
         windows: Sequence[Window],
         changing: Callable[[Any], Sequence[Any]] | None,
     ) -> None:
@@ -221,9 +221,9 @@ class ReplayWindows:
             if arrived >= self._sweep_at:
                 self._sweep()
 
-    def _count(self, facts: Any, keys: Sequence[Key | None], decision: Any) -> list[Part]:
+    def _count(self, facts: Any, keys: Sequence[Key | None], decision: Any) -> list[PartialValues]:
         time, earliest = facts.timestamp, self._newest - LATE
-        parts: list[Part] = []
+        parts: list[PartialValues] = []
         for history, values_of, over, groups, put, aged, index in self._counted:
             key = keys[history]
             if key is None:
@@ -242,7 +242,7 @@ class ReplayWindows:
             parts.append((group, values))
         return parts
 
-    def _follow(self, id_: str, facts: Any, parts: list[Part], decision: Any) -> Brought:
+    def _follow(self, id_: str, facts: Any, parts: list[PartialValues], decision: Any) -> Brought:
         """Keeps what a payment brought, when an update may change it."""
         brought = Brought(facts.timestamp, decision, parts)
         if self._changing is not None:

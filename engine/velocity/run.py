@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from tollkeeper.engine.velocity.aggregates import RECOUNTS, answer, fold
+from tollkeeper.engine.velocity.aggregates import RECOUNTS, aggregate_value, fold_values
 from tollkeeper.engine.velocity.contract import Window
 from tollkeeper.engine.velocity.distinct import Distinct
-from tollkeeper.engine.velocity.tree import Node, grown, inserted
+from tollkeeper.engine.velocity.tree import TreeNode, grown, inserted
 from tollkeeper.grammar.program import Value
 
 FEW = 256
@@ -125,7 +125,7 @@ class LongRun:
     ) -> None:
         self.size = len(times)
         self.latest = times[-1]
-        self.tree: Node = grown(times, values)
+        self.tree: TreeNode = grown(times, values)
         self.distinct: Distinct | None = None
         if lengths:
             self.index(lengths)
@@ -195,7 +195,7 @@ class LongRun:
         if function == "count":
             return self.count(over, at)
         parts: list[Any] = []
-        folded = fold(function, window.type)
+        folded = fold_values(function, window.type)
         self.tree.collect(at - over, at, folded, parts)
         if not parts:
             return RECOUNTS[function]((), window.type)
@@ -204,7 +204,7 @@ class LongRun:
             found: Value | None = whole
             return found
         count = self.count(over, at) if function == "avg" else 0
-        return answer(function, whole, count, window.type)
+        return aggregate_value(function, whole, count, window.type)
 
 
 def lengthened(times: bytes, values: list[Any] | None, lengths: Sequence[int]) -> LongRun:

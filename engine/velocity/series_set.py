@@ -15,7 +15,7 @@ from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
 
 
-class Change(Struct, frozen=True, gc=False):
+class StateChange(Struct, frozen=True, gc=False):
     """A live record as known before and after, None where it is not there.
 
     `decided` says that nothing but the decision is new.
@@ -29,7 +29,7 @@ class Change(Struct, frozen=True, gc=False):
     decided: bool = False
 
 
-class Route(NamedTuple):
+class SeriesRoute(NamedTuple):
     """Series that one function counts: the puts that it takes, and who they belong to.
 
     With `live_puts` the ages are put off until `put_ages`.
@@ -54,7 +54,7 @@ class Holdings:
     ages: dict[str, Ages]
     clock: Clock
     lost: set[str] = field(default_factory=set)
-    _routes: dict[tuple[str | None, bool], tuple[Route, ...]] = field(default_factory=dict)
+    _routes: dict[tuple[str | None, bool], tuple[SeriesRoute, ...]] = field(default_factory=dict)
     _passes_at: int = BEFORE_ALL
     _sweeping: list[Series] = field(default_factory=list)
     _up_to: int = 0
@@ -128,7 +128,7 @@ class Holdings:
             before += 1 + max(positions, default=-1)
         return found
 
-    def change(self, change: Change) -> None:
+    def change(self, change: StateChange) -> None:
         """Brings a live change to each series it concerns."""
         place, event = change.place, change.event
         self._reach(place, event)
@@ -148,7 +148,7 @@ class Holdings:
             if place > ages.up_to and ages.plan.event == event:
                 ages.moments.reach(place)
 
-    def _find_routes(self, event: str | None, decided: bool) -> tuple[Route, ...]:
+    def _find_routes(self, event: str | None, decided: bool) -> tuple[SeriesRoute, ...]:
         routes = self._routes.get((event, decided))
         if routes is None:
             routes = self._routes[event, decided] = tuple(self._new_routes(event, decided))
@@ -196,7 +196,7 @@ class Holdings:
     def _all(self) -> list[Series | Ages]:
         return [*self.windows.values(), *self.ages.values()]
 
-    def _new_routes(self, event: str | None, decided: bool) -> list[Route]:
+    def _new_routes(self, event: str | None, decided: bool) -> list[SeriesRoute]:
         held: dict[str, list[Series | Ages]] = {}
         plans: dict[str, SeriesPlan] = {}
         for each in self._all():
@@ -208,7 +208,7 @@ class Holdings:
             owners = [tuple(held[plan.digest]) for plan in members]
             puts = [_together([owner.put for owner in each]) for each in owners]
             live = [_together(list(map(self._live_put, each))) for each in owners]
-            routes.append(Route(made, members, tuple(owners), tuple(puts), tuple(live)))
+            routes.append(SeriesRoute(made, members, tuple(owners), tuple(puts), tuple(live)))
         return routes
 
     def _live_put(self, owner: Series | Ages) -> Put:
@@ -231,7 +231,7 @@ def _together(puts: Sequence[Put]) -> Put:
 
 
 def _replace(
-    route: Route, time: int, old: State | None, new: State | None, place: int | None
+    route: SeriesRoute, time: int, old: State | None, new: State | None, place: int | None
 ) -> None:
     """Takes out what a record brought as known before, and puts in what it brings now.
 

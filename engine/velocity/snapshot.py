@@ -22,12 +22,12 @@ from msgspec import Struct
 from tollkeeper.engine.velocity.contract import Columns, SeriesPart
 
 FILE = "windows.snapshot"
-FORMAT = b"tollkeeper windows 1\n"
+SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
 BIG = 1
 """The MessagePack extension of a whole number that has more than 64 bits: its decimal digits."""
 
 
-class Origin(Struct, frozen=True, array_like=True):
+class SnapshotOrigin(Struct, frozen=True, array_like=True):
     """Which journal, up to which of its sequence numbers, and the release that wrote the file."""
 
     journal: str
@@ -66,7 +66,9 @@ class SnapshotError(Exception):
 class Snapshot:
     """A file that was looked through: it is whole, and belongs to the journal."""
 
-    def __init__(self, path: Path, origin: Origin, series: dict[tuple[int, str], Held]) -> None:
+    def __init__(
+        self, path: Path, origin: SnapshotOrigin, series: dict[tuple[int, str], Held]
+    ) -> None:
         self.path = path
         self.sequence = origin.sequence
         self._series = series
@@ -90,13 +92,13 @@ class Snapshot:
                 yield _hashable(keys), counts, times, values
 
 
-def write(path: Path, origin: Origin, parts: Iterable[SeriesPart]) -> None:
+def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
     """Replaces the file at once, when all of it is on disk. Raises OSError."""
     made = path.with_name(f"{path.name}.new")
     made.unlink(missing_ok=True)
     opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(opened, "wb") as file:
-        file.write(FORMAT)
+        file.write(SNAPSHOT_FORMAT)
         _write_block(file, _encode(origin))
         blocks = 1
         for part in parts:
@@ -108,13 +110,13 @@ def write(path: Path, origin: Origin, parts: Iterable[SeriesPart]) -> None:
     made.replace(path)
 
 
-def look_through(path: Path, is_ours: Callable[[Origin], bool]) -> Snapshot:
+def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snapshot:
     """Raises `SnapshotError`, or OSError."""
     with path.open("rb") as file:
         try:
-            if file.read(len(FORMAT)) != FORMAT:
+            if file.read(len(SNAPSHOT_FORMAT)) != SNAPSHOT_FORMAT:
                 raise SnapshotError("it is of another format")
-            origin = msgspec.msgpack.decode(_read_block(file), type=Origin)
+            origin = msgspec.msgpack.decode(_read_block(file), type=SnapshotOrigin)
             if not is_ours(origin):
                 raise SnapshotError("it belongs to another journal or release")
             return Snapshot(path, origin, _index(file))

@@ -16,11 +16,11 @@ LEAF = 64
 """How many elements a leaf holds at most."""
 FAN = 64
 """How many children a branch has at most."""
-NEVER = 10**18
+_NEVER = 10**18
 """Later (µs) than every instant."""
 
 
-class Fold(NamedTuple):
+class PartialAggregate(NamedTuple):
     """An aggregate in parts: that of a leaf's values, and that of what its parts gave.
 
     Both are only given what is not empty.
@@ -45,8 +45,8 @@ class Leaf:
 
     @property
     def first(self) -> int:
-        """The earliest time (µs), `NEVER` without one."""
-        return self.times[0] if self.times else NEVER
+        """The earliest time (µs), `_NEVER` without one."""
+        return self.times[0] if self.times else _NEVER
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """The times and values, in order."""
@@ -114,14 +114,14 @@ class Leaf:
             del self.values[:gone]
         return gone
 
-    def collect(self, since: int, at: int, fold: Fold, parts: list[Any]) -> None:
+    def collect(self, since: int, at: int, fold: PartialAggregate, parts: list[Any]) -> None:
         """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
         low = bisect_right(self.times, since)
         high = bisect_right(self.times, at, low)
         if high > low and self.values is not None:
             parts.append(fold.of_values(self.values[low:high]))
 
-    def whole(self, fold: Fold) -> Any:
+    def whole(self, fold: PartialAggregate) -> Any:
         """The part of all elements."""
         return fold.of_values(self.values or ())
 
@@ -153,7 +153,7 @@ class Branch:
 
     __slots__ = ("children", "firsts", "parts", "sizes")
 
-    def __init__(self, children: list[Node]) -> None:
+    def __init__(self, children: list[TreeNode]) -> None:
         self.children = children
         self.firsts = array("q", [child.first for child in children])
         self.sizes = [len(child) for child in children]
@@ -238,7 +238,7 @@ class Branch:
         self._drop_empty(0)
         return gone + part
 
-    def collect(self, since: int, at: int, fold: Fold, parts: list[Any]) -> None:
+    def collect(self, since: int, at: int, fold: PartialAggregate, parts: list[Any]) -> None:
         """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
         # Children from `low` on are later than `since`, those before `high` not later than `at`.
         low = bisect_right(self.firsts, since)
@@ -249,11 +249,11 @@ class Branch:
             parts += self._parts(fold, low, high)
             self.children[high].collect(since, at, fold, parts)
 
-    def whole(self, fold: Fold) -> Any:
+    def whole(self, fold: PartialAggregate) -> Any:
         """The part of all elements."""
         return fold.of_parts(self._parts(fold, 0, len(self.children)))
 
-    def _parts(self, fold: Fold, low: int, high: int) -> list[Any]:
+    def _parts(self, fold: PartialAggregate, low: int, high: int) -> list[Any]:
         parts = self.parts.get(fold.name)
         if parts is None:
             parts = self.parts[fold.name] = Parts(len(self.children))
@@ -268,7 +268,7 @@ class Branch:
         for parts in self.parts.values():
             parts.stale.add(index)
 
-    def _add(self, index: int, child: Node) -> None:
+    def _add(self, index: int, child: TreeNode) -> None:
         self.children.insert(index, child)
         self.firsts.insert(index, child.first)
         self.sizes.insert(index, len(child))
@@ -296,12 +296,12 @@ class Branch:
         return later
 
 
-Node: TypeAlias = Leaf | Branch
+TreeNode: TypeAlias = Leaf | Branch
 
 
-def grown(times: array[int], values: list[Any] | None) -> Node:
+def grown(times: array[int], values: list[Any] | None) -> TreeNode:
     """A tree of elements that are in order."""
-    nodes: list[Node] = [
+    nodes: list[TreeNode] = [
         Leaf(times[at : at + LEAF], None if values is None else values[at : at + LEAF])
         for at in range(0, len(times), LEAF)
     ]
@@ -310,7 +310,7 @@ def grown(times: array[int], values: list[Any] | None) -> Node:
     return nodes[0] if nodes else Leaf(array("q"), None if values is None else [])
 
 
-def inserted(root: Node, time: int, value: Any) -> Node:
+def inserted(root: TreeNode, time: int, value: Any) -> TreeNode:
     """The tree with an element more."""
     later = root.insert(time, value)
     return root if later is None else Branch([root, later])

@@ -14,10 +14,10 @@ from tollkeeper.grammar.checker import literals, ranges
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.scope import Scope, Work
-from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Function, Kind, Parameter
+from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Function, FunctionKind, Parameter
 from tollkeeper.grammar.words import kind_of
 
-_ALLOWED: dict[Kind, tuple[type, ...]] = {
+_ALLOWED: dict[FunctionKind, tuple[type, ...]] = {
     "text": (t.String,),
     "number": (t.Number,),
     "ip address": (t.Ip,),
@@ -26,7 +26,11 @@ _ALLOWED: dict[Kind, tuple[type, ...]] = {
     "number, instant or duration": (t.Number, t.Instant, t.Duration),
     "scalar": (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration),
 }
-_BOUNDS: dict[Kind, int] = {"decimals": 12, "ipv4 prefix length": 32, "ipv6 prefix length": 128}
+_BOUNDS: dict[FunctionKind, int] = {
+    "decimals": 12,
+    "ipv4 prefix length": 32,
+    "ipv6 prefix length": 128,
+}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AMOUNT_SCALE = 12
 
@@ -78,7 +82,7 @@ def _arguments(
 
 
 def _argument(
-    work: Work, scope: Scope, function: str, node: s.Expression, takes: Kind, infer: Infer
+    work: Work, scope: Scope, function: str, node: s.Expression, takes: FunctionKind, infer: Infer
 ) -> p.Expression | None:
     match takes:
         case "currency code":
@@ -145,7 +149,7 @@ def _alike(
     return arguments if len(arguments) == len(found) else None
 
 
-def _kind_of_literals(work: Work, node: s.Call, takes: Kind) -> t.Type:
+def _kind_of_literals(work: Work, node: s.Call, takes: FunctionKind) -> t.Type:
     other = t.String() if takes == "scalar" else _preferred(_ALLOWED[takes])
     plain = [literals.read(work, a) for a in node.arguments if literals.is_literal(a)]
     return next((constant.type for constant in plain if constant is not None), other)

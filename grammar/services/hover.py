@@ -14,18 +14,18 @@ from tollkeeper.grammar.words import type_in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class HoverExplanation:
     """Markdown about what stands at `span`."""
 
     span: Span
     markdown: str
 
 
-def hover(document: Document, offset: int) -> Explanation | None:
+def hover(document: Document, offset: int) -> HoverExplanation | None:
     """What stands at the offset: a name of the files, a field, a function; None for the rest."""
     mention = mention_at(document, offset)
     if mention is not None:
-        return Explanation(mention.span, _symbol(document, mention.symbol))
+        return HoverExplanation(mention.span, _symbol(document, mention.symbol))
     index = document.piece_at(offset)
     if index is None:
         return None
@@ -36,7 +36,7 @@ def hover(document: Document, offset: int) -> Explanation | None:
             f"{code(signature(each))}\n{each.doc}\n\nFor example `{each.example}`."
             for each in calls
         )
-        return Explanation(pieces[index].span, text)
+        return HoverExplanation(pieces[index].span, text)
     read = document.path_at(index)
     return None if read is None else _field(document, *read)
 
@@ -81,7 +81,7 @@ def _symbol(document: Document, symbol: Symbol) -> str:
     return f"{symbol.kind} `{symbol.name}`{whose}"
 
 
-def _field(document: Document, path: tuple[str, ...], span: Span) -> Explanation | None:
+def _field(document: Document, path: tuple[str, ...], span: Span) -> HoverExplanation | None:
     of = document.vocabulary
     name = ".".join(path)
     bare = ".".join(path[1:])
@@ -98,4 +98,4 @@ def _field(document: Document, path: tuple[str, ...], span: Span) -> Explanation
     is_required = all(name in fields and fields[name].required for name in above)
     missing = "never missing" if is_required else "may be missing"
     text = f"`{name}`: {type_in_words(field.type)}, {missing}\n\n{field.doc}"
-    return Explanation(span, text)
+    return HoverExplanation(span, text)

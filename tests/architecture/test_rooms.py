@@ -16,6 +16,7 @@ LAYERS = ("grammar", "engine", "api", "cli")
 """Each imports from those before it."""
 ROOMS = (
     "instants",
+    "progress",
     "decision",
     "journal",
     "intake",
@@ -197,4 +198,4 @@ def test_histories_are_replayed_in_one_place() -> None:
         and node.func.id in {"MemoryWindows", "ReplayWindows"}
     }
     assert made == {"open.py", "offline/replay.py", "offline/backtest/replay.py"}
-    assert definitions("replay") == {"offline/replay.py", "journal/reads.py"}
+    assert definitions("replay") == {"offline/replay.py"}

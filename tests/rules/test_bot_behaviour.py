@@ -19,12 +19,12 @@ from tollkeeper.engine.offline.fit.weighed import weights
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
 from tollkeeper.engine.offline.testing.files import library_of, load_file
-from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
 from tollkeeper.engine.programs.load import SHIPPED, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
-PLAN = replace(DAY.scaled(0.1), bots=DAY.bots)
+PLAN = replace(ONE_DAY.scaled(0.1), bots=ONE_DAY.bots)
 SEED = 77
 DOCS = (SHIPPED.parent / "docs" / "scorecard.md").read_text()
 SIGNALS = shipped_scorecard().scorecard.signals

@@ -24,7 +24,7 @@ from click.testing import CliRunner, Result
 
 from tollkeeper.api.http.app import create_app
 from tollkeeper.cli import main
-from tollkeeper.engine.journal.lock import COMMAND, SERVICE, lock
+from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, lock
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish import queue
 from tollkeeper.tests.api.http.service import payment
@@ -235,7 +235,7 @@ async def chosen_after_restart(shop: Shop) -> tuple[int, int]:
 @asynccontextmanager
 async def restarted(shop: Shop) -> AsyncIterator[httpx.AsyncClient]:
     """The service again, on what was left in the folder."""
-    async with open_engine(shop.folder, SERVICE) as engine:
+    async with open_engine(shop.folder, SERVICE_PURPOSE) as engine:
         await rebuild(engine, lambda _share: None)
         headers = {"authorization": f"Bearer {shop.key}"}
         transport = httpx.ASGITransport(create_app(engine))  # type: ignore[arg-type]
@@ -315,8 +315,8 @@ def test_what_is_not_there_is_said_in_one_line(
 
 
 def test_a_folder_in_use_says_by_whom(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "PATIENCE_S", 0.0)
-    with lock(shop.folder, COMMAND):
+    monkeypatch.setattr(queue, "QUEUE_PATIENCE_S", 0.0)
+    with lock(shop.folder, COMMAND_PURPOSE):
         refused = shop.run("deactivate", "gate")
         no_service = toll(shop.folder, "serve", "--port", "1")
     assert (refused.exit_code, no_service.exit_code) == (1, 1)

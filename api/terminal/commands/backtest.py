@@ -48,7 +48,7 @@ def backtest(
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
     import msgspec
 
-    from tollkeeper.api.terminal.backtest_page import page as backtest_page
+    from tollkeeper.api.terminal.backtest_page import backtest_page as backtest_page
     from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
     from tollkeeper.api.terminal.rendering import draw_backtest
     from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files

@@ -11,7 +11,7 @@ from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.output import out, refuse
 
 if TYPE_CHECKING:
-    from tollkeeper.api.terminal.demo_service import Access, Sample
+    from tollkeeper.api.terminal.demo_service import DemoAccess, Sample
 
 
 @click.command(panel="Service")
@@ -28,7 +28,7 @@ def demo(port: int) -> None:
         refuse(escape(str(error)))
 
 
-def show_demo(news: Access | Sample) -> None:
+def show_demo(news: DemoAccess | Sample) -> None:
     from tollkeeper.api.terminal.decision_lines import demo_lines
 
     for line in demo_lines(news):

@@ -29,14 +29,14 @@ def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     """Estimate a scorecard's baseline and weights from labelled HISTORY (JSON Lines)."""
     from tollkeeper.api.terminal.rendering import draw_fitted
     from tollkeeper.engine.offline.testing.streams import StreamError
-    from tollkeeper.engine.programs.active import SCORECARD
+    from tollkeeper.engine.programs.active import SCORECARD_NAME
     from tollkeeper.engine.programs.load import SHIPPED
     from tollkeeper.grammar.program import Scorecard
 
     with extra("fit"):
         from tollkeeper.engine.offline.fit.fitting import FitError
         from tollkeeper.engine.offline.fit.fitting import fit as fit_weights
-    path = scorecard or SHIPPED / f"{SCORECARD}.rule"
+    path = scorecard or SHIPPED / f"{SCORECARD_NAME}.rule"
     reading = read_rule_file(path)
     if not isinstance(reading.program, Scorecard):
         refuse(escape(f"{path} is not a scorecard"))

@@ -93,15 +93,15 @@ def show_list(
 ) -> None:
     """Show the entries of a list, ordered by value."""
     from tollkeeper.engine.lists.entries import show_entry
-    from tollkeeper.engine.publish.change_lists import page as entries_page
+    from tollkeeper.engine.publish.change_lists import list_page as entries_page
     from tollkeeper.engine.registry.accounts import find_account
     from tollkeeper.engine.registry.lists import find_list
 
     async def ask(picture: Picture) -> tuple[list[dict[str, Any]], str | None]:
         known = find_account(picture.state, account)
         spec = find_list(known, name).spec
-        page = await entries_page(picture.journal, known.number, name, after, limit)
-        return [show_entry(spec, entry) for entry in page.entries], page.cursor
+        list_page = await entries_page(picture.journal, known.number, name, after, limit)
+        return [show_entry(spec, entry) for entry in list_page.entries], list_page.cursor
 
     entries, cursor = read_data(data, ask)
     if as_json_:

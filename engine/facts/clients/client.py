@@ -18,7 +18,7 @@ from tollkeeper.engine.facts.clients.agreement import (
 from tollkeeper.engine.facts.clients.products import ClientKind
 from tollkeeper.engine.facts.clients.user_agent import claim
 
-READ = (
+CLIENT_HEADERS = (
     "user-agent",
     "accept",
     "accept-encoding",
@@ -27,7 +27,7 @@ READ = (
     *FETCH_METADATA,
 )
 # Of a value, and of most header sets as a whole; no honest value is longer.
-LENGTH = 1024
+HEADER_LENGTH = 1024
 # Characters in the names of a header set whose reading is kept.
 NAMES_LENGTH = 2048
 
@@ -81,7 +81,7 @@ def _header_positions(names: _Names) -> tuple[_Names, tuple[_Names, ...]]:
     for name in names:
         low = name.lower()
         found[low] = (*found.get(low, ()), name)
-    sent = tuple(name for name in READ if name in found)
+    sent = tuple(name for name in CLIENT_HEADERS if name in found)
     return sent, tuple(found[name] for name in sent)
 
 
@@ -96,8 +96,8 @@ def _header_set(
         for names in spellings
     ]
     # One joined length is the cheapest look at all of them.
-    if len("".join(values)) > LENGTH:
-        values = [value[:LENGTH] for value in values]
+    if len("".join(values)) > HEADER_LENGTH:
+        values = [value[:HEADER_LENGTH] for value in values]
     return sent, tuple(values)
 
 

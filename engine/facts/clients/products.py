@@ -27,7 +27,7 @@ APPS = (
     r"(?i)^ktor[- ]client",
     r"(?i)\breact-?native\b",
 )
-LIBRARIES = (
+_LIBRARIES = (
     r"(?i)^(?:node|node\.js|undici|deno|bun|ruby|php|java|perl|python|lua|julia|powershell)(?:/|$)",
     r"(?i)^(?:java-http-client|guzzlehttp|restsharp|reactornetty|jersey|unirest-java|feign)\b",
     r"(?i)^(?:google-http-java-client|spring-web|vert\.x-webclient|async-http-client|grpc-)",
@@ -83,7 +83,7 @@ def _patterns() -> Iterator[tuple[str, ClientKind]]:
     yield from ((pattern, "headless") for pattern in HEADLESS)
     yield from ((pattern, "headless") for pattern, tags in tagged if "browser-automation" in tags)
     yield from ((pattern, "app") for pattern in APPS)
-    yield from ((pattern, "library") for pattern in LIBRARIES)
+    yield from ((pattern, "library") for pattern in _LIBRARIES)
     yield from ((pattern, "library") for pattern, tags in tagged if "http-library" in tags)
     yield from ((pattern, "crawler") for pattern in LINK_PREVIEWS)
     yield from ((pattern, "crawler") for pattern, _ in tagged)

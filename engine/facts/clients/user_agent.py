@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BrowserEngine = Literal["chromium", "gecko", "webkit"]
 
-FAMILIES = {
+_FAMILIES = {
     "Apple Mail": "webview",
     "Chrome Mobile WebView": "webview",
     "HeadlessChrome": "chrome",
@@ -50,7 +50,7 @@ NAME_LENGTH = 32
 
 BROWSER_START = re.compile(r"(?:Mozilla|Opera|UCWEB)/")
 MOBILE = re.compile(r"\bMobile\b")
-CHROMIUM = re.compile(r"\b(?:Headless)?Chrome/(\d{1,4})")
+_CHROMIUM = re.compile(r"\b(?:Headless)?Chrome/(\d{1,4})")
 CHROMIUM_ON_IOS = re.compile(r"\b(?:CriOS|EdgiOS)/(\d{1,4})")
 GECKO = re.compile(r"\bFirefox/(\d{1,4})")
 WEBKIT = re.compile(r"\bVersion/(\d{1,4})|\bCPU (?:iPhone )?OS (\d{1,4})_")
@@ -110,7 +110,7 @@ def _kind(user_agent: str, family: str | None, os: str | None) -> ClientKind:
 
 
 def _engine(user_agent: str, os: str | None) -> tuple[BrowserEngine | None, int | None]:
-    chromium = _number(CHROMIUM, user_agent)
+    chromium = _number(_CHROMIUM, user_agent)
     if chromium is not None:
         # Edge up to 18 names a Chrome that it is not.
         return (None, None) if " Edge/" in user_agent else ("chromium", chromium)
@@ -131,7 +131,7 @@ def _browser(family: str) -> str:
     name = family.lower()
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
-    return FAMILIES.get(family) or name[:NAME_LENGTH]
+    return _FAMILIES.get(family) or name[:NAME_LENGTH]
 
 
 def _system(family: str) -> str:

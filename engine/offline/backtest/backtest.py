@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,24 +14,23 @@ from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     Concerns,
     every_recommendation,
-    named,
+    find_candidate,
     rule_candidate,
     scorecard_candidate,
 )
-from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare
+from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare_outcomes
 from tollkeeper.engine.offline.backtest.files import file_history
-from tollkeeper.engine.offline.backtest.replay import Happened, History, try_candidate
+from tollkeeper.engine.offline.backtest.replay import Happened, RecordedHistory, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
 from tollkeeper.grammar.types import Instant
-
-Progress = Callable[[float], None]
 
 
 def backtest_account(
@@ -91,7 +90,7 @@ def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
-            named(program.name) if _published(account, program) else every_recommendation
+            find_candidate(program.name) if _published(account, program) else every_recommendation
         )
         return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary)
     versions = {
@@ -116,11 +115,11 @@ def _published(account: Account, program: Rule | Scorecard) -> bool:
 
 
 def _compared(
-    candidate: Candidate, history: History, since: int, labels: Labels, progress: Progress
+    candidate: Candidate, history: RecordedHistory, since: int, labels: Labels, progress: Progress
 ) -> Comparison:
     watched = replace(history, happened=_watched(history.happened, history.total, progress))
     with _no_cycles():
-        found = compare(try_candidate(candidate, watched, since), labels)
+        found = compare_outcomes(try_candidate(candidate, watched, since), labels)
     progress(1.0)
     return found
 
@@ -171,7 +170,7 @@ def _reads_score(program: Rule | Scorecard) -> bool:
     return any(isinstance(part, Score) for root in roots for part in parts(root))
 
 
-def _missing(candidate: Candidate, history: History, since: int) -> Iterator[str]:
+def _missing(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
     """What windows lack when history begins later than they reach."""
     reach, begins = candidate.plan.reach, history.begins
     if not candidate.plan.kept or begins is None or (reach is not None and begins <= since - reach):

@@ -22,7 +22,7 @@ from tollkeeper.grammar.program import Rule, Scorecard, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 
-class Outcome(NamedTuple):
+class CandidateOutcome(NamedTuple):
     """What a payment got: `action` is None where no recommendation was asked for."""
 
     action: Action | None
@@ -30,11 +30,11 @@ class Outcome(NamedTuple):
     condition: str | None = None
 
 
-def outcome_of(decision: Decision) -> Outcome:
+def outcome_of(decision: Decision) -> CandidateOutcome:
     rule = decision.rule
     if rule is None:
-        return Outcome(decision.action)
-    return Outcome(decision.action, rule.name, rule.condition)
+        return CandidateOutcome(decision.action)
+    return CandidateOutcome(decision.action, rule.name, rule.condition)
 
 
 class PastDecision(Struct, frozen=True, gc=False):
@@ -138,7 +138,7 @@ def scorecard_candidate(
     return Candidate(loaded.scorecard, plan, concerns, decide_scorecard, _decode_in_full)
 
 
-def named(name: str) -> Concerns:
+def find_candidate(name: str) -> Concerns:
     """The payments that get the rule `name`: they name it, or it is the account's default."""
 
     def concerns(facts: Any, _was: PastDecision | None, situation: Situation) -> bool:

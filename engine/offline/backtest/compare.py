@@ -9,23 +9,23 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.offline.backtest.candidate import Outcome
+from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome
 from tollkeeper.engine.offline.backtest.replay import Replayed, Settled
 
-EXAMPLES = 5
+_EXAMPLES = 5
 """How many payments are shown of each change, the latest ones."""
 
 Labels: TypeAlias = Mapping[str, str]
 """What is known of payments by now, by id: "fraud", "chargeback", "genuine"."""
 
 
-class Tally(Struct, gc=False):
+class AmountTally(Struct, gc=False):
     """How many payments, and how much money (in hundredths)."""
 
     payments: int = 0
     hundredths: int = 0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: AmountTally) -> None:
         self.payments += other.payments
         self.hundredths += other.hundredths
 
@@ -37,8 +37,8 @@ class Cell(Struct, frozen=True):
     outcome changes.
     """
 
-    was: Outcome | None
-    now: Outcome
+    was: CandidateOutcome | None
+    now: CandidateOutcome
     currency: str
     merchant: str
     label: str | None
@@ -54,7 +54,7 @@ class Cell(Struct, frozen=True):
         )
 
 
-class Example(Struct, frozen=True):
+class ComparedPayment(Struct, frozen=True):
     """`arrived` in µs, `score` and `hundredths` in hundredths."""
 
     id: str
@@ -65,7 +65,7 @@ class Example(Struct, frozen=True):
     merchant: str
 
 
-Change: TypeAlias = tuple[Outcome | None, Outcome]
+OutcomePair: TypeAlias = tuple[CandidateOutcome | None, CandidateOutcome]
 
 
 @dataclass(slots=True)
@@ -75,20 +75,20 @@ class Comparison:
     `first` and `last` (µs) are when the first and the last of the payments arrived.
     """
 
-    cells: dict[Cell, Tally] = field(default_factory=dict)
-    examples: dict[Change, list[Example]] = field(default_factory=dict)
+    cells: dict[Cell, AmountTally] = field(default_factory=dict)
+    examples: dict[OutcomePair, list[ComparedPayment]] = field(default_factory=dict)
     lost: int = 0
     scoreless: int = 0
     first: int | None = None
     last: int | None = None
 
 
-def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
+def compare_outcomes(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
     """Counts every payment once, under its final status where its outcome is followed."""
     found = Comparison()
-    tallies: dict[tuple[Any, ...], Tally] = {}
+    tallies: dict[tuple[Any, ...], AmountTally] = {}
     followed: dict[str, tuple[Cell, int]] = {}
-    examples: defaultdict[Change, list[Example]] = defaultdict(list)
+    examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
     for each in replayed:
         if isinstance(each, Settled):
             if each.id in followed:
@@ -115,7 +115,7 @@ def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Compariso
         if decided.lost:
             found.lost += 1
         if action != now.action or condition != now.condition:
-            was = Outcome(action, rule, condition)
+            was = CandidateOutcome(action, rule, condition)
             cell = Cell(was, now, currency, merchant, label, payment.status)
             followed[each.id] = (cell, amount)
             _show(examples[was, now], each)
@@ -123,13 +123,13 @@ def compare(replayed: Iterable[Replayed | Settled], labels: Labels) -> Compariso
         key = (action, rule, condition, now, currency, merchant, label)
         tally = tallies.get(key)
         if tally is None:
-            tally = tallies[key] = Tally()
+            tally = tallies[key] = AmountTally()
         tally.payments += 1
         tally.hundredths += amount
     for (action, rule, condition, now, *rest), tally in tallies.items():
-        found.cells[Cell(Outcome(action, rule, condition), now, *rest)] = tally
+        found.cells[Cell(CandidateOutcome(action, rule, condition), now, *rest)] = tally
     for cell, hundredths in followed.values():
-        found.cells.setdefault(cell, Tally()).add(Tally(1, hundredths))
+        found.cells.setdefault(cell, AmountTally()).add(AmountTally(1, hundredths))
     found.examples = dict(examples)
     return found
 
@@ -138,10 +138,10 @@ def _settled(cell: Cell, status: str) -> Cell:
     return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
 
 
-def _show(shown: list[Example], replayed: Replayed) -> None:
+def _show(shown: list[ComparedPayment], replayed: Replayed) -> None:
     facts = replayed.facts
     shown.append(
-        Example(
+        ComparedPayment(
             id=replayed.id,
             arrived=replayed.arrived,
             score=replayed.score,
@@ -150,15 +150,17 @@ def _show(shown: list[Example], replayed: Replayed) -> None:
             merchant=facts.payment.merchant.id,
         )
     )
-    if len(shown) > EXAMPLES:
+    if len(shown) > _EXAMPLES:
         del shown[0]
 
 
-def grouped(cells: Mapping[Cell, Tally], key: Any) -> Iterator[tuple[Any, dict[str, Tally]]]:
+def grouped(
+    cells: Mapping[Cell, AmountTally], key: Any
+) -> Iterator[tuple[Any, dict[str, AmountTally]]]:
     """The tallies by `key` of a cell and then by currency, the largest groups first."""
-    groups: defaultdict[Any, dict[str, Tally]] = defaultdict(dict)
+    groups: defaultdict[Any, dict[str, AmountTally]] = defaultdict(dict)
     for cell, tally in cells.items():
-        groups[key(cell)].setdefault(cell.currency, Tally()).add(tally)
+        groups[key(cell)].setdefault(cell.currency, AmountTally()).add(tally)
     yield from sorted(
         groups.items(),
         key=lambda group: (-sum(each.payments for each in group[1].values()), str(group[0])),

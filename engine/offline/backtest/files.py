@@ -26,7 +26,7 @@ from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.backtest.candidate import Situation
-from tollkeeper.engine.offline.backtest.replay import History
+from tollkeeper.engine.offline.backtest.replay import RecordedHistory
 from tollkeeper.engine.offline.backtest.rows import FORMATS, json_lines
 from tollkeeper.engine.offline.testing.environments import (
     EntryError,
@@ -39,14 +39,14 @@ from tollkeeper.engine.offline.testing.streams import (
     Created,
     Entered,
     Happened,
-    Item,
     StreamError,
+    StreamItem,
     Updated,
     read_stream,
 )
 from tollkeeper.engine.programs.event_contract import Contract, read_data
 from tollkeeper.engine.registry.changes import AccountSettings
-from tollkeeper.engine.stored_records import StoredEvent, encode, event_reader_by
+from tollkeeper.engine.stored_records import StoredEvent, encode_stored, event_reader_by
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
@@ -58,7 +58,7 @@ class HistoryError(Exception):
 
 def file_history(
     paths: Iterable[Path], program: Rule | Scorecard, events: Mapping[str, EventType | None]
-) -> History:
+) -> RecordedHistory:
     """What happened by the files, one after another in the order of their first arrivals.
 
     Payments that say nothing of `analyze` ask for a recommendation. Settings are the defaults and
@@ -73,7 +73,7 @@ def file_history(
     items = [item for each in streams for item in each]
     created = (item.arrived for item in items if isinstance(item, Created))
     contents = empty_contents([program])
-    return History(
+    return RecordedHistory(
         situation=Situation(AccountSettings(), environment_of(contents)),
         happened=_happened(items, contents, contracts),
         read_event=event_reader_by(lambda type_, _version: contracts[type_]),
@@ -82,7 +82,7 @@ def file_history(
     )
 
 
-def _items(path: Path) -> list[Item]:
+def _items(path: Path) -> list[StreamItem]:
     try:
         items = _rows(path) if path.suffix in FORMATS else read_stream(path)
     except StreamError as error:
@@ -92,7 +92,7 @@ def _items(path: Path) -> list[Item]:
     return items
 
 
-def _rows(path: Path) -> list[Item]:
+def _rows(path: Path) -> list[StreamItem]:
     with json_lines(path) as lines:
         try:
             return read_stream(lines)
@@ -101,7 +101,7 @@ def _rows(path: Path) -> list[Item]:
 
 
 def _happened(
-    items: Iterable[Item], contents: dict[str, Contents], contracts: Mapping[str, Contract]
+    items: Iterable[StreamItem], contents: dict[str, Contents], contracts: Mapping[str, Contract]
 ) -> Iterator[list[Entry] | Situation]:
     known: dict[str, State] = {}
     for sequence, item in enumerate(items, start=1):
@@ -110,7 +110,7 @@ def _happened(
                 if payment.id in known:
                     raise _refused(item, f"there is a payment `{payment.id}` already")
                 known[payment.id] = State(derive(_asking(payment), item.arrived, client))
-                outcome = None if item.decision is None else encode(item.decision)
+                outcome = None if item.decision is None else encode_stored(item.decision)
                 yield [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
             case Updated(id=id_):
                 if id_ not in known:
@@ -143,7 +143,7 @@ def _entry(
         id=facts.payment.id,
         arrived=item.arrived,
         time=facts.timestamp,
-        body=encode(record(facts)),
+        body=encode_stored(record(facts)),
         outcome=outcome,
     )
 
@@ -159,7 +159,7 @@ def _event(sequence: int, item: Happened, contract: Contract) -> Entry:
         id=item.id,
         arrived=item.arrived,
         time=item.timestamp,
-        body=encode(StoredEvent(item.type, 0, reading.kept)),
+        body=encode_stored(StoredEvent(item.type, 0, reading.kept)),
     )
 
 
@@ -169,5 +169,5 @@ def _asking(payment: Payment) -> Payment:
     return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
-def _refused(item: Item, message: str) -> HistoryError:
+def _refused(item: StreamItem, message: str) -> HistoryError:
     return HistoryError(f"line {item.line}: {message}")

@@ -33,14 +33,14 @@ class _Labelled(Struct):
     label: str | int
 
 
-class Given(NamedTuple):
+class CandidateFiles(NamedTuple):
     """The candidate, and the event types that are declared near it."""
 
     program: Rule | Scorecard
     events: Mapping[str, EventType | None]
 
 
-def read_candidate(given: str, account: str | None, folder: Path) -> Given:
+def read_candidate(given: str, account: str | None, folder: Path) -> CandidateFiles:
     """The program of a file, or with an account of a stored version, `NAME@VERSION`.
 
     Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
@@ -59,7 +59,7 @@ def read_candidate(given: str, account: str | None, folder: Path) -> Given:
         program, events = file.program, file.events
     if not isinstance(program, Rule | Scorecard):
         raise GivenError("a backtest takes a rule or a scorecard")
-    return Given(program, events)
+    return CandidateFiles(program, events)
 
 
 _labelled = msgspec.json.Decoder(_Labelled).decode

@@ -16,7 +16,7 @@ from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading
 from tollkeeper.engine.velocity.contract import LATE, Window
-from tollkeeper.engine.velocity.replay_windows import Kept
+from tollkeeper.engine.velocity.replay_windows import ReplayedSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
 
@@ -53,7 +53,7 @@ class ReplayPlan:
 
     facts: Callable[[Entry], Any]
     reading: Reading
-    kept: tuple[Kept, ...]
+    kept: tuple[ReplayedSeries, ...]
     events: frozenset[str]
     reach: int | None
     update: Callable[[Entry], Any]
@@ -107,7 +107,7 @@ def _plan(
 
 def _kept(
     program: p.Rule | p.Scorecard, reading: Reading, vocabulary: Vocabulary
-) -> Iterator[tuple[Kept, frozenset[Access]]]:
+) -> Iterator[tuple[ReplayedSeries, frozenset[Access]]]:
     """The series, each with the facts it reads."""
     digests = [window.series for window in reading.plan.windows]
     for plan in reading.plan.series:
@@ -116,7 +116,7 @@ def _kept(
         bare = series.collection == "payments" and series.where is None and series.value is None
         read = facts_of_series(series, program.lets, vocabulary)
         updated = any(map(_can_change, read))
-        yield Kept(plan, history, bare and not plan.valued, updated), read
+        yield ReplayedSeries(plan, history, bare and not plan.valued, updated), read
 
 
 def _can_change(access: Access) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
-    Outcome,
+    CandidateOutcome,
     PastDecision,
     Situation,
     outcome_of,
@@ -26,7 +26,7 @@ Happened: TypeAlias = Iterable[list[Entry] | Situation]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RecordedHistory:
     """What happened, from a situation on; `total` is about how many entries that is.
 
     `begins` (µs) is when the first payment that is still kept arrived, None when there is none.
@@ -60,7 +60,7 @@ class Replayed(Struct, gc=False):
     arrived: int
     facts: Any
     was: PastDecision | None
-    now: Outcome
+    now: CandidateOutcome
     score: int | None
     values: list[Value | None]
 
@@ -77,7 +77,7 @@ class Settled(Struct, gc=False):
 
 
 def try_candidate(
-    candidate: Candidate, history: History, since: int
+    candidate: Candidate, history: RecordedHistory, since: int
 ) -> Iterator[Replayed | Settled]:
     """The payments that arrived at `since` (µs) or later, and their updates.
 

@@ -10,8 +10,14 @@ from typing import Any
 from msgspec import Struct
 
 from tollkeeper.engine.instants import from_microseconds
-from tollkeeper.engine.offline.backtest.compare import Cell, Comparison, Example, Tally, grouped
-from tollkeeper.engine.offline.backtest.compare import Change as Changed
+from tollkeeper.engine.offline.backtest.compare import (
+    AmountTally,
+    Cell,
+    ComparedPayment,
+    Comparison,
+    grouped,
+)
+from tollkeeper.engine.offline.backtest.compare import OutcomePair as Changed
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
@@ -27,7 +33,7 @@ def count_payments(payments: int) -> str:
     return "1 payment" if payments == 1 else f"{payments:,} payments"
 
 
-class Part(Struct, frozen=True):
+class PaymentTotals(Struct, frozen=True):
     """So many payments; `amounts` are their sums by currency, as decimal text."""
 
     payments: int
@@ -45,7 +51,7 @@ class Shown(Struct, frozen=True):
     merchant: str
 
 
-class Result(Struct, frozen=True):
+class ReportedOutcome(Struct, frozen=True):
     """An outcome: None stands for no recommendation, no rule, no condition."""
 
     action: str | None
@@ -66,18 +72,18 @@ class Moved(Struct, frozen=True):
     amounts: dict[str, str]
 
 
-class Change(Struct, frozen=True):
-    was: Result
-    now: Result
+class OutcomeChange(Struct, frozen=True):
+    was: ReportedOutcome
+    now: ReportedOutcome
     payments: int
     amounts: dict[str, str]
     examples: tuple[Shown, ...]
 
 
-class Decided(Struct, frozen=True):
+class UnrecordedDecisions(Struct, frozen=True):
     """What payments would get of which no decision is recorded."""
 
-    now: Result
+    now: ReportedOutcome
     payments: int
     amounts: dict[str, str]
     examples: tuple[Shown, ...]
@@ -89,11 +95,11 @@ class ConditionPart(Struct, frozen=True):
     condition: str | None
     title: str | None
     action: str | None
-    was: Part
-    now: Part
+    was: PaymentTotals
+    now: PaymentTotals
 
 
-class Group(Struct, frozen=True):
+class ReportGroup(Struct, frozen=True):
     """`value` is a merchant, a label or a final status; None is a payment without one."""
 
     value: str | None
@@ -114,16 +120,16 @@ class Report(Struct, frozen=True):
     account: str
     since: str
     until: str
-    payments: Part
-    compared: Part
-    changed: Part
+    payments: PaymentTotals
+    compared: PaymentTotals
+    changed: PaymentTotals
     actions: tuple[Moved, ...]
-    changes: tuple[Change, ...]
-    decided: tuple[Decided, ...]
+    changes: tuple[OutcomeChange, ...]
+    decided: tuple[UnrecordedDecisions, ...]
     conditions: tuple[ConditionPart, ...]
-    merchants: tuple[Group, ...]
-    statuses: tuple[Group, ...]
-    labels: tuple[Group, ...]
+    merchants: tuple[ReportGroup, ...]
+    statuses: tuple[ReportGroup, ...]
+    labels: tuple[ReportGroup, ...]
     notes: tuple[str, ...]
 
 
@@ -159,17 +165,17 @@ def report_of(
     )
 
 
-def _part(cells: Mapping[Cell, Tally]) -> Part:
+def _part(cells: Mapping[Cell, AmountTally]) -> PaymentTotals:
     for _, by_currency in grouped(cells, lambda _cell: None):
-        return Part(_payments(by_currency), _amounts(by_currency))
-    return Part(0, {})
+        return PaymentTotals(_payments(by_currency), _amounts(by_currency))
+    return PaymentTotals(0, {})
 
 
-def _payments(by_currency: Mapping[str, Tally]) -> int:
+def _payments(by_currency: Mapping[str, AmountTally]) -> int:
     return sum(tally.payments for tally in by_currency.values())
 
 
-def _amounts(by_currency: Mapping[str, Tally]) -> dict[str, str]:
+def _amounts(by_currency: Mapping[str, AmountTally]) -> dict[str, str]:
     return {currency: _decimal(tally.hundredths) for currency, tally in sorted(by_currency.items())}
 
 
@@ -177,7 +183,7 @@ def _decimal(hundredths: int) -> str:
     return f"{hundredths // 100}.{hundredths % 100:02}"
 
 
-def _moved(cells: Mapping[Cell, Tally]) -> tuple[Moved, ...]:
+def _moved(cells: Mapping[Cell, AmountTally]) -> tuple[Moved, ...]:
     by_actions = grouped(
         cells, lambda cell: (cell.was.action if cell.was else UNRECORDED, cell.now.action)
     )
@@ -187,12 +193,12 @@ def _moved(cells: Mapping[Cell, Tally]) -> tuple[Moved, ...]:
 
 
 def _changes(
-    changed: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
-) -> list[Change]:
+    changed: Mapping[Cell, AmountTally], examples: Mapping[Changed, Sequence[ComparedPayment]]
+) -> list[OutcomeChange]:
     return [
-        Change(
-            was=Result(*was),
-            now=Result(*now),
+        OutcomeChange(
+            was=ReportedOutcome(*was),
+            now=ReportedOutcome(*now),
             payments=_payments(each),
             amounts=_amounts(each),
             examples=tuple(map(_shown, reversed(examples[was, now]))),
@@ -202,11 +208,11 @@ def _changes(
 
 
 def _decided(
-    unrecorded: Mapping[Cell, Tally], examples: Mapping[Changed, Sequence[Example]]
-) -> list[Decided]:
+    unrecorded: Mapping[Cell, AmountTally], examples: Mapping[Changed, Sequence[ComparedPayment]]
+) -> list[UnrecordedDecisions]:
     return [
-        Decided(
-            now=Result(*now),
+        UnrecordedDecisions(
+            now=ReportedOutcome(*now),
             payments=_payments(each),
             amounts=_amounts(each),
             examples=tuple(map(_shown, reversed(examples[None, now]))),
@@ -215,7 +221,7 @@ def _decided(
     ]
 
 
-def _shown(example: Example) -> Shown:
+def _shown(example: ComparedPayment) -> Shown:
     return Shown(
         id=example.id,
         at=from_microseconds(example.arrived).isoformat(timespec="seconds"),
@@ -227,14 +233,16 @@ def _shown(example: Example) -> Shown:
 
 
 def _conditions(
-    program: Rule | Scorecard, compared: Mapping[Cell, Tally], cells: Mapping[Cell, Tally]
+    program: Rule | Scorecard,
+    compared: Mapping[Cell, AmountTally],
+    cells: Mapping[Cell, AmountTally],
 ) -> tuple[ConditionPart, ...]:
     """The candidate's conditions in order, then others that were met, then none."""
     before = dict(grouped(compared, lambda cell: cell.was.condition))
     after = dict(grouped(cells, lambda cell: cell.now.condition))
     own = {each.name: each for each in program.conditions} if isinstance(program, Rule) else {}
     others = sorted(name for name in {*before, *after} - own.keys() if name is not None)
-    nothing: dict[str, Tally] = {}
+    nothing: dict[str, AmountTally] = {}
 
     def part(name: str | None) -> ConditionPart:
         was, now = before.get(name, nothing), after.get(name, nothing)
@@ -243,21 +251,21 @@ def _conditions(
             condition=name,
             title=None if condition is None else condition.title,
             action=None if condition is None else condition.action,
-            was=Part(_payments(was), _amounts(was)),
-            now=Part(_payments(now), _amounts(now)),
+            was=PaymentTotals(_payments(was), _amounts(was)),
+            now=PaymentTotals(_payments(now), _amounts(now)),
         )
 
     return tuple(part(name) for name in (*own, *others, None))
 
 
 def _groups(
-    cells: Mapping[Cell, Tally], key: Callable[[Cell], Any], most: int | None = None
-) -> tuple[Group, ...]:
+    cells: Mapping[Cell, AmountTally], key: Callable[[Cell], Any], most: int | None = None
+) -> tuple[ReportGroup, ...]:
     """The groups by `key`, those with most payments first."""
-    groups: defaultdict[Any, dict[Cell, Tally]] = defaultdict(dict)
+    groups: defaultdict[Any, dict[Cell, AmountTally]] = defaultdict(dict)
     for cell, tally in cells.items():
         groups[key(cell)][cell] = tally
     return tuple(
-        Group(value, _payments(each), _moved(groups[value]))
+        ReportGroup(value, _payments(each), _moved(groups[value]))
         for value, each in islice(grouped(cells, key), most)
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from tollkeeper.engine.offline.testing.streams import StreamError
 
-LISTED = ("transactions", "metadata", "device.headers", "backend.headers")
+_LISTED = ("transactions", "metadata", "device.headers", "backend.headers")
 """Columns of CSV that hold JSON."""
 BESIDE = ("at", "decision")
 """What stands beside the payment in a line."""
@@ -66,7 +66,7 @@ def _csv_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read(column: str, text: str, place: str) -> Any:
     try:
-        if column in LISTED:
+        if column in _LISTED:
             return json.loads(text)
         if column in ("amount", "decision.score"):
             return float(text)

@@ -12,7 +12,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
-from tollkeeper.engine.offline.backtest.replay import History
+from tollkeeper.engine.offline.backtest.replay import RecordedHistory
 from tollkeeper.engine.open import recorded
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import (
@@ -44,7 +44,7 @@ def account_now(folder: Path, name: str) -> Account:
 
 def stored_history(
     connection: sqlite3.Connection, account: int, program: Rule | Scorecard, start: int | None
-) -> History:
+) -> RecordedHistory:
     """The account's payments of event times from `start` (µs) on, None for all that are kept."""
     start = 0 if start is None else max(0, start)
     begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
@@ -61,13 +61,13 @@ def stored_history(
         name: build_contents(spec, list_contents.entries_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
-    return History(
+    return RecordedHistory(
         situation=_situation(configured, contents),
         happened=_happened(
             connection, account, state, contents, later, start, (begin, up_to), _kinds(program)
         ),
         read_event=event_reader(now or Account(0, "", 0)),
-        total=reads.count(connection, account, start, begin),
+        total=reads.count_entries(connection, account, start, begin),
         begins=reads.first_arrival(connection, account),
     )
 
@@ -92,10 +92,10 @@ def _happened(
         state = fold_change(state, each)
         contents = lists.after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
-            yield from reads.replay(connection, account, start, after, each.sequence, kinds)
+            yield from reads.replay_entries(connection, account, start, after, each.sequence, kinds)
             yield _situation(state.accounts[account], contents)
             after = each.sequence
-    yield from reads.replay(connection, account, start, after, up_to, kinds)
+    yield from reads.replay_entries(connection, account, start, after, up_to, kinds)
 
 
 def _kinds(program: Rule | Scorecard) -> Collection[Kind]:

@@ -22,21 +22,21 @@ from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.testing.streams import Created, StreamError, Updated
 
-Label: TypeAlias = Literal[0, 1]
+FraudLabel: TypeAlias = Literal[0, 1]
 
 
 class Labelled(NamedTuple):
     """An item of a history; the label of a payment, or None."""
 
     item: Created | Updated
-    label: Label | None
+    label: FraudLabel | None
 
 
 class _Line(Struct, forbid_unknown_fields=True):
     payment: msgspec.Raw = msgspec.Raw()
     update: msgspec.Raw = msgspec.Raw()
     at: Timestamp | None = None
-    label: Label | None = None
+    label: FraudLabel | None = None
 
 
 class _Payment(Struct):

@@ -10,10 +10,10 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.labelled import Label, Labelled
-from tollkeeper.engine.offline.replay import ACCOUNT, Creation, empty_windows, replay
+from tollkeeper.engine.offline.fit.labelled import FraudLabel, Labelled
+from tollkeeper.engine.offline.replay import TEST_ACCOUNT, ReplayedCreation, empty_windows, replay
 from tollkeeper.engine.offline.testing.history import happenings
-from tollkeeper.engine.offline.testing.streams import Item
+from tollkeeper.engine.offline.testing.streams import StreamItem
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.loaded import LoadedScorecard
 from tollkeeper.engine.registry.changes import Thresholds
@@ -28,7 +28,7 @@ class Scored:
     facts: Facts
     values: tuple[Value | None, ...]
     score: int
-    label: Label | None
+    label: FraudLabel | None
 
 
 async def score_history(
@@ -39,16 +39,16 @@ async def score_history(
     What a scorecard reads of earlier decisions is the score's own, by the default thresholds.
     Raises `StreamError` for a history that doesn't fit together.
     """
-    programs, labels = Programs(scorecard, None, recommends=True), dict[int, Label | None]()
+    programs, labels = Programs(scorecard, None, recommends=True), dict[int, FraudLabel | None]()
 
-    def items() -> Iterator[Item]:
+    def items() -> Iterator[StreamItem]:
         for item, label in history:
             labels[item.line] = label
             yield item
 
-    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, Decision]:
+    async def judge(windows: Windows, creation: ReplayedCreation) -> tuple[Observation, Decision]:
         facts = creation.record.state.payment
-        return await analyse(windows, ACCOUNT, facts, programs, environment, Thresholds())
+        return await analyse(windows, TEST_ACCOUNT, facts, programs, environment, Thresholds())
 
     windows = await empty_windows(scorecard.series)
     async for step in replay(happenings(items(), {}, Clients()), windows, judge):

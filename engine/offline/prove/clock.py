@@ -13,7 +13,7 @@ from tollkeeper.engine.programs.compile.functions import WEEKDAYS
 from tollkeeper.grammar import types as t
 
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
-LAST = datetime(2030, 1, 1, tzinfo=UTC)
+LATEST_INSTANT = datetime(2030, 1, 1, tzinfo=UTC)
 """From the first to before the last, a zone's offsets are part of the formula."""
 WEEKDAY = t.String(WEEKDAYS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,8 +23,8 @@ _DAY = 24 * _HOUR
 _THURSDAY = 3
 
 
-def within(instant: Formula) -> Formula:
-    return z3.And(instant >= _microseconds(FIRST), instant < _microseconds(LAST))
+def within_span(instant: Formula) -> Formula:
+    return z3.And(instant >= _microseconds(FIRST), instant < _microseconds(LATEST_INSTANT))
 
 
 def local(instant: Formula, zone: ZoneInfo) -> Formula:
@@ -36,11 +36,11 @@ def local(instant: Formula, zone: ZoneInfo) -> Formula:
     return instant + shift
 
 
-def hour(local_instant: Formula) -> Formula:
+def hour_term(local_instant: Formula) -> Formula:
     return (local_instant / _HOUR) % 24
 
 
-def weekday(local_instant: Formula) -> Formula:
+def weekday_term(local_instant: Formula) -> Formula:
     """0 is Monday."""
     return (local_instant / _DAY + _THURSDAY) % 7
 
@@ -50,7 +50,7 @@ def _offsets(place: ZoneInfo) -> tuple[tuple[int, int], ...]:
     """From when on (µs) which offset (µs) is in force, oldest first."""
     found = [(_microseconds(FIRST), _offset(FIRST, place))]
     day = FIRST
-    while day < LAST:
+    while day < LATEST_INSTANT:
         following = day + timedelta(days=1)
         if _offset(following, place) != _offset(day, place):
             found.append((_microseconds(_change(day, following, place)), _offset(following, place)))

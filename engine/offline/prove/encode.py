@@ -18,16 +18,16 @@ from zoneinfo import ZoneInfo
 import z3
 
 from tollkeeper.engine.offline.prove import clock, texts
-from tollkeeper.engine.offline.prove.payment import TRANSACTIONS, Source
+from tollkeeper.engine.offline.prove.payment import TRANSACTIONS, PaymentSource
 from tollkeeper.engine.offline.prove.terms import (
-    FALSE,
-    TRUE,
+    FALSE_TERM,
+    TRUE_TERM,
     Formula,
-    Term,
+    SmtTerm,
     UnsayableError,
     all_of,
     any_of,
-    constant,
+    constant_term,
     decimals_alike,
     logical_and,
     logical_or,
@@ -62,7 +62,7 @@ class Opaque:
     there: Formula
     value: Formula
     type: t.Type
-    arguments: tuple[Term, ...]
+    arguments: tuple[SmtTerm, ...]
     compute: Compute
 
 
@@ -75,17 +75,17 @@ class Encoder:
     of lists and tables: (name, looked-up value, formula of the answer).
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PaymentSource) -> None:
         self.source = source
         self.assumed: list[Formula] = []
         self.hints: list[Formula] = []
         self.opaque: list[Opaque] = []
-        self.histories: dict[str, tuple[p.History, Term, Program]] = {}
-        self.lists: list[tuple[str, Term, Formula]] = []
-        self.rows: list[tuple[p.TableValue, Term, Term]] = []
+        self.histories: dict[str, tuple[p.History, SmtTerm, EncodedProgram]] = {}
+        self.lists: list[tuple[str, SmtTerm, Formula]] = []
+        self.rows: list[tuple[p.TableValue, SmtTerm, SmtTerm]] = []
         self.rates: dict[str, tuple[Formula, Formula]] = {}
-        self.score: Term | None = None
-        self._applied: dict[str, Term] = {}
+        self.score: SmtTerm | None = None
+        self._applied: dict[str, SmtTerm] = {}
         self._fresh = 0
 
     def fresh(self, kind: Formula, name: str) -> Formula:
@@ -99,20 +99,22 @@ class Encoder:
         """States where the solver had better look first; nothing is concluded from it."""
         self.hints.append(formula)
 
-    def variable(self, name: str, kind: t.Type) -> Term:
+    def variable(self, name: str, kind: t.Type) -> SmtTerm:
         """A value that nothing is known of but its type's bounds."""
-        term = Term(z3.Bool(f"{name}?"), z3.Const(name, sort_of(kind)), kind)
+        term = SmtTerm(z3.Bool(f"{name}?"), z3.Const(name, sort_of(kind)), kind)
         self._bound(term)
         return term
 
-    def asked_score(self, kind: t.Type) -> Term:
+    def asked_score(self, kind: t.Type) -> SmtTerm:
         """The score; a payment that a rule looks at always has one."""
         if self.score is None:
-            self.score = Term(TRUE, z3.Int("score"), kind)
+            self.score = SmtTerm(TRUE_TERM, z3.Int("score"), kind)
             self._bound(self.score)
         return self.score
 
-    def apply(self, name: str, arguments: Sequence[Term], kind: t.Type, compute: Compute) -> Term:
+    def apply(
+        self, name: str, arguments: Sequence[SmtTerm], kind: t.Type, compute: Compute
+    ) -> SmtTerm:
         """The function's value, equal for equal arguments; missing when an argument is."""
         sorts = [each.value.sort() for each in arguments]
         values = [each.value for each in arguments]
@@ -121,18 +123,18 @@ class Encoder:
             gives = z3.Function(name, *sorts, sort_of(kind))(*values)
             exists = z3.Function(f"{name}?", *sorts, z3.BoolSort())(*values)
             self.opaque.append(Opaque(exists, gives, kind, tuple(arguments), compute))
-            self._applied[key] = Term(exists, gives, kind)
+            self._applied[key] = SmtTerm(exists, gives, kind)
             self._bound(self._applied[key])
         found = self._applied[key]
         there = [each.there for each in arguments]
-        return Term(all_of([*there, found.there]), found.value, kind)
+        return SmtTerm(all_of([*there, found.there]), found.value, kind)
 
-    def _bound(self, term: Term) -> None:
+    def _bound(self, term: SmtTerm) -> None:
         if bounds := bounds_of(term):
             self.assume(all_of(bounds))
 
 
-def bounds_of(term: Term) -> list[Formula]:
+def bounds_of(term: SmtTerm) -> list[Formula]:
     """What holds for every value of the term's type."""
     value = term.value
     match term.type:
@@ -156,7 +158,7 @@ def bounds_of(term: Term) -> list[Formula]:
             return []
 
 
-class Program:
+class EncodedProgram:
     """A program's expressions as formulas; `element` is the transaction that names mean within
     a fold, `recorded` whether names mean the record of a history."""
 
@@ -164,20 +166,20 @@ class Program:
         self.encoder = encoder
         self.lets = lets
         self.digests = Digests(lets)
-        self._known: dict[tuple[str, int | None], Term] = {}
+        self._known: dict[tuple[str, int | None], SmtTerm] = {}
 
-    def term(self, node: p.Expression, element: int | None = None) -> Term:
+    def term(self, node: p.Expression, element: int | None = None) -> SmtTerm:
         """Raises `UnsayableError`."""
         key = (self.digests.of(node), element)
         if key not in self._known:
             self._known[key] = self._made(node, element)
         return self._known[key]
 
-    def _made(self, node: p.Expression, element: int | None) -> Term:
+    def _made(self, node: p.Expression, element: int | None) -> SmtTerm:
         source = self.encoder.source
         match node:
             case p.Constant():
-                return Term(TRUE, constant(node.value, node.type), node.type)
+                return SmtTerm(TRUE_TERM, constant_term(node.value, node.type), node.type)
             case p.LetValue():
                 return self.term(self.lets[node.index].value, element)
             case p.Score():
@@ -194,7 +196,7 @@ class Program:
                 return source.element(self.encoder, node.path, element)
             case p.DecisionFact():
                 # On the payment that is being decided, nothing is decided yet.
-                return Term(FALSE, z3.Const("undecided", sort_of(node.type)), node.type)
+                return SmtTerm(FALSE_TERM, z3.Const("undecided", sort_of(node.type)), node.type)
             case p.History():
                 return self._history(node)
             case p.TableValue():
@@ -202,11 +204,11 @@ class Program:
             case _:
                 return self._composed(node, element)
 
-    def _composed(self, node: p.Expression, element: int | None) -> Term:
+    def _composed(self, node: p.Expression, element: int | None) -> SmtTerm:
         match node:
             case p.Not():
                 operand = self.term(node.operand, element)
-                return Term(operand.there, z3.Not(operand.value), _BOOLEAN)
+                return SmtTerm(operand.there, z3.Not(operand.value), _BOOLEAN)
             case p.And():
                 return logical_and([self.term(each, element) for each in node.operands])
             case p.Or():
@@ -222,14 +224,16 @@ class Program:
                 return logical_and(ends)
             case p.Presence():
                 there = self._present(node.operand, element)
-                return Term(TRUE, there if node.state == "present" else z3.Not(there), _BOOLEAN)
+                return SmtTerm(
+                    TRUE_TERM, there if node.state == "present" else z3.Not(there), _BOOLEAN
+                )
             case p.OneOf() | p.InNetworks() | p.InList() | p.TextTest() | p.Matches():
                 return self._test(node, element)
             case p.Arithmetic():
                 return self._arithmetic(node, element)
             case p.Negate():
                 operand = self.term(node.operand, element)
-                return Term(operand.there, -operand.value, node.type)
+                return SmtTerm(operand.there, -operand.value, node.type)
             case p.Call():
                 return self._call(node, element)
             case p.Fold():
@@ -244,7 +248,7 @@ class Program:
             return self.encoder.source.transactions(self.encoder) > 0
         return self.term(node, element).there
 
-    def compare(self, sign: str, left: Term, right: Term) -> Term:
+    def compare(self, sign: str, left: SmtTerm, right: SmtTerm) -> SmtTerm:
         there = z3.And(left.there, right.there)
         kinds = left.type, right.type
         if any(isinstance(each, t.Number) and each.scale is None for each in kinds):
@@ -255,9 +259,9 @@ class Program:
             a, b = left.value, right.value
         else:
             a, b = decimals_alike(left, right)
-        return Term(there, _ORDER[sign](a, b), _BOOLEAN)
+        return SmtTerm(there, _ORDER[sign](a, b), _BOOLEAN)
 
-    def _share(self, node: p.Compare, element: int | None) -> Term | None:
+    def _share(self, node: p.Compare, element: int | None) -> SmtTerm | None:
         """A quotient of two counts beside a constant, without a quotient; None for all else.
 
         The quotient of whole numbers below 2 ** 53 never lies in the middle of two doubles, so it
@@ -279,14 +283,14 @@ class Program:
         at_least = dividend.value * middle.denominator >= divisor.value * middle.numerator
         there = z3.And(dividend.there, divisor.there, divisor.value != 0)
         met = at_least if node.operator in (">=", ">") else z3.Not(at_least)
-        return Term(there, met, _BOOLEAN)
+        return SmtTerm(there, met, _BOOLEAN)
 
     def _without_lets(self, node: p.Expression) -> p.Expression:
         while isinstance(node, p.LetValue):
             node = self.lets[node.index].value
         return node
 
-    def _texts_alike(self, left: Term, right: Term) -> tuple[Formula, Formula]:
+    def _texts_alike(self, left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
         """Two texts, one of which or both may be an index of choices."""
         if _choices(left) == _choices(right):
             return left.value, right.value
@@ -298,32 +302,32 @@ class Program:
                 return (one.value, index) if one is left else (index, one.value)
         return self.text(left).value, self.text(right).value
 
-    def text(self, term: Term) -> Term:
+    def text(self, term: SmtTerm) -> SmtTerm:
         """A text with choices as any text."""
         choices = _choices(term)
         if choices is None:
             return term
         *others, last = choices
-        value = constant(last, t.String())
+        value = constant_term(last, t.String())
         for index, choice in enumerate(others):
-            value = z3.If(term.value == index, constant(choice, t.String()), value)
-        return Term(term.there, value, t.String())
+            value = z3.If(term.value == index, constant_term(choice, t.String()), value)
+        return SmtTerm(term.there, value, t.String())
 
     def _test(
         self,
         node: p.OneOf | p.InNetworks | p.InList | p.TextTest | p.Matches,
         element: int | None,
-    ) -> Term:
+    ) -> SmtTerm:
         if isinstance(node, p.TextTest):
             left = self.text(self.term(node.left, element))
             right = self.text(self.term(node.right, element))
             found = _TEXT_TESTS[node.operator](left.value, right.value)
-            return Term(z3.And(left.there, right.there), found, _BOOLEAN)
+            return SmtTerm(z3.And(left.there, right.there), found, _BOOLEAN)
         value = self.term(node.value, element)
         match node:
             case p.Matches():
                 pattern = texts.found_in(node.pattern, node.ignore_case)
-                return Term(value.there, z3.InRe(self.text(value).value, pattern), _BOOLEAN)
+                return SmtTerm(value.there, z3.InRe(self.text(value).value, pattern), _BOOLEAN)
             case p.OneOf():
                 options = [self.compare("==", value, self.term(each)) for each in node.options]
                 found = any_of([each.value for each in options])
@@ -331,14 +335,14 @@ class Program:
                 found = any_of([_in_network(value.value, *each) for each in node.networks])
             case p.InList():
                 found = self._on_list(node.list, value)
-        return Term(value.there, z3.Not(found) if node.negated else found, _BOOLEAN)
+        return SmtTerm(value.there, z3.Not(found) if node.negated else found, _BOOLEAN)
 
-    def _on_list(self, name: str, value: Term) -> Formula:
+    def _on_list(self, name: str, value: SmtTerm) -> Formula:
         kind = value.type
         if isinstance(kind, t.Number):
             if kind.scale is None or kind.scale > 6:
                 raise UnsayableError("a number that a list cannot hold on a list")
-            value = Term(value.there, scaled(value.value, 6 - kind.scale), t.Number(6))
+            value = SmtTerm(value.there, scaled(value.value, 6 - kind.scale), t.Number(6))
         else:
             value = self.text(value)
         found = self.encoder.fresh(z3.BoolSort(), f"@{name}")
@@ -348,7 +352,7 @@ class Program:
         self.encoder.lists.append((name, value, found))
         return found
 
-    def _table(self, node: p.TableValue, element: int | None) -> Term:
+    def _table(self, node: p.TableValue, element: int | None) -> SmtTerm:
         key = self.text(self.term(node.key, element))
         row = self.encoder.variable(
             f"@{node.table}.{node.column}[{self.digests.of(node.key)}:{element}]", node.type
@@ -358,11 +362,11 @@ class Program:
                 same = z3.And(answer.there == row.there, answer.value == row.value)
                 self.encoder.assume(z3.Implies(looked_up.value == key.value, same))
         self.encoder.rows.append((node, key, row))
-        return Term(z3.And(key.there, row.there), row.value, node.type)
+        return SmtTerm(z3.And(key.there, row.there), row.value, node.type)
 
     # Numbers, instants, durations
 
-    def _double(self, term: Term) -> Term:
+    def _double(self, term: SmtTerm) -> SmtTerm:
         """A number as a double: exact for small whole numbers, else within its rounding."""
         if not isinstance(term.type, t.Number | t.Duration) or (
             isinstance(term.type, t.Number) and term.type.scale is None
@@ -372,11 +376,13 @@ class Program:
         scale = _scale_of(kind)
         if z3.is_int_value(term.value):
             exact = double(Decimal(term.value.as_long()).scaleb(-scale))
-            return Term(term.there, real(exact), t.Number(None))
+            return SmtTerm(term.there, real(exact), t.Number(None))
         exact = z3.ToReal(term.value) / 10**scale
         return self._near(f"double{scale}", [term], exact, double)
 
-    def _near(self, name: str, arguments: Sequence[Term], exact: Formula, compute: Compute) -> Term:
+    def _near(
+        self, name: str, arguments: Sequence[SmtTerm], exact: Formula, compute: Compute
+    ) -> SmtTerm:
         """A double that lies within its rounding of the exact value."""
         found = self.encoder.apply(name, arguments, t.Number(None), compute)
         size = z3.If(exact >= 0, exact, -exact)
@@ -387,7 +393,7 @@ class Program:
         self.encoder.hint(found.value == exact)
         return found
 
-    def _arithmetic(self, node: p.Arithmetic, element: int | None) -> Term:
+    def _arithmetic(self, node: p.Arithmetic, element: int | None) -> SmtTerm:
         left, right = self.term(node.left, element), self.term(node.right, element)
         there = z3.And(left.there, right.there)
         kind = node.type
@@ -400,9 +406,9 @@ class Program:
         else:
             a, b = decimals_alike(left, right)
             value = a + b if node.operator == "+" else a - b
-        return self._within(Term(there, value, kind))
+        return self._within(SmtTerm(there, value, kind))
 
-    def _of_doubles(self, node: p.Arithmetic, left: Term, right: Term) -> Term:
+    def _of_doubles(self, node: p.Arithmetic, left: SmtTerm, right: SmtTerm) -> SmtTerm:
         a, b = self._double(left), self._double(right)
         there = z3.And(a.there, b.there)
         match node.operator:
@@ -414,18 +420,18 @@ class Program:
                 exact = a.value * b.value
             case _:
                 exact = a.value / b.value
-                a = Term(z3.And(there, b.value != 0), a.value, a.type)
+                a = SmtTerm(z3.And(there, b.value != 0), a.value, a.type)
         return self._near(f"double{node.operator}", [a, b], exact, _reckon(node.operator))
 
-    def _duration_times(self, node: p.Arithmetic, left: Term, right: Term) -> Term:
+    def _duration_times(self, node: p.Arithmetic, left: SmtTerm, right: SmtTerm) -> SmtTerm:
         span, factor = (left, right) if isinstance(left.type, t.Duration) else (right, left)
         if not isinstance(factor.type, t.Number) or factor.type.scale is None:
             raise UnsayableError("a duration times a double")
         there = z3.And(left.there, right.there)
         value = _divided(span.value * factor.value, 10**factor.type.scale)
-        return self._within(Term(there, value, node.type))
+        return self._within(SmtTerm(there, value, node.type))
 
-    def _within(self, term: Term) -> Term:
+    def _within(self, term: SmtTerm) -> SmtTerm:
         """Missing where the type cannot carry the value."""
         kind = term.type
         if isinstance(kind, t.Number) and kind.scale is not None:
@@ -434,13 +440,13 @@ class Program:
             if low is not None and high is not None and -limit < low <= high < limit:
                 return term
             wide = z3.And(term.value > -functions.LIMIT, term.value < functions.LIMIT)
-            return Term(z3.And(term.there, wide), term.value, kind)
+            return SmtTerm(z3.And(term.there, wide), term.value, kind)
         inside = bounds_of(term)
-        return Term(all_of([term.there, *inside]), term.value, kind)
+        return SmtTerm(all_of([term.there, *inside]), term.value, kind)
 
     # Functions
 
-    def _call(self, node: p.Call, element: int | None) -> Term:
+    def _call(self, node: p.Call, element: int | None) -> SmtTerm:
         given = [self.term(each, element) for each in node.arguments]
         there = all_of([each.there for each in given])
         kind = node.type
@@ -449,13 +455,13 @@ class Program:
                 return self._coalesce(given, kind)
             case "abs":
                 value = given[0].value
-                return Term(there, z3.If(value >= 0, value, -value), kind)
+                return SmtTerm(there, z3.If(value >= 0, value, -value), kind)
             case "min" | "max" as name:
                 return self._extreme(name, given, kind)
             case "round":
                 return self._round(given[0], kind)
             case "length":
-                return Term(there, z3.Length(self.text(given[0]).value), kind)
+                return SmtTerm(there, z3.Length(self.text(given[0]).value), kind)
             case "hour" | "weekday" as name:
                 return self._clock(name, node, given, kind)
             case "amount_in":
@@ -463,20 +469,20 @@ class Program:
             case _:
                 return self._opaque_call(node, given)
 
-    def _coalesce(self, given: Sequence[Term], kind: t.Type) -> Term:
+    def _coalesce(self, given: Sequence[SmtTerm], kind: t.Type) -> SmtTerm:
         parts = [self._as_kind(each, kind) for each in given]
         value = parts[-1].value
         for part in reversed(parts[:-1]):
             value = z3.If(part.there, part.value, value)
-        found = Term(any_of([each.there for each in parts]), value, kind)
+        found = SmtTerm(any_of([each.there for each in parts]), value, kind)
         return self._within(found) if isinstance(kind, t.Number) else found
 
-    def _as_kind(self, term: Term, kind: t.Type) -> Term:
+    def _as_kind(self, term: SmtTerm, kind: t.Type) -> SmtTerm:
         if isinstance(kind, t.Number):
             if kind.scale is None:
                 return self._double(term)
             by = kind.scale - _scale_of(term.type)
-            return Term(term.there, scaled(term.value, by), kind)
+            return SmtTerm(term.there, scaled(term.value, by), kind)
         if isinstance(kind, t.String) and isinstance(term.type, t.String):
             if kind.choices == term.type.choices:
                 return term
@@ -485,15 +491,15 @@ class Program:
             raise UnsayableError("a text among choices")
         return term
 
-    def _extreme(self, name: str, given: Sequence[Term], kind: t.Type) -> Term:
+    def _extreme(self, name: str, given: Sequence[SmtTerm], kind: t.Type) -> SmtTerm:
         parts = [self._as_kind(each, kind) for each in given]
         value = parts[0].value
         for part in parts[1:]:
             first = value <= part.value if name == "min" else value >= part.value
             value = z3.If(first, value, part.value)
-        return self._within(Term(all_of([each.there for each in parts]), value, kind))
+        return self._within(SmtTerm(all_of([each.there for each in parts]), value, kind))
 
-    def _round(self, given: Term, kind: t.Type) -> Term:
+    def _round(self, given: SmtTerm, kind: t.Type) -> SmtTerm:
         assert isinstance(kind, t.Number)
         scale = kind.scale or 0
         own = given.type
@@ -508,11 +514,11 @@ class Program:
             self.encoder.assume(z3.Implies(found.there, near))
             return found
         if own.scale <= scale:
-            return self._within(Term(given.there, scaled(given.value, scale - own.scale), kind))
+            return self._within(SmtTerm(given.there, scaled(given.value, scale - own.scale), kind))
         value = _divided(given.value, 10 ** (own.scale - scale))
-        return self._within(Term(given.there, value, kind))
+        return self._within(SmtTerm(given.there, value, kind))
 
-    def _clock(self, name: str, node: p.Call, given: Sequence[Term], kind: t.Type) -> Term:
+    def _clock(self, name: str, node: p.Call, given: Sequence[SmtTerm], kind: t.Type) -> SmtTerm:
         """By the zone's offsets within the years of a proof, by the engine's own beyond them."""
         zone = ZoneInfo(_zone(node))
         instant = given[0]
@@ -524,12 +530,12 @@ class Program:
             kind if name == "hour" else clock.WEEKDAY,
             lambda at: lifted(function(at, zone), kind),
         )
-        exact = clock.hour(local) if name == "hour" else clock.weekday(local)
+        exact = clock.hour_term(local) if name == "hour" else clock.weekday_term(local)
         inside = z3.And(found.value == exact, z3.Implies(instant.there, found.there))
-        self.encoder.assume(z3.Implies(clock.within(instant.value), inside))
+        self.encoder.assume(z3.Implies(clock.within_span(instant.value), inside))
         return found
 
-    def _amount_in(self, node: p.Call, kind: t.Type) -> Term:
+    def _amount_in(self, node: p.Call, kind: t.Type) -> SmtTerm:
         source = self.encoder.source
         amount, currency = (
             source.field(self.encoder, "amount"),
@@ -545,9 +551,9 @@ class Program:
         exists, rate = self.encoder.rates[str(wanted.value)]
         there = z3.And(amount.there, currency.there, z3.Or(same, exists))
         value = z3.If(same, amount.value * 10**10, amount.value * rate)
-        return Term(there, value, kind)
+        return SmtTerm(there, value, kind)
 
-    def _opaque_call(self, node: p.Call, given: Sequence[Term]) -> Term:
+    def _opaque_call(self, node: p.Call, given: Sequence[SmtTerm]) -> SmtTerm:
         parts = [self.text(each) for each in given]
         name = f"{node.function}/{_constants(node)}"
         compute = _COMPUTED.get(node.function)
@@ -560,31 +566,33 @@ class Program:
 
     # Aggregates
 
-    def _fold(self, node: p.Fold) -> Term:
+    def _fold(self, node: p.Fold) -> SmtTerm:
         count = self.encoder.source.transactions(self.encoder)
         met, values = [], []
         for index in range(TRANSACTIONS):
             exists = count > index
             where = (
-                Term(TRUE, TRUE, _BOOLEAN) if node.where is None else self.term(node.where, index)
+                SmtTerm(TRUE_TERM, TRUE_TERM, _BOOLEAN)
+                if node.where is None
+                else self.term(node.where, index)
             )
             met.append((exists, where))
             values.append(None if node.value is None else self.term(node.value, index))
         if node.function in ("any", "all"):
-            neutral = Term(TRUE, z3.BoolVal(_FALSE_WITHOUT[node.function]), _BOOLEAN)
+            neutral = SmtTerm(TRUE_TERM, z3.BoolVal(_FALSE_WITHOUT[node.function]), _BOOLEAN)
             parts = [
-                Term(z3.Or(z3.Not(e), w.there), z3.If(e, w.value, neutral.value), _BOOLEAN)
+                SmtTerm(z3.Or(z3.Not(e), w.there), z3.If(e, w.value, neutral.value), _BOOLEAN)
                 for e, w in met
             ]
             return (logical_or if node.function == "any" else logical_and)(parts)
         kept = [z3.And(exists, where.is_true) for exists, where in met]
         if node.function == "count":
-            return Term(TRUE, z3.Sum([z3.If(each, 1, 0) for each in kept]), node.type)
+            return SmtTerm(TRUE_TERM, z3.Sum([z3.If(each, 1, 0) for each in kept]), node.type)
         terms = [each for each in values if each is not None]
         there = [z3.And(k, v.there) for k, v in zip(kept, terms, strict=True)]
         return self._folded(node, there, terms)
 
-    def _folded(self, node: p.Fold, there: list[Formula], terms: list[Term]) -> Term:
+    def _folded(self, node: p.Fold, there: list[Formula], terms: list[SmtTerm]) -> SmtTerm:
         kind = node.type
         if node.function == "distinct":
             parts = []
@@ -593,28 +601,28 @@ class Program:
                     z3.And(there[other], terms[other].value == term.value) for other in range(index)
                 ]
                 parts.append(z3.If(z3.And(exists, z3.Not(any_of(seen))), 1, 0))
-            return Term(TRUE, z3.Sum(parts), kind)
+            return SmtTerm(TRUE_TERM, z3.Sum(parts), kind)
         is_double = isinstance(kind, t.Number) and kind.scale is None
         if is_double or node.function == "avg":
             raise UnsayableError("a mean, or a total of doubles, over transactions")
         if node.function == "sum":
             total = z3.Sum([z3.If(e, v.value, 0) for e, v in zip(there, terms, strict=True)])
-            return self._within(Term(TRUE, total, kind))
+            return self._within(SmtTerm(TRUE_TERM, total, kind))
         value, exists = terms[0].value, there[0]
         for also, term in zip(there[1:], terms[1:], strict=True):
             better = term.value < value if node.function == "min" else term.value > value
             value = z3.If(z3.And(also, z3.Or(z3.Not(exists), better)), term.value, value)
             exists = z3.Or(exists, also)
-        return Term(exists, value, kind)
+        return SmtTerm(exists, value, kind)
 
-    def _history(self, node: p.History) -> Term:
+    def _history(self, node: p.History) -> SmtTerm:
         digest = self.digests.of(node)
         if digest not in self.encoder.histories:
             keys = all_of([self.term(each).there for each in node.keys])
             value = self.encoder.variable(f"history {digest}", node.type)
             if _is_count(node):
                 self.encoder.assume(z3.And(value.value >= 0, value.value < 2**53))
-            term = Term(z3.And(keys, value.there), value.value, node.type)
+            term = SmtTerm(z3.And(keys, value.there), value.value, node.type)
             self.encoder.histories[digest] = (node, term, self)
         return self.encoder.histories[digest][1]
 
@@ -652,7 +660,7 @@ def _scale_of(kind: t.Type) -> int:
     return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 
-def _choices(term: Term) -> tuple[str, ...] | None:
+def _choices(term: SmtTerm) -> tuple[str, ...] | None:
     return term.type.choices if isinstance(term.type, t.String) else None
 
 
@@ -709,31 +717,31 @@ def _of_text(function: Callable[[str], Any]) -> Callable[[p.Call], Compute]:
     return lambda _node: function
 
 
-def _same_length(text: Term, found: Term) -> list[Formula]:
+def _same_length(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     same = z3.Length(found.value) == z3.Length(text.value)
     return [same, z3.Implies(text.there, found.there)]
 
 
-def _lower(text: Term, found: Term) -> list[Formula]:
+def _lower(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     return [*_same_length(text, found), z3.Implies(_plain_but("A", "Z", text), _same(text, found))]
 
 
-def _upper(text: Term, found: Term) -> list[Formula]:
+def _upper(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     return [*_same_length(text, found), z3.Implies(_plain_but("a", "z", text), _same(text, found))]
 
 
-def _plain_but(first: str, last: str, text: Term) -> Formula:
+def _plain_but(first: str, last: str, text: SmtTerm) -> Formula:
     """ASCII without the letters from `first` to `last`."""
     below, above = chr(ord(first) - 1), chr(ord(last) + 1)
     kept = z3.Union(z3.Range(" ", below), z3.Range(above, "~"))
     return z3.InRe(text.value, z3.Star(kept))
 
 
-def _same(text: Term, found: Term) -> Formula:
+def _same(text: SmtTerm, found: SmtTerm) -> Formula:
     return found.value == text.value
 
 
-def _split(text: Term) -> tuple[Formula, Formula, Formula, Formula]:
+def _split(text: SmtTerm) -> tuple[Formula, Formula, Formula, Formula]:
     """Whether there is an `@`; what stands before and after the last one; that this is so."""
     sign = z3.StringVal("@")
     before, after = z3.FreshConst(z3.StringSort()), z3.FreshConst(z3.StringSort())
@@ -747,29 +755,29 @@ def _split(text: Term) -> tuple[Formula, Formula, Formula, Formula]:
     return has, before, after, split
 
 
-def _local_part(text: Term, found: Term) -> list[Formula]:
+def _local_part(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     _, before, _, split = _split(text)
     there = found.there == (z3.Length(before) > 0)
     return [split, found.value == before, z3.Implies(text.there, there)]
 
 
-def _domain_part(text: Term, found: Term) -> list[Formula]:
+def _domain_part(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     _, _, after, split = _split(text)
-    plain = _plain_but("A", "Z", Term(TRUE, after, text.type))
+    plain = _plain_but("A", "Z", SmtTerm(TRUE_TERM, after, text.type))
     there = found.there == (z3.Length(after) > 0)
     same = z3.Length(found.value) == z3.Length(after)
     return [split, same, z3.Implies(plain, found.value == after), z3.Implies(text.there, there)]
 
 
-def _not_negative(text: Term, found: Term) -> list[Formula]:
+def _not_negative(text: SmtTerm, found: SmtTerm) -> list[Formula]:
     return [found.value >= 0, z3.Implies(text.there, found.there)]
 
 
-def _no_laws(_text: Term, _found: Term) -> list[Formula]:
+def _no_laws(_text: SmtTerm, _found: SmtTerm) -> list[Formula]:
     return []
 
 
-_LAWS: dict[str, Callable[[Term, Term], list[Formula]]] = {
+_LAWS: dict[str, Callable[[SmtTerm, SmtTerm], list[Formula]]] = {
     "lower": _lower,
     "upper": _upper,
     "email_local": _local_part,

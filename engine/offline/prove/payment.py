@@ -13,9 +13,9 @@ import z3
 from tollkeeper.engine.intake.addresses import PRIVATE_NETWORKS
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
 from tollkeeper.engine.offline.prove.terms import (
-    TRUE,
+    TRUE_TERM,
     Formula,
-    Term,
+    SmtTerm,
     all_of,
     any_of,
 )
@@ -42,7 +42,7 @@ _KINDS_OF_ENTRY: dict[type[t.Type], int] = {t.Boolean: 1, t.Number: 2, t.String:
 _OTHER_KIND = 4
 
 
-class Source:
+class PaymentSource:
     """Variables by what they stand for: fields, headers, metadata entries, transactions' fields.
 
     They are shared by all programs that are compared, as these look at the same payment.
@@ -50,40 +50,40 @@ class Source:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.fields: dict[tuple[str, ...], Term] = {}
-        self.headers: dict[tuple[str, str], Term] = {}
+        self.fields: dict[tuple[str, ...], SmtTerm] = {}
+        self.headers: dict[tuple[str, str], SmtTerm] = {}
         self.entries: dict[str, Formula] = {}
-        self.entry_values: dict[tuple[str, type[t.Type]], Term] = {}
-        self.elements: dict[tuple[tuple[str, ...], int], Term] = {}
+        self.entry_values: dict[tuple[str, type[t.Type]], SmtTerm] = {}
+        self.elements: dict[tuple[tuple[str, ...], int], SmtTerm] = {}
         self.count: Formula | None = None
 
-    def fact(self, encoder: Encoder, node: p.Fact) -> Term:
+    def fact(self, encoder: Encoder, node: p.Fact) -> SmtTerm:
         return self.field(encoder, ".".join(node.path))
 
-    def field(self, encoder: Encoder, name: str) -> Term:
+    def field(self, encoder: Encoder, name: str) -> SmtTerm:
         path = tuple(name.split("."))
         if path not in self.fields:
             self.fields[path] = self._made(encoder, self.vocabulary.payment[name])
         return self.fields[path]
 
-    def _made(self, encoder: Encoder, field: Field) -> Term:
+    def _made(self, encoder: Encoder, field: Field) -> SmtTerm:
         path = field.path
         if path == CARD_FINGERPRINT:
             return self._card_fingerprint(encoder)
         if isinstance(field.type, t.Collection):
-            return Term(self.transactions(encoder) > 0, TRUE, field.type)
-        parent = TRUE if len(path) == 1 else self.field(encoder, ".".join(path[:-1])).there
+            return SmtTerm(self.transactions(encoder) > 0, TRUE_TERM, field.type)
+        parent = TRUE_TERM if len(path) == 1 else self.field(encoder, ".".join(path[:-1])).there
         there = parent if field.required else z3.And(parent, z3.Bool(f"{'.'.join(path)}?"))
         if isinstance(field.type, t.Record | t.Headers | t.Metadata):
             if path[-1] == "client":
                 headers = self.field(encoder, f"{path[0]}.headers").there
                 encoder.assume(z3.Implies(there, headers))
-            return Term(there, TRUE, field.type)
+            return SmtTerm(there, TRUE_TERM, field.type)
         term = encoder.variable(".".join(path), field.type)
         self._obey(encoder, path, term)
-        return Term(there, term.value, field.type)
+        return SmtTerm(there, term.value, field.type)
 
-    def _obey(self, encoder: Encoder, path: tuple[str, ...], term: Term) -> None:
+    def _obey(self, encoder: Encoder, path: tuple[str, ...], term: SmtTerm) -> None:
         value = term.value
         match term.type:
             case t.String(choices=None) if path[-1] in ("bin", "last_four"):
@@ -98,22 +98,22 @@ class Source:
             case _:
                 pass
 
-    def _card_fingerprint(self, encoder: Encoder) -> Term:
+    def _card_fingerprint(self, encoder: Encoder) -> SmtTerm:
         bin_ = self.field(encoder, "method.card.bin")
         last_four = self.field(encoder, "method.card.last_four")
         value = z3.Concat(bin_.value, z3.StringVal("-"), last_four.value)
-        return Term(z3.And(bin_.there, last_four.there), value, t.String())
+        return SmtTerm(z3.And(bin_.there, last_four.there), value, t.String())
 
-    def header(self, encoder: Encoder, side: str, name: str) -> Term:
+    def header(self, encoder: Encoder, side: str, name: str) -> SmtTerm:
         if (side, name) not in self.headers:
             there = z3.Bool(f"{side}.headers[{name}]?")
             encoder.assume(z3.Implies(there, self.field(encoder, f"{side}.headers").there))
             value = z3.String(f"{side}.headers[{name}]")
             encoder.assume(z3.Length(value) <= MAX_HEADER)
-            self.headers[side, name] = Term(there, value, t.String())
+            self.headers[side, name] = SmtTerm(there, value, t.String())
         return self.headers[side, name]
 
-    def metadata(self, encoder: Encoder, node: p.MetadataFact) -> Term:
+    def metadata(self, encoder: Encoder, node: p.MetadataFact) -> SmtTerm:
         """An entry has one type; asked for as another it is missing."""
         if node.key not in self.entries:
             kind = self.entries[node.key] = z3.Int(f"metadata[{node.key}] kind")
@@ -121,7 +121,7 @@ class Source:
             encoder.assume(z3.Implies(kind > 0, self.field(encoder, "metadata").there))
         kind = self.entries[node.key]
         if isinstance(node.type, t.Metadata):
-            return Term(kind > 0, TRUE, node.type)
+            return SmtTerm(kind > 0, TRUE_TERM, node.type)
         of = type(node.type)
         if (node.key, of) not in self.entry_values:
             term = encoder.variable(f"metadata[{node.key}] {of.__name__}", node.type)
@@ -130,7 +130,7 @@ class Source:
                 encoder.assume(z3.And(term.value >= -limit, term.value <= limit))
             self.entry_values[node.key, of] = term
         value = self.entry_values[node.key, of].value
-        return Term(self.is_of_kind(kind, of), value, node.type)
+        return SmtTerm(self.is_of_kind(kind, of), value, node.type)
 
     def is_of_kind(self, kind: Formula, of: type[t.Type]) -> Formula:
         """Whether an entry's kind is that of values of the type."""
@@ -145,27 +145,27 @@ class Source:
             encoder.assume(z3.Implies(with_attempts, self.count > 0))
         return self.count
 
-    def element(self, encoder: Encoder, path: tuple[str, ...], index: int) -> Term:
+    def element(self, encoder: Encoder, path: tuple[str, ...], index: int) -> SmtTerm:
         """A field of the transaction of that index; what it says counts only below the count."""
         if (path, index) not in self.elements:
             field = self.vocabulary.transaction[".".join(path)]
             name = f"transactions[{index}].{'.'.join(path)}"
             required = field.required or path == ("timestamp",)
-            parent = TRUE if len(path) == 1 else self.element(encoder, path[:-1], index).there
+            parent = TRUE_TERM if len(path) == 1 else self.element(encoder, path[:-1], index).there
             there = parent if required else z3.And(parent, z3.Bool(f"{name}?"))
             if isinstance(field.type, t.Record):
-                term = Term(there, TRUE, field.type)
+                term = SmtTerm(there, TRUE_TERM, field.type)
             else:
                 variable = encoder.variable(name, field.type)
                 self._obey(encoder, ("transactions", *path), variable)
-                term = Term(there, variable.value, field.type)
+                term = SmtTerm(there, variable.value, field.type)
             self.elements[path, index] = term
             if path == ("connector", "response_code"):
                 status = self.element(encoder, ("status",), index)
                 encoder.assume(z3.Implies(self._among(status, _WITH_CODE), there))
         return self.elements[path, index]
 
-    def _among(self, term: Term, choices: tuple[str, ...]) -> Formula:
+    def _among(self, term: SmtTerm, choices: tuple[str, ...]) -> Formula:
         assert isinstance(term.type, t.String)
         known = term.type.choices or ()
         return any_of([term.value == known.index(each) for each in choices])

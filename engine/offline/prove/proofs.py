@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from tollkeeper.engine.offline.prove.as_test import counterexample_test
 from tollkeeper.engine.offline.prove.questions import (
-    By,
-    Verdict,
-    compare,
+    ProofBasis,
+    ProofVerdict,
+    compare_programs,
     keep_promise,
     meet_always,
     move,
@@ -19,8 +19,10 @@ from tollkeeper.engine.offline.prove.questions import (
 from tollkeeper.engine.offline.prove.worker import Worker
 from tollkeeper.grammar import program as p
 
-Claim: TypeAlias = Literal["reached", "always met", "must", "same", "wider", "narrower", "moved"]
-_KILLED = Verdict("not proved", ("the solver took too long and was ended",))
+ProofClaim: TypeAlias = Literal[
+    "reached", "always met", "must", "same", "wider", "narrower", "moved"
+]
+_KILLED = ProofVerdict("not proved", ("the solver took too long and was ended",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,9 @@ class Proof:
     """
 
     file: str
-    claim: Claim
+    claim: ProofClaim
     of: str
-    verdict: Verdict
+    verdict: ProofVerdict
     test: str | None = None
 
 
@@ -57,10 +59,10 @@ def prove_promise(worker: Worker, file: str, rule: p.Rule, promise: p.Promise) -
 
 
 def compare_rules(
-    worker: Worker, file: str, old: p.Rule, new: p.Rule, by: By = "condition"
+    worker: Worker, file: str, old: p.Rule, new: p.Rule, by: ProofBasis = "condition"
 ) -> Iterator[Proof]:
     """Whether they decide alike; where they do not, how each condition of both has changed."""
-    verdict = worker.ask(compare, old, new, by) or _KILLED
+    verdict = worker.ask(compare_programs, old, new, by) or _KILLED
     yield _proof(file, "same", new.name, verdict, new)
     if verdict.answer == "proved":
         return
@@ -73,10 +75,10 @@ def compare_rules(
             if changed.answer != "refuted":
                 yield _proof(file, direction, name, changed, new)
         if kept.index(name) != former.index(name):
-            yield Proof(file, "moved", name, Verdict("proved"))
+            yield Proof(file, "moved", name, ProofVerdict("proved"))
 
 
-def _proof(file: str, claim: Claim, of: str, verdict: Verdict, rule: p.Rule) -> Proof:
+def _proof(file: str, claim: ProofClaim, of: str, verdict: ProofVerdict, rule: p.Rule) -> Proof:
     test = None
     if verdict.witness is not None:
         test = counterexample_test(

@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 import z3
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.offline.prove.encode import Encoder, Program
-from tollkeeper.engine.offline.prove.payment import Source
+from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
+from tollkeeper.engine.offline.prove.payment import PaymentSource
 from tollkeeper.engine.offline.prove.replay import Replayed, decide_witness, is_true
-from tollkeeper.engine.offline.prove.search import NotProvedError, find
-from tollkeeper.engine.offline.prove.terms import Formula, Term, UnsayableError, all_of, any_of
+from tollkeeper.engine.offline.prove.search import NotProvedError, find_payment
+from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, UnsayableError, all_of, any_of
 from tollkeeper.engine.offline.prove.witness import Witness
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.grammar import program as p
@@ -22,20 +22,20 @@ SECONDS = 2.0
 """How long the solver may look for the answer to one question."""
 DEFAULT_THRESHOLDS = Thresholds()
 
-Answer: TypeAlias = Literal["proved", "refuted", "not proved"]
-By: TypeAlias = Literal["action", "condition"]
+ProofAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
+ProofBasis: TypeAlias = Literal["action", "condition"]
 Move: TypeAlias = Literal["wider", "narrower"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProofVerdict:
     """The answer to one question.
 
     `witness` is the payment that shows it, `replayed` what each rule asked about decides of it.
     `because` are the conditions that the answer rests on, or says why nothing was proved.
     """
 
-    answer: Answer
+    answer: ProofAnswer
     because: tuple[str, ...] = ()
     witness: Witness | None = None
     replayed: tuple[Replayed, ...] = ()
@@ -47,9 +47,9 @@ class _Formulas:
     def __init__(self, encoder: Encoder, rule: p.Rule) -> None:
         self.encoder = encoder
         self.rule = rule
-        self.program = Program(encoder, rule.lets)
+        self.program = EncodedProgram(encoder, rule.lets)
 
-    def of(self, node: p.Expression, name: str) -> Term:
+    def of(self, node: p.Expression, name: str) -> SmtTerm:
         """Raises `NotProvedError`."""
         try:
             return self.program.term(node)
@@ -67,7 +67,7 @@ class _Formulas:
         """The condition is the first one that is met."""
         return z3.And(self.none_before(index), self.met(index))
 
-    def outcome(self, thresholds: Thresholds, by: By) -> Formula:
+    def outcome(self, thresholds: Thresholds, by: ProofBasis) -> Formula:
         """What is decided, as a number that stands for the action, or for it and the condition."""
         found = self._default(thresholds)
         for index in reversed(range(len(self.rule.conditions))):
@@ -86,28 +86,28 @@ class _Formulas:
         return z3.If(score >= thresholds.deny, z3.StringVal("deny"), challenged)
 
 
-def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> Verdict:
+def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
     """Whether a payment is decided by the condition of that index.
 
     Refuted with the earlier conditions that cover it; with none when nothing meets it at all.
     """
-    encoder = Encoder(Source(full_vocabulary()))
+    encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
     try:
-        witness = find(encoder, formulas.decides(index), seconds)
+        witness = find_payment(encoder, formulas.decides(index), seconds)
         if witness is None:
-            return Verdict("refuted", _covers(formulas, index, seconds))
+            return ProofVerdict("refuted", _covers(formulas, index, seconds))
     except NotProvedError as error:
-        return Verdict("not proved", (str(error),))
+        return ProofVerdict("not proved", (str(error),))
     replayed = decide_witness(rule, witness)
     if replayed.condition != rule.conditions[index].name:
-        return Verdict("not proved", ("the payment that was found is decided otherwise",))
-    return Verdict("proved", (), witness, (replayed,))
+        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+    return ProofVerdict("proved", (), witness, (replayed,))
 
 
 def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
     """Conditions before it that together are met wherever it is; as few as were found."""
-    if find(formulas.encoder, formulas.met(index), seconds) is None:
+    if find_payment(formulas.encoder, formulas.met(index), seconds) is None:
         return ()
     needed = list(range(index))
     for each in range(index):
@@ -115,69 +115,69 @@ def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
         unmet = [z3.Not(formulas.met(other)) for other in others]
         try:
             goal = all_of([formulas.met(index), *unmet])
-            if find(formulas.encoder, goal, seconds) is None:
+            if find_payment(formulas.encoder, goal, seconds) is None:
                 needed = others
         except NotProvedError:
             continue
     return tuple(formulas.rule.conditions[each].name for each in needed)
 
 
-def meet_always(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> Verdict:
+def meet_always(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
     """Whether every payment that comes to the condition meets it; refuted by one that does not."""
-    encoder = Encoder(Source(full_vocabulary()))
+    encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
     try:
         passes_by = z3.And(formulas.none_before(index), z3.Not(formulas.met(index)))
-        witness = find(encoder, passes_by, seconds)
+        witness = find_payment(encoder, passes_by, seconds)
     except NotProvedError as error:
-        return Verdict("not proved", (str(error),))
-    return Verdict("proved") if witness is None else Verdict("refuted", (), witness)
+        return ProofVerdict("not proved", (str(error),))
+    return ProofVerdict("proved") if witness is None else ProofVerdict("refuted", (), witness)
 
 
-def compare(
+def compare_programs(
     old: p.Rule,
     new: p.Rule,
-    by: By = "condition",
+    by: ProofBasis = "condition",
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
     *,
     seconds: float = SECONDS,
-) -> Verdict:
+) -> ProofVerdict:
     """Whether both decide every payment alike; refuted by a payment that they do not."""
-    encoder = Encoder(Source(full_vocabulary()))
+    encoder = Encoder(PaymentSource(full_vocabulary()))
     try:
         outcomes = [_Formulas(encoder, rule).outcome(thresholds, by) for rule in (old, new)]
-        witness = find(encoder, outcomes[0] != outcomes[1], seconds)
+        witness = find_payment(encoder, outcomes[0] != outcomes[1], seconds)
     except NotProvedError as error:
-        return Verdict("not proved", (str(error),))
+        return ProofVerdict("not proved", (str(error),))
     if witness is None:
-        return Verdict("proved")
+        return ProofVerdict("proved")
     replayed = tuple(decide_witness(rule, witness, thresholds) for rule in (old, new))
     seen = [(each.action, by == "condition" and each.condition) for each in replayed]
     if seen[0] == seen[1]:
-        return Verdict("not proved", ("the payment that was found is decided alike",))
-    return Verdict("refuted", (), witness, replayed)
+        return ProofVerdict("not proved", ("the payment that was found is decided alike",))
+    return ProofVerdict("refuted", (), witness, replayed)
 
 
 def move(
     old: p.Rule, new: p.Rule, name: str, direction: Move, *, seconds: float = SECONDS
-) -> Verdict:
+) -> ProofVerdict:
     """Whether the condition of that name is met by payments that it was not met by before (wider),
     or no longer met by some (narrower); proved by such a payment."""
-    encoder = Encoder(Source(full_vocabulary()))
+    encoder = Encoder(PaymentSource(full_vocabulary()))
     try:
         before, after = (_Formulas(encoder, rule).met(_index(rule, name)) for rule in (old, new))
         one, other = (after, before) if direction == "wider" else (before, after)
-        witness = find(encoder, z3.And(one, z3.Not(other)), seconds)
+        witness = find_payment(encoder, z3.And(one, z3.Not(other)), seconds)
     except NotProvedError as error:
-        return Verdict("not proved", (str(error),))
+        return ProofVerdict("not proved", (str(error),))
     if witness is None:
-        return Verdict("refuted")
+        return ProofVerdict("refuted")
     met_before, met_after = (
         is_true(rule, rule.conditions[_index(rule, name)].when, witness) for rule in (old, new)
     )
     if (met_before, met_after) != (direction == "narrower", direction == "wider"):
-        return Verdict("not proved", ("the payment that was found is decided otherwise",))
-    return Verdict(
+        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+    return ProofVerdict(
         "proved", (), witness, (decide_witness(old, witness), decide_witness(new, witness))
     )
 
@@ -192,24 +192,24 @@ def keep_promise(
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
     *,
     seconds: float = SECONDS,
-) -> Verdict:
+) -> ProofVerdict:
     """Whether a `must` of the rule holds of every payment; refuted by the smallest found that
     breaks it. What the account's thresholds make of the score counts as well."""
-    encoder = Encoder(Source(full_vocabulary()))
+    encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
     try:
         when = formulas.of(promise.when, promise.title or "must").is_true
         outcome = formulas.outcome(thresholds, "action")
         among = any_of([outcome == z3.StringVal(each) for each in promise.actions])
         broken = among if promise.never else z3.Not(among)
-        witness = find(encoder, z3.And(when, broken), seconds)
+        witness = find_payment(encoder, z3.And(when, broken), seconds)
     except NotProvedError as error:
-        return Verdict("not proved", (str(error),))
+        return ProofVerdict("not proved", (str(error),))
     if witness is None:
-        return Verdict("proved")
+        return ProofVerdict("proved")
     replayed = decide_witness(rule, witness, thresholds)
     if (replayed.action in promise.actions) != promise.never or not is_true(
         rule, promise.when, witness
     ):
-        return Verdict("not proved", ("the payment that was found is decided otherwise",))
-    return Verdict("refuted", (), witness, (replayed,))
+        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+    return ProofVerdict("refuted", (), witness, (replayed,))

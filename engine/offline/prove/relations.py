@@ -12,12 +12,12 @@ from itertools import permutations
 
 import z3
 
-from tollkeeper.engine.offline.prove.encode import Encoder, Program
+from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
 from tollkeeper.engine.offline.prove.payment import TRANSACTIONS
 from tollkeeper.engine.offline.prove.terms import (
-    TRUE,
+    TRUE_TERM,
     Formula,
-    Term,
+    SmtTerm,
     UnsayableError,
     all_of,
     decimals_alike,
@@ -40,13 +40,13 @@ def relate(encoder: Encoder) -> list[Formula]:
     return found
 
 
-def _of_own_keys(node: p.History, _term: Term, program: Program) -> bool:
+def _of_own_keys(node: p.History, _term: SmtTerm, program: EncodedProgram) -> bool:
     """A metric that is read with keys of its own looks at a group the payment need not be in."""
     of = program.digests.of
     return [of(each) for each in node.keys] == [of(each) for each in node.series.by]
 
 
-def _alone(node: p.History, term: Term, program: Program) -> Iterator[Formula]:
+def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[Formula]:
     there, value = term.there, term.value
     if node.function in (*_COUNTS, "age", "interval"):
         yield z3.Implies(there, value >= 0)
@@ -82,7 +82,7 @@ def _alone(node: p.History, term: Term, program: Program) -> Iterator[Formula]:
             pass
 
 
-def _own(node: p.History, program: Program) -> Iterator[tuple[Formula, Term | None]]:
+def _own(node: p.History, program: EncodedProgram) -> Iterator[tuple[Formula, SmtTerm | None]]:
     """What the payment itself brings: whether it counts, and its value."""
     series = node.series
     if series.collection == "payments":
@@ -95,9 +95,9 @@ def _own(node: p.History, program: Program) -> Iterator[tuple[Formula, Term | No
 
 
 def _counted(
-    series: p.Series, program: Program, element: int | None
-) -> tuple[Formula, Term | None]:
-    counts = TRUE if series.where is None else program.term(series.where, element).is_true
+    series: p.Series, program: EncodedProgram, element: int | None
+) -> tuple[Formula, SmtTerm | None]:
+    counts = TRUE_TERM if series.where is None else program.term(series.where, element).is_true
     value = None if series.value is None else program.term(series.value, element)
     return counts, value
 
@@ -112,11 +112,11 @@ def _never_negative(node: p.History) -> bool:
 
 def _between(
     node: p.History,
-    term: Term,
-    program: Program,
+    term: SmtTerm,
+    program: EncodedProgram,
     other: p.History,
-    other_term: Term,
-    other_program: Program,
+    other_term: SmtTerm,
+    other_program: EncodedProgram,
 ) -> Iterator[Formula]:
     """What follows for `other` from `node`; asked for both ways around."""
     one, two = _Said(node, program), _Said(other, other_program)
@@ -164,7 +164,12 @@ def _between(
 
 
 def _without_the_payment(
-    one: _Said, two: _Said, node: p.History, term: Term, program: Program, earlier: Term
+    one: _Said,
+    two: _Said,
+    node: p.History,
+    term: SmtTerm,
+    program: EncodedProgram,
+    earlier: SmtTerm,
 ) -> Iterator[Formula]:
     """An aggregate is its `earlier` with what the payment itself brings."""
     if (one.value, one.where) != (two.value, two.where) or node.series.collection == "events":
@@ -186,7 +191,7 @@ class _Said:
     """Which records an aggregate looks at, comparable with others: the group, the parts of its
     `where` that must all hold, and the value."""
 
-    def __init__(self, node: p.History, program: Program) -> None:
+    def __init__(self, node: p.History, program: EncodedProgram) -> None:
         series, of = node.series, program.digests.of
         self.group = (series.collection, series.event, tuple(of(each) for each in series.by))
         parts = _conjuncts(series.where)

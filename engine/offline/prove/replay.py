@@ -8,7 +8,7 @@ from tollkeeper.engine.decision import Action
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.prove.witness import Witness
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.registry.changes import Thresholds
@@ -47,7 +47,7 @@ def decide_witness(
     assert decision.action is not None
     assert decision.rule is not None
     compiled = Replayed(decision.action, decision.rule.condition)
-    scope = scope_of(rule, witness)
+    scope = replay_scope(rule, witness)
     met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
     meant = next(met, None)
     if compiled.condition != meant:
@@ -55,9 +55,9 @@ def decide_witness(
     return compiled
 
 
-def scope_of(rule: p.Rule, witness: Witness) -> Scope:
+def replay_scope(rule: p.Rule, witness: Witness) -> EvaluationScope:
     """What names mean on the witness's payment."""
-    scope = Scope(
+    scope = EvaluationScope(
         vocabulary=full_vocabulary(),
         digests=Digests(rule.lets),
         facts=witness.facts,
@@ -70,4 +70,4 @@ def scope_of(rule: p.Rule, witness: Witness) -> Scope:
 
 def is_true(rule: p.Rule, node: p.Expression, witness: Witness) -> bool:
     """Whether an expression of the rule is definitely true."""
-    return evaluate(node, scope_of(rule, witness)) is True
+    return evaluate(node, replay_scope(rule, witness)) is True

@@ -17,12 +17,12 @@ from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.offline.prove import clock
 from tollkeeper.engine.offline.prove.encode import Encoder, Opaque
 from tollkeeper.engine.offline.prove.relations import relate
-from tollkeeper.engine.offline.prove.terms import Formula, UnsayableError, constant
+from tollkeeper.engine.offline.prove.terms import Formula, UnsayableError, constant_term
 from tollkeeper.engine.offline.prove.witness import (
     NOON,
     ImpossibleError,
-    Reader,
     Witness,
+    WitnessReader,
     witness_of,
 )
 from tollkeeper.engine.programs.compile import functions
@@ -40,14 +40,14 @@ class NotProvedError(Exception):
     """Neither a proof nor a payment was found; says why."""
 
 
-class Found(NamedTuple):
+class FoundWitness(NamedTuple):
     """A payment, and the assignment that speaks of it."""
 
     witness: Witness
-    reader: Reader
+    reader: WitnessReader
 
 
-def find(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
+def find_payment(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
     """The smallest payment found for which `goal` holds, None when there is none at all.
 
     Raises `NotProvedError`.
@@ -65,7 +65,7 @@ def find(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
     return smallest.witness
 
 
-def find_any(encoder: Encoder, goal: Formula, seconds: float) -> Found | None:
+def find_any(encoder: Encoder, goal: Formula, seconds: float) -> FoundWitness | None:
     """Any payment for which `goal` holds, None when there is none. Raises `NotProvedError`."""
     return _Search(encoder, seconds).solve([goal])
 
@@ -79,17 +79,17 @@ class _Search:
         self._solver.add(*encoder.assumed)
         self._corrected = 0
 
-    def solve(self, goals: Sequence[Formula]) -> Found | None:
+    def solve(self, goals: Sequence[Formula]) -> FoundWitness | None:
         pins: list[Formula] = []
         while True:
             model = self._near(goals, pins)
             if model is None:
                 return None
-            reader = Reader(model)
+            reader = WitnessReader(model)
             try:
                 corrections = _corrections(self._encoder.opaque, reader)
                 if not corrections:
-                    return Found(witness_of(self._encoder, reader), reader)
+                    return FoundWitness(witness_of(self._encoder, reader), reader)
                 pins = [each.point for each in corrections]
                 self._solver.add(*(z3.Implies(each.point, each.truth) for each in corrections))
                 reason = "the engine's functions never had the values that were looked for"
@@ -111,7 +111,7 @@ class _Search:
                 return model
         return self._check(goals, self._end - monotonic())
 
-    def try_to_solve(self, goals: Sequence[Formula]) -> Found | None:
+    def try_to_solve(self, goals: Sequence[Formula]) -> FoundWitness | None:
         """As `solve`, but None also where nothing was found in time."""
         try:
             return self.solve(goals)
@@ -131,7 +131,7 @@ class _Search:
             return self._solver.model()
         raise NotProvedError(f"the solver gave up: {self._solver.reason_unknown()}")
 
-    def shrink(self, goals: Sequence[Formula], found: Found) -> list[Formula]:
+    def shrink(self, goals: Sequence[Formula], found: FoundWitness) -> list[Formula]:
         """Wishes that can be had together: fewer fields, smaller numbers, shorter texts."""
         kept: list[Formula] = []
         for wish in _wishes(self._encoder, found.reader):
@@ -151,7 +151,7 @@ class _Correction(NamedTuple):
     truth: Formula
 
 
-def _corrections(opaque: Sequence[Opaque], reader: Reader) -> list[_Correction]:
+def _corrections(opaque: Sequence[Opaque], reader: WitnessReader) -> list[_Correction]:
     """The applications whose value is not the engine's.
 
     Those that take a corrected number as their argument are looked at once the number is right.
@@ -166,11 +166,11 @@ def _corrections(opaque: Sequence[Opaque], reader: Reader) -> list[_Correction]:
         if actual is None:
             truth = z3.Not(each.there)
         else:
-            truth = z3.And(each.there, each.value == constant(actual, each.type))
+            truth = z3.And(each.there, each.value == constant_term(actual, each.type))
         if reader.holds(truth):
             continue
         point = [
-            argument.value == constant(value, argument.type)
+            argument.value == constant_term(value, argument.type)
             for value, argument in zip(given, each.arguments, strict=True)
         ]
         found.append(_Correction(z3.And(*point), truth))
@@ -214,7 +214,7 @@ _MINUTE = 60_000_000
 _WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
 
 
-def _wishes(encoder: Encoder, reader: Reader) -> Iterator[Formula]:
+def _wishes(encoder: Encoder, reader: WitnessReader) -> Iterator[Formula]:
     source = encoder.source
     if source.count is not None:
         for size in range(reader.number(source.count)):
@@ -247,7 +247,7 @@ def _smaller(value: Formula, kind: t.Type) -> Iterator[Formula]:
             yield z3.And(value >= _EXAMPLES, value < _EXAMPLES + 256)
         case t.Instant():
             yield value == NOON
-            yield clock.within(value)
+            yield clock.within_span(value)
         case t.Duration():
             yield value % _MINUTE == 0
             yield z3.And(value >= 0, value <= 60 * _MINUTE)

@@ -25,14 +25,14 @@ from tollkeeper.grammar.program import Value
 Formula: TypeAlias = Any
 """A z3 expression; the library has no types of its own."""
 
-TRUE: Formula = z3.BoolVal(True)
-FALSE: Formula = z3.BoolVal(False)
+TRUE_TERM: Formula = z3.BoolVal(True)
+FALSE_TERM: Formula = z3.BoolVal(False)
 LAST_CODE_POINT = 0x2FFFF
 """The last code point that the solver's strings hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SmtTerm:
     """`value` means nothing where `there` is false."""
 
     there: Formula
@@ -69,7 +69,7 @@ def sort_of(kind: t.Type) -> Formula:
             return z3.IntSort()
 
 
-def constant(value: Value, kind: t.Type) -> Formula:
+def constant_term(value: Value, kind: t.Type) -> Formula:
     """A carried value as a formula. Raises `UnsayableError`."""
     match kind:
         case t.Boolean():
@@ -110,7 +110,7 @@ def scaled(value: Formula, by: int) -> Formula:
     return value if by == 0 else value * 10**by
 
 
-def decimals_alike(one: Term, other: Term) -> tuple[Formula, Formula]:
+def decimals_alike(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
     """Two decimals, or two whole values of one kind, as integers of one scale."""
     scales = [_scale(one.type), _scale(other.type)]
     widest = max(scales)
@@ -122,21 +122,21 @@ def _scale(kind: t.Type) -> int:
 
 
 def all_of(parts: Sequence[Formula]) -> Formula:
-    return TRUE if not parts else parts[0] if len(parts) == 1 else z3.And(*parts)
+    return TRUE_TERM if not parts else parts[0] if len(parts) == 1 else z3.And(*parts)
 
 
 def any_of(parts: Sequence[Formula]) -> Formula:
-    return FALSE if not parts else parts[0] if len(parts) == 1 else z3.Or(*parts)
+    return FALSE_TERM if not parts else parts[0] if len(parts) == 1 else z3.Or(*parts)
 
 
-def logical_and(parts: Sequence[Term]) -> Term:
+def logical_and(parts: Sequence[SmtTerm]) -> SmtTerm:
     """Three-valued: false where one is false, missing where none is and one is missing."""
     is_true = all_of([part.is_true for part in parts])
     is_false = any_of([part.is_false for part in parts])
-    return Term(z3.Or(is_true, is_false), is_true, t.Boolean())
+    return SmtTerm(z3.Or(is_true, is_false), is_true, t.Boolean())
 
 
-def logical_or(parts: Sequence[Term]) -> Term:
+def logical_or(parts: Sequence[SmtTerm]) -> SmtTerm:
     is_true = any_of([part.is_true for part in parts])
     is_false = all_of([part.is_false for part in parts])
-    return Term(z3.Or(is_true, is_false), is_true, t.Boolean())
+    return SmtTerm(z3.Or(is_true, is_false), is_true, t.Boolean())

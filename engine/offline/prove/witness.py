@@ -21,7 +21,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.engine.offline.prove.encode import Encoder
 from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT
-from tollkeeper.engine.offline.prove.terms import Formula, Term, text_value
+from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, text_value
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
@@ -81,7 +81,7 @@ class ImpossibleError(Exception):
     """The assignment says something of a payment that none can have."""
 
 
-class Reader:
+class WitnessReader:
     """Reads carried values out of one assignment."""
 
     def __init__(self, model: Formula) -> None:
@@ -90,7 +90,7 @@ class Reader:
     def holds(self, formula: Formula) -> bool:
         return bool(z3.is_true(self._model.eval(formula, model_completion=True)))
 
-    def value(self, term: Term) -> Value | None:
+    def value(self, term: SmtTerm) -> Value | None:
         return self.of(term.value, term.type) if self.holds(term.there) else None
 
     def of(self, formula: Formula, kind: t.Type) -> Value:
@@ -126,7 +126,7 @@ def _double(found: Formula) -> float:
     return value
 
 
-def witness_of(encoder: Encoder, reader: Reader) -> Witness:
+def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
     """The payment that the assignment speaks of. Raises `ImpossibleError`."""
     source = encoder.source
     fields: dict[str, tuple[t.Type, Value]] = {}
@@ -165,7 +165,7 @@ def witness_of(encoder: Encoder, reader: Reader) -> Witness:
         facts=facts,
         score=None if score is None else int(reader.of(score.value, score.type)),
         values={
-            digest: reader.value(Term(term.there, term.value, term.type))
+            digest: reader.value(SmtTerm(term.there, term.value, term.type))
             for digest, (_, term, _) in encoder.histories.items()
         },
         environment=environment,
@@ -199,8 +199,8 @@ def _as_sent(value: Value, kind: t.Type) -> object:
 
 
 def _put_headers(
-    headers: Mapping[tuple[str, str], Term],
-    reader: Reader,
+    headers: Mapping[tuple[str, str], SmtTerm],
+    reader: WitnessReader,
     body: dict[str, Any],
     fields: dict[str, tuple[t.Type, Value]],
 ) -> None:
@@ -213,7 +213,7 @@ def _put_headers(
 
 def _put_metadata(
     encoder: Encoder,
-    reader: Reader,
+    reader: WitnessReader,
     body: dict[str, Any],
     fields: dict[str, tuple[t.Type, Value]],
 ) -> None:
@@ -233,7 +233,7 @@ def _put_metadata(
         _put(body, ("metadata", key), entry)
 
 
-def _transactions(encoder: Encoder, reader: Reader) -> list[dict[str, Any]]:
+def _transactions(encoder: Encoder, reader: WitnessReader) -> list[dict[str, Any]]:
     source = encoder.source
     count = 0 if source.count is None else reader.number(source.count)
     found: list[dict[str, Any]] = [msgspec.to_builtins(_ATTEMPT) for _ in range(count)]
@@ -283,7 +283,7 @@ def _client(said: Mapping[str, Any]) -> Client:
 
 
 def _environment(
-    encoder: Encoder, reader: Reader
+    encoder: Encoder, reader: WitnessReader
 ) -> tuple[dict[str, tuple[tuple[t.Type, Value], ...]], Environment]:
     entries: dict[str, list[tuple[t.Type, Value]]] = {}
     for name, value, found in encoder.lists:

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from tollkeeper.engine.offline.prove.questions import SECONDS, Verdict
+from tollkeeper.engine.offline.prove.questions import SECONDS, ProofVerdict
 
 PATIENCE = 4.0
 """How many times its limit a question may take, its search for a small payment included."""
@@ -27,14 +27,14 @@ class Worker:
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def ask(self, question: Callable[..., Verdict | None], *given: Any) -> Verdict | None:
+    def ask(self, question: Callable[..., ProofVerdict | None], *given: Any) -> ProofVerdict | None:
         """The answer; None when the process had to be killed."""
         pipe = self._pipe or self._start()
         pipe.send((question, given, self._seconds))
         if not pipe.poll(self._seconds * PATIENCE):
             self.stop()
             return None
-        found: Verdict | BaseException | None = pipe.recv()
+        found: ProofVerdict | BaseException | None = pipe.recv()
         if isinstance(found, BaseException):
             raise found
         return found

@@ -21,8 +21,8 @@ from tollkeeper.engine.offline.testing.history import read_history
 from tollkeeper.engine.offline.testing.outcomes import (
     BlockError,
     Failure,
-    Outcome,
     Ran,
+    UnmetExpectation,
     agree,
     expected_histories,
     given_files,
@@ -46,7 +46,7 @@ from tollkeeper.grammar.checker.names import SCORE
 Tested: TypeAlias = p.Rule | p.Scorecard
 
 
-def run_test(file: RuleFile, test: p.Test) -> Outcome:
+def run_test(file: RuleFile, test: p.Test) -> UnmetExpectation:
     """Raises `BlockError`."""
     program = file.program
     try:
@@ -58,7 +58,7 @@ def run_test(file: RuleFile, test: p.Test) -> Outcome:
         raise BlockError(str(error)) from None
 
 
-def _run(file: RuleFile, written: Tested, test: p.Test) -> Outcome:
+def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     files = given_files(file, test)
     last = files.history[-1].arrived if files.history else START
     arrived = last if files.payment is None else max(last, files.payment.microseconds)
@@ -88,7 +88,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> Outcome:
         came_out = _came_out(loaded.rule, decision)
         found = [_check(file, loaded.rule, came_out, inputs, each) for each in test.expected]
     failures = tuple(each for each in found if each is not None)
-    return Outcome(failures, Ran(file, program, inputs))
+    return UnmetExpectation(failures, Ran(file, program, inputs))
 
 
 @lru_cache(maxsize=16)

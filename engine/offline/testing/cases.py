@@ -22,7 +22,7 @@ from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.paths import CASES, SUFFIX
-from tollkeeper.engine.offline.replay import ACCOUNT, Creation, empty_windows, replay
+from tollkeeper.engine.offline.replay import TEST_ACCOUNT, ReplayedCreation, empty_windows, replay
 from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import Events, happenings
@@ -33,12 +33,12 @@ from tollkeeper.engine.offline.testing.streams import (
     Created,
     Entered,
     Happened,
-    Item,
     StreamError,
+    StreamItem,
     Updated,
     read_stream,
 )
-from tollkeeper.engine.programs.active import SCORECARD, InForce, choose_programs
+from tollkeeper.engine.programs.active import SCORECARD_NAME, InForce, choose_programs
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.load import SHIPPED, load_account
@@ -63,7 +63,7 @@ from tollkeeper.grammar.types import Instant
 class Case:
     """A stream, and the files that are in force for it."""
 
-    items: Sequence[Item]
+    items: Sequence[StreamItem]
     files: Sequence[RuleFile]
 
     def rules(self) -> list[RuleFile]:
@@ -74,7 +74,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class CaseDecision:
     """A payment as it was decided; without a rule applied, or an analysis, these are None."""
 
     created: Created
@@ -89,7 +89,7 @@ def load_case(path: Path, library: Library) -> Case:
     return Case(read_stream(path), [load_file(each, library) for each in paths])
 
 
-def decide_case(case: Case, score: int | None = None) -> list[Decided]:
+def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
     """Every payment as each rule decides it, in the order of the stream and then of the rules.
 
     `score` (hundredths), when given, takes the place of what scorecards say. Raises `StreamError`
@@ -98,7 +98,7 @@ def decide_case(case: Case, score: int | None = None) -> list[Decided]:
     account = _account(case.files)
     by_default: list[RuleFile | None] = [*case.rules()] or [None]
     runs = [asyncio.run(_run(case, _with_default(account, file), score)) for file in by_default]
-    found: list[Decided] = []
+    found: list[CaseDecision] = []
     for several in zip(*runs, strict=True):
         named = _named(several[0].created.payment)
         applied = [
@@ -110,12 +110,12 @@ def decide_case(case: Case, score: int | None = None) -> list[Decided]:
     return found
 
 
-def case_text(case: Case, decided: Sequence[Decided]) -> str:
+def case_text(case: Case, decided: Sequence[CaseDecision]) -> str:
     """Each payment with its outcomes and the values that decided, each update, as lines."""
     return "\n".join(_lines(case, decided)) + "\n"
 
 
-def _lines(case: Case, decided: Sequence[Decided]) -> Iterator[str]:
+def _lines(case: Case, decided: Sequence[CaseDecision]) -> Iterator[str]:
     for item in case.items:
         place = f"{shown(item.arrived, Instant())}  line {item.line}"
         match item:
@@ -132,7 +132,7 @@ def _lines(case: Case, decided: Sequence[Decided]) -> Iterator[str]:
                 yield f"{place}  list @{item.list}"
 
 
-def _outcome(decided: Decided) -> Iterator[str]:
+def _outcome(decided: CaseDecision) -> Iterator[str]:
     decision, rule = decided.decision, decided.decision.rule
     action = decision.action or "no recommendation"
     name = "no rule" if rule is None else rule.name
@@ -154,16 +154,16 @@ def explained_rule(ran: Ran) -> RuleExplanation:
 def _account(files: Iterable[RuleFile]) -> Account:
     """An account that has published these files, and has default settings."""
     changes: list[Change] = [AccountCreated(CASES)]
-    nobody = Account(ACCOUNT, CASES, START)
+    nobody = Account(TEST_ACCOUNT, CASES, START)
     for file in files:
         stored = store_version(nobody, file.program, file.text, {})
         assert isinstance(stored, VersionStored)
         changes += [stored, Activated(stored.kind, stored.name, stored.number)]
     recorded = (
-        RecordedChange(place, START, ACCOUNT, CASES, change)
+        RecordedChange(place, START, TEST_ACCOUNT, CASES, change)
         for place, change in enumerate(changes, start=1)
     )
-    return fold_changes(Configuration(), recorded).accounts[ACCOUNT]
+    return fold_changes(Configuration(), recorded).accounts[TEST_ACCOUNT]
 
 
 def _with_default(account: Account, file: RuleFile | None) -> Account:
@@ -171,11 +171,11 @@ def _with_default(account: Account, file: RuleFile | None) -> Account:
     return replace(account, settings=AccountSettings(default_rule=name))
 
 
-async def _run(case: Case, account: Account, score: int | None) -> list[Decided]:
+async def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
     contents = empty_contents(file.program for file in case.files)
     force = _scoring(load_account(account, contents), score)
 
-    def items() -> Iterator[Item]:
+    def items() -> Iterator[StreamItem]:
         """The items but for the lists, which are in force for those behind them."""
         nonlocal contents, force
         for item in case.items:
@@ -185,14 +185,14 @@ async def _run(case: Case, account: Account, score: int | None) -> list[Decided]
             else:
                 yield item
 
-    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, Decision]:
+    async def judge(windows: Windows, creation: ReplayedCreation) -> tuple[Observation, Decision]:
         if creation.origin.decision is not None:
             line = creation.origin.line
             raise StreamError(f"line {line}: a case decides its payments itself")
         facts = creation.record.state.payment
         facts = structs.replace(facts, payment=_asking(facts.payment))
         programs, thresholds = choose_programs(force, facts.payment), account.settings.thresholds
-        return await analyse(windows, ACCOUNT, facts, programs, force.environment, thresholds)
+        return await analyse(windows, TEST_ACCOUNT, facts, programs, force.environment, thresholds)
 
     windows = await empty_windows(force.plans())
     return [
@@ -225,11 +225,11 @@ def _named(payment: Payment) -> str | None:
 
 def _decided(
     case: Case, force: InForce, item: Created, observed: Observation, decision: Decision
-) -> Decided:
+) -> CaseDecision:
     facts, environment = observed.record.state.payment, force.environment
     scorecard, rule, _ = choose_programs(force, facts.payment)
     if scorecard is None:
-        return Decided(item, decision)
+        return CaseDecision(item, decision)
     split = len(scorecard.reading.plan.windows)
     own = [file for file in case.files if isinstance(file.program, Scorecard)]
     scored = Ran(
@@ -238,16 +238,16 @@ def _decided(
         Inputs(facts, observed.values[:split], environment, decision.score),
     )
     if rule is None:
-        return Decided(item, decision, scored)
+        return CaseDecision(item, decision, scored)
     file = next(each for each in case.rules() if each.program.name == rule.rule.name)
     inputs = Inputs(facts, observed.values[split:], environment, decision.score)
-    return Decided(item, decision, scored, Ran(file, rule.rule, inputs))
+    return CaseDecision(item, decision, scored, Ran(file, rule.rule, inputs))
 
 
 @cache
 def shipped_file() -> RuleFile:
     """The scorecard of accounts that have none of their own."""
-    return load_file(SHIPPED / f"{SCORECARD}{SUFFIX}", Library(Near(), {}))
+    return load_file(SHIPPED / f"{SCORECARD_NAME}{SUFFIX}", Library(Near(), {}))
 
 
 def _entered(contents: dict[str, Contents], item: Entered) -> dict[str, Contents]:

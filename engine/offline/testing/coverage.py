@@ -17,7 +17,7 @@ from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.outcomes import Ran, RanEvent
 from tollkeeper.engine.programs.compile.explain import scope_of
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.syntax import Span
@@ -140,7 +140,7 @@ def _operands(node: p.Expression) -> Iterator[p.Expression]:
     return (operand for joined in _joined(node) for operand in joined.operands)
 
 
-def _operands_seen(path: Path, node: p.Expression, scope: Scope) -> Iterator[Mark]:
+def _operands_seen(path: Path, node: p.Expression, scope: EvaluationScope) -> Iterator[Mark]:
     for joined in _joined(node):
         true = [evaluate(operand, scope) is True for operand in joined.operands]
         wanted = isinstance(joined, p.Or)

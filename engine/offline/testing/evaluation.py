@@ -10,12 +10,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.explain.evidence import asked, with_records, without_records
+from tollkeeper.engine.explain.evidence import aggregate_reads, list_records, list_without_records
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze
 from tollkeeper.engine.offline.paths import SUFFIX
-from tollkeeper.engine.offline.replay import Creation, empty_windows, replay
-from tollkeeper.engine.offline.testing.cases import Case, Decided, decide_case, explained_rule
+from tollkeeper.engine.offline.replay import ReplayedCreation, empty_windows, replay
+from tollkeeper.engine.offline.testing.cases import Case, CaseDecision, decide_case, explained_rule
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import happenings
 from tollkeeper.engine.offline.testing.outcomes import Ran
@@ -29,8 +29,8 @@ from tollkeeper.engine.offline.testing.streams import (
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedHistory,
     ExplainedLet,
+    ExplainedPart,
     ExplainedSignal,
-    Part,
     RuleExplanation,
     ScorecardExplanation,
     explain_scorecard,
@@ -109,12 +109,12 @@ def _scorecards_beside(tried: RuleFile, library: Library) -> list[RuleFile]:
     return [file for file in files if isinstance(file.program, Scorecard)]
 
 
-def _known(case: Case, every: Sequence[Decided]) -> dict[tuple[str | None, str], Record]:
+def _known(case: Case, every: Sequence[CaseDecision]) -> dict[tuple[str | None, str], Record]:
     """Every payment and event as known when the last payment was decided."""
     decisions = {each.created.payment.id: each.decision for each in every}
     decisions.pop(every[-1].created.payment.id)
 
-    async def judge(windows: Windows, creation: Creation) -> tuple[Observation, None]:
+    async def judge(windows: Windows, creation: ReplayedCreation) -> tuple[Observation, None]:
         observed = await windows.observe(creation.record, ())
         decision = decisions.get(creation.record.id)
         return observed if decision is None else await windows.settle(observed, decision), None
@@ -136,9 +136,11 @@ def _with_records(
 ) -> tuple[ExplainedHistory, ...]:
     reading = reading_of(ran.program, full_vocabulary())
     facts, values = ran.inputs.facts, ran.inputs.values
-    reads = asked(reading.plan, reading.keys(facts), values, facts.timestamp, facts.payment.id)
+    reads = aggregate_reads(
+        reading.plan, reading.keys(facts), values, facts.timestamp, facts.payment.id
+    )
     return tuple(
-        without_records(history, read) or with_records(history, read, records)
+        list_without_records(history, read) or list_records(history, read, records)
         for history, read in zip(histories, reads, strict=True)
     )
 
@@ -161,12 +163,12 @@ def _scorecard_lines(explained: ScorecardExplanation) -> Iterator[str]:
     yield f"{INDENT}{len(explained.signals) - len(heard)} other signals add nothing"
 
 
-def _parts(signal: ExplainedSignal) -> list[Part]:
+def _parts(signal: ExplainedSignal) -> list[ExplainedPart]:
     said = [] if signal.adds.text == signal.adds.value else [signal.adds]
     return said if signal.when is None else [signal.when, *said]
 
 
-def _lets_read(lets: Sequence[ExplainedLet], parts: Sequence[Part]) -> list[ExplainedLet]:
+def _lets_read(lets: Sequence[ExplainedLet], parts: Sequence[ExplainedPart]) -> list[ExplainedLet]:
     """The lets that the parts read, themselves or through others, in the order of the file."""
     read = {text for part in parts for text in _texts(part)}
     found = []
@@ -177,7 +179,7 @@ def _lets_read(lets: Sequence[ExplainedLet], parts: Sequence[Part]) -> list[Expl
     return found[::-1]
 
 
-def _texts(part: Part) -> Iterator[str]:
+def _texts(part: ExplainedPart) -> Iterator[str]:
     yield part.text
     for each in part.parts:
         yield from _texts(each)

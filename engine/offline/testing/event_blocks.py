@@ -14,23 +14,29 @@ from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.watch import Standings, transitions_at
-from tollkeeper.engine.offline.replay import ACCOUNT, Happening, Occurrence, empty_windows, replay
+from tollkeeper.engine.offline.replay import (
+    TEST_ACCOUNT,
+    Happening,
+    Occurrence,
+    empty_windows,
+    replay,
+)
 from tollkeeper.engine.offline.testing.environments import given_environment
 from tollkeeper.engine.offline.testing.files import RuleFile
-from tollkeeper.engine.offline.testing.given import carried, given_facts, given_lets
+from tollkeeper.engine.offline.testing.given import given_facts, given_lets, read_carried
 from tollkeeper.engine.offline.testing.history import count_as_decided, event_record, happenings
 from tollkeeper.engine.offline.testing.outcomes import (
     Failure,
     GivenFiles,
-    Outcome,
     RanEvent,
+    UnmetExpectation,
     agree,
     expected_histories,
     given_files,
 )
 from tollkeeper.engine.offline.testing.streams import START
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.event_contract import own_data
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
@@ -49,7 +55,7 @@ class _Watched:
     alerts: tuple[str, ...]
 
 
-def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> Outcome:
+def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetExpectation:
     """Raises `StreamError`, `EntryError`."""
     environment = given_environment(written, test.given)
     extra = tuple(expected_histories(test))
@@ -66,7 +72,7 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> Outcom
         agree(evaluate(monitor.compiled.monitor.when, scope), met)
     failures = (_check(file, watched, scope, each) for each in test.expected)
     found = tuple(each for each in failures if each is not None)
-    return Outcome(found, RanEvent(file, loaded.program, scope))
+    return UnmetExpectation(found, RanEvent(file, loaded.program, scope))
 
 
 async def _watch(
@@ -85,11 +91,11 @@ async def _watch(
         values: Sequence[p.Value | None] = observed.values
         if of.program.name == BUILT_IN_EVENT:
             # Monitors of payments look once a payment is decided, those of events as one arrives.
-            values = await windows.read(ACCOUNT, record.time, of.reads(facts, data))
+            values = await windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data))
         turns = transitions_at(
-            standings, ACCOUNT, of, record.time, facts, data, values, environment
+            standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
-        standings.replay(ACCOUNT, sequence, turns)
+        standings.replay(TEST_ACCOUNT, sequence, turns)
         return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
 
     history = (_reading(past, each) for each in happenings(files.history, file.events))
@@ -124,17 +130,17 @@ def _given_record(
     if loaded.program.name == BUILT_IN_EVENT:
         arrived = last if files.payment is None else max(last, files.payment.microseconds)
         facts = given_facts(test.given, files.payment, arrived)
-        return Record(ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+        return Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
     values: dict[str, p.Value] = {"id": "given", "timestamp": START}
     if files.event is not None:
         values |= event_record(files.event, file.events).state.data
     for each in test.given:
         if isinstance(each, p.GivenValue) and isinstance(each.target, p.EventFact):
-            values[each.target.name] = carried(each.value, each.target.type)
+            values[each.target.name] = read_carried(each.value, each.target.type)
     id_, time = str(values["id"]), int(values["timestamp"])
     data = own_data(loaded.contract, values, id_, time)
     name = loaded.program.name
-    return Record(ACCOUNT, id_, time, max(last, time), State(data=data), event=name)
+    return Record(TEST_ACCOUNT, id_, time, max(last, time), State(data=data), event=name)
 
 
 def _facts(record: Record) -> object:
@@ -142,14 +148,14 @@ def _facts(record: Record) -> object:
     return record.state.payment or Arrival(record.arrived)
 
 
-def _scope(watched: _Watched, environment: Environment) -> Scope:
+def _scope(watched: _Watched, environment: Environment) -> EvaluationScope:
     program = watched.loaded.program
     digests = Digests(program.lets)
     histories = {
         digests.of(history): value
         for history, value in zip(program.histories, watched.values, strict=True)
     }
-    scope = Scope(
+    scope = EvaluationScope(
         vocabulary=full_vocabulary(),
         digests=digests,
         facts=_facts(watched.record),
@@ -166,7 +172,9 @@ def _is_met(watched: _Watched, name: str, environment: Environment) -> bool | No
     return compiled.when(_facts(watched.record), state.data, watched.values, environment)
 
 
-def _check(file: RuleFile, watched: _Watched, scope: Scope, expected: p.Expected) -> Failure | None:
+def _check(
+    file: RuleFile, watched: _Watched, scope: EvaluationScope, expected: p.Expected
+) -> Failure | None:
     match expected:
         case p.ExpectAlert(monitor=monitor):
             raised = bool(watched.alerts) if monitor is None else monitor in watched.alerts
@@ -186,7 +194,7 @@ def _check(file: RuleFile, watched: _Watched, scope: Scope, expected: p.Expected
     )
 
 
-def _how(watched: _Watched, monitor: LoadedMonitor, scope: Scope) -> str:
+def _how(watched: _Watched, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
     if evaluate(monitor.compiled.monitor.when, scope) is not True:
         return "is not met"
     if monitor.name in watched.alerts:
@@ -195,7 +203,7 @@ def _how(watched: _Watched, monitor: LoadedMonitor, scope: Scope) -> str:
     return "is met, but its key is missing" if keyless else "was met already"
 
 
-def _reasons(watched: _Watched, scope: Scope) -> Iterator[str]:
+def _reasons(watched: _Watched, scope: EvaluationScope) -> Iterator[str]:
     for monitor in watched.loaded.monitors:
         yield f"monitor {monitor.name} {_how(watched, monitor, scope)}"
         for words, index, type_ in monitor.shows:

@@ -39,11 +39,13 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
         target, value = each.target, each.value
         match target:
             case p.Fact(path=path) if _is_sent(path):
-                payment = _with(payment, path, _as_sent(carried(value, target.type), target.type))
+                payment = _with(
+                    payment, path, _as_sent(read_carried(value, target.type), target.type)
+                )
             case p.Fact(path=path):
                 payment = _with(payment, _owner(path), None)
                 access = full_vocabulary().payment[".".join(path)].access
-                derived.append((access, carried(value, target.type)))
+                derived.append((access, read_carried(value, target.type)))
             case p.HeaderFact():
                 payment = _with_entry(payment, (target.side, "headers"), target.name, value.value)
             case p.MetadataFact():
@@ -65,7 +67,7 @@ def given_score(given: Iterable[p.Given]) -> int | None:
     """The score in hundredths, None when it is not given."""
     for each in given:
         if isinstance(each, p.GivenValue) and isinstance(each.target, p.Score):
-            return int(carried(each.value, each.target.type))
+            return int(read_carried(each.value, each.target.type))
     return None
 
 
@@ -75,13 +77,13 @@ def given_lets(program: _Program, given: Iterable[p.Given]) -> _Program:
     for each in given:
         if isinstance(each, p.GivenValue) and isinstance(each.target, p.LetValue):
             target = each.target
-            value = carried(each.value, target.type)
+            value = read_carried(each.value, target.type)
             constant = p.Constant(target.id, target.span, target.type, value)
             lets[target.index] = with_fields(lets[target.index], value=constant, source=None)
     return with_fields(program, lets=tuple(lets))
 
 
-def carried(constant: p.Constant, kind: t.Type) -> p.Value:
+def read_carried(constant: p.Constant, kind: t.Type) -> p.Value:
     """The constant's value as one of type `kind` is carried (grammar/types.py)."""
     own = constant.type
     if not isinstance(kind, t.Number) or not isinstance(own, t.Number) or own.scale is None:

@@ -11,11 +11,11 @@ from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.replay import (
-    ACCOUNT,
-    Amendment,
-    Creation,
+    TEST_ACCOUNT,
     Happening,
     Occurrence,
+    ReplayedCreation,
+    ReplayedUpdate,
     empty_windows,
     replay,
 )
@@ -23,8 +23,8 @@ from tollkeeper.engine.offline.testing.streams import (
     Created,
     Entered,
     Happened,
-    Item,
     StreamError,
+    StreamItem,
     Updated,
 )
 from tollkeeper.engine.programs.event_contract import Contract, own_data, read_data
@@ -38,7 +38,7 @@ Events = Mapping[str, EventType | None]
 
 
 def read_history(
-    plan: Plan, history: Sequence[Item], events: Events, facts: Facts, reads: Sequence[Read]
+    plan: Plan, history: Sequence[StreamItem], events: Events, facts: Facts, reads: Sequence[Read]
 ) -> tuple[Value | None, ...]:
     """The aggregates that the payment of `facts` reads after what happened.
 
@@ -49,20 +49,22 @@ def read_history(
         windows = await empty_windows(plan.series)
         async for _ in replay(happenings(history, events), windows, count_as_decided):
             pass
-        record = Record(ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+        record = Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
         return (await windows.observe(record, reads)).values
 
     return asyncio.run(read())
 
 
-async def count_as_decided(windows: Windows, creation: Creation) -> tuple[Observation, None]:
+async def count_as_decided(
+    windows: Windows, creation: ReplayedCreation
+) -> tuple[Observation, None]:
     """The judge of a test's history: a payment has the decision that its line says."""
     observed = await windows.observe(creation.record, ())
     return await windows.settle(observed, creation.origin.decision or Decision()), None
 
 
 def happenings(
-    items: Iterable[Item], events: Events, read_client: ReadClient = client
+    items: Iterable[StreamItem], events: Events, read_client: ReadClient = client
 ) -> Iterator[Happening]:
     """The lines of a stream; lists are not among them. Raises `StreamError`."""
     ids: set[str] = set()
@@ -71,21 +73,23 @@ def happenings(
             case Created():
                 yield creation(item, ids, read_client)
             case Updated():
-                yield Amendment(item.id, item.arrived, partial(_amend, item), item)
+                yield ReplayedUpdate(item.id, item.arrived, partial(_amend, item), item)
             case Happened():
                 yield Occurrence(event_record(item, events), item)
             case Entered():
                 raise StreamError(f"line {item.line}: a test gives its lists itself")
 
 
-def creation(item: Created, ids: set[str], read_client: ReadClient = client) -> Creation:
+def creation(item: Created, ids: set[str], read_client: ReadClient = client) -> ReplayedCreation:
     """A new payment, whose id joins `ids`. Raises `StreamError` for one that is there already."""
     id_ = item.payment.id
     if id_ in ids:
         raise StreamError(f"line {item.line}: there is a payment `{id_}` already")
     ids.add(id_)
     facts = derive(item.payment, item.arrived, read_client)
-    return Creation(Record(ACCOUNT, id_, facts.timestamp, item.arrived, State(facts)), item)
+    return ReplayedCreation(
+        Record(TEST_ACCOUNT, id_, facts.timestamp, item.arrived, State(facts)), item
+    )
 
 
 def _amend(item: Updated, before: State | None) -> State:
@@ -107,7 +111,9 @@ def event_record(item: Happened, events: Events) -> Record:
     if reading.violations:
         raise StreamError(f"line {item.line}: {told(reading.violations)}")
     data = own_data(contract, reading.values, item.id, item.timestamp)
-    return Record(ACCOUNT, item.id, item.timestamp, item.arrived, State(data=data), event=item.type)
+    return Record(
+        TEST_ACCOUNT, item.id, item.timestamp, item.arrived, State(data=data), event=item.type
+    )
 
 
 def told(violations: Iterable[Violation]) -> str:

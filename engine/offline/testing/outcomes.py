@@ -9,13 +9,13 @@ from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.streams import (
     Happened,
-    Item,
-    read_event,
-    read_payment,
+    StreamItem,
+    read_event_line,
+    read_payment_line,
     read_stream,
 )
 from tollkeeper.engine.programs.compile.explain import Inputs
-from tollkeeper.engine.programs.compile.interpreter import Scope
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import parts
 
@@ -49,11 +49,11 @@ class RanEvent:
 
     file: RuleFile
     program: p.EventType
-    scope: Scope
+    scope: EvaluationScope
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class UnmetExpectation:
     """What was not as expected."""
 
     failures: tuple[Failure, ...]
@@ -72,22 +72,22 @@ class DisagreementError(AssertionError):
 class GivenFiles:
     payment: Payment | None
     event: Happened | None
-    history: tuple[Item, ...]
+    history: tuple[StreamItem, ...]
 
 
 def given_files(file: RuleFile, test: p.Test) -> GivenFiles:
     """What the test takes from files beside its own. Raises `StreamError`."""
     payment: Payment | None = None
     event: Happened | None = None
-    history: list[Item] = []
+    history: list[StreamItem] = []
     for each in test.given:
         if isinstance(each, p.GivenFile):
             path = file.path.parent / each.path
             match each.kind:
                 case "payment":
-                    payment = read_payment(path)
+                    payment = read_payment_line(path)
                 case "event":
-                    event = read_event(path)
+                    event = read_event_line(path)
                 case "history":
                     history += read_stream(path)
     return GivenFiles(payment, event, tuple(history))

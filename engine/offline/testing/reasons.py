@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedCondition,
     ExplainedLet,
-    Part,
+    ExplainedPart,
     RuleExplanation,
     ScorecardExplanation,
 )
@@ -34,14 +34,14 @@ def scorecard_reasons(explained: ScorecardExplanation) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def part_lines(part: Part, depth: int = 0) -> Iterator[str]:
+def part_lines(part: ExplainedPart, depth: int = 0) -> Iterator[str]:
     """The part and all its own parts, each a line deeper."""
     yield f"{INDENT * depth}{part.text} is {part.value}"
     for each in part.parts:
         yield from part_lines(each, depth + 1)
 
 
-def values_read(part: Part) -> Iterator[str]:
+def values_read(part: ExplainedPart) -> Iterator[str]:
     """What the part comes down to: only what was read, not what the author made of it."""
     if not part.parts:
         yield f"{part.text} is {part.value}"

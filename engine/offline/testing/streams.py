@@ -71,7 +71,7 @@ class Happened(Struct, frozen=True):
     data: dict[str, Any]
 
 
-Item: TypeAlias = Created | Updated | Happened | Entered
+StreamItem: TypeAlias = Created | Updated | Happened | Entered
 
 
 class _Event(Struct, frozen=True):
@@ -118,9 +118,9 @@ _sent = msgspec.json.Decoder(_Sent).decode
 _named = msgspec.json.Decoder(_Named).decode
 
 
-def read_stream(path: Path) -> list[Item]:
+def read_stream(path: Path) -> list[StreamItem]:
     """The file's items in order. Raises `StreamError` with the file and line."""
-    items: list[Item] = []
+    items: list[StreamItem] = []
     arrived = START
     for number, text in enumerate(_lines(path), start=1):
         if not text.strip():
@@ -139,12 +139,12 @@ def read_stream(path: Path) -> list[Item]:
     return items
 
 
-def read_payment(path: Path) -> Payment:
+def read_payment_line(path: Path) -> Payment:
     """The payment in a file that holds the body of `POST /payments`. Raises `StreamError`."""
     return _created_of("\n".join(_lines(path)), START, str(path)).payment
 
 
-def read_event(path: Path) -> Happened:
+def read_event_line(path: Path) -> Happened:
     """The event in a file that holds the body of `POST /events`. Raises `StreamError`."""
     item = _one("\n".join(_lines(path)), START, str(path))
     if not isinstance(item, Happened):
@@ -167,7 +167,7 @@ def _created_of(text: str, before: int, place: str) -> Created:
     return item
 
 
-def _one(text: str, before: int, place: str) -> Item:
+def _one(text: str, before: int, place: str) -> StreamItem:
     try:
         return _item(1, _line(text), before, place)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -183,7 +183,7 @@ def _lines(path: Path) -> list[str]:
         raise StreamError(f"{path} can't be read: {reason}") from None
 
 
-def _item(number: int, line: _Line, before: int, place: str) -> Item:
+def _item(number: int, line: _Line, before: int, place: str) -> StreamItem:
     arrived = before if line.at is None else to_microseconds(line.at)
     match bytes(line.payment), bytes(line.update), line.event, line.list:
         case body, b"", None, None if body and line.entries is None:

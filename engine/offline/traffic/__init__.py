@@ -7,6 +7,12 @@
 what each kind does, `stream.py` puts it in one order.
 """
 
-from tollkeeper.engine.offline.traffic.stream import DAY, Item, Plan, labelled, traffic
+from tollkeeper.engine.offline.traffic.stream import (
+    ONE_DAY,
+    TrafficItem,
+    TrafficPlan,
+    labelled,
+    traffic,
+)
 
-__all__ = ["DAY", "Item", "Plan", "labelled", "traffic"]
+__all__ = ["ONE_DAY", "TrafficItem", "TrafficPlan", "labelled", "traffic"]

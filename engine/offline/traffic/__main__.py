@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--start", type=datetime.fromisoformat, default="2025-06-02T00:00:00Z")
     asked = parser.parse_args()
     start = asked.start if asked.start.tzinfo else asked.start.replace(tzinfo=UTC)
-    plan = replace(DAY, hours=asked.hours).scaled(asked.scale)
+    plan = replace(ONE_DAY, hours=asked.hours).scaled(asked.scale)
     for line in labelled(traffic(asked.seed, start, plan), start):
         print(json.dumps(line))
 

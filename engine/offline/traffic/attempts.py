@@ -9,10 +9,10 @@ from typing import Any
 
 from tollkeeper.engine.offline.traffic.headers import PARTNER, forwarded
 from tollkeeper.engine.offline.traffic.world import (
-    Card,
-    Device,
-    Merchant,
-    Person,
+    SimulatedCard,
+    SimulatedDevice,
+    SimulatedMerchant,
+    SimulatedPerson,
     amount,
     card_body,
     merchant,
@@ -25,7 +25,7 @@ REFUSALS = ("51", "05", "57", "61", "54")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TrafficSpan:
     """The time that traffic covers."""
 
     start: datetime
@@ -43,18 +43,18 @@ class Attempt:
     at: float
     answered: float
     id: str
-    merchant: Merchant
-    card: Card
+    merchant: SimulatedMerchant
+    card: SimulatedCard
     amount: float
     code: str
-    device: Device | None
+    device: SimulatedDevice | None
     user: str | None
     email: str | None
     order: str
     partner: str | None = None
 
 
-def waking_moment(chance: Random, span: Span, hours: int) -> float:
+def waking_moment(chance: Random, span: TrafficSpan, hours: int) -> float:
     """A second of the span at which someone `hours` east of UTC may buy."""
     while True:
         at = chance.uniform(0, span.seconds)
@@ -66,10 +66,10 @@ def waking_moment(chance: Random, span: Span, hours: int) -> float:
 def attempt(
     chance: Random,
     at: float,
-    shop: Merchant,
-    paid_with: Card,
+    shop: SimulatedMerchant,
+    paid_with: SimulatedCard,
     declines: float,
-    device: Device | None,
+    device: SimulatedDevice | None,
     *,
     user: str | None = None,
     email: str | None = None,
@@ -96,9 +96,9 @@ def attempt(
 def purchase(
     chance: Random,
     at: float,
-    who: Person,
-    shop: Merchant,
-    device: Device,
+    who: SimulatedPerson,
+    shop: SimulatedMerchant,
+    device: SimulatedDevice,
     value: float | None = None,
 ) -> list[Attempt]:
     """A person buys; after a decline many try again, with the same card or another one.
@@ -133,7 +133,11 @@ def purchase(
 
 
 def visits(
-    chance: Random, span: Span, who: Person, device: Device, mean: float = 1.3
+    chance: Random,
+    span: TrafficSpan,
+    who: SimulatedPerson,
+    device: SimulatedDevice,
+    mean: float = 1.3,
 ) -> list[Attempt]:
     """What a person buys in the span, in shops of their country."""
     made: list[Attempt] = []
@@ -194,7 +198,7 @@ def moment(start: datetime, at: float) -> str:
     return (start + timedelta(seconds=at)).isoformat(timespec="milliseconds")
 
 
-def _device_body(device: Device, shop: Merchant) -> dict[str, Any]:
+def _device_body(device: SimulatedDevice, shop: SimulatedMerchant) -> dict[str, Any]:
     body: dict[str, Any] = {
         "ip_address": device.address,
         "headers": dict(forwarded(device.headers, shop.forwards)),

@@ -7,13 +7,13 @@ from dataclasses import replace
 from random import Random
 
 from tollkeeper.engine.offline.traffic import headers as sent
-from tollkeeper.engine.offline.traffic.attempts import Attempt, Span, attempt
+from tollkeeper.engine.offline.traffic.attempts import Attempt, TrafficSpan, attempt
 from tollkeeper.engine.offline.traffic.world import (
     DOMAINS,
     FIRST,
-    LAST,
-    Card,
+    LAST_NAMES,
     Country,
+    SimulatedCard,
     amount,
     card,
     country,
@@ -28,7 +28,7 @@ from tollkeeper.engine.offline.traffic.world import (
 )
 
 
-def naive_script(chance: Random, span: Span) -> list[Attempt]:
+def naive_script(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A program tries a list of stolen cards with its library's own headers, from one server."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -44,7 +44,7 @@ def naive_script(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def headless_browser(chance: Random, span: Span) -> list[Attempt]:
+def headless_browser(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A browser without a screen fills in the checkout, card after card."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -61,7 +61,7 @@ def headless_browser(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def copied_headers(chance: Random, span: Span) -> list[Attempt]:
+def copied_headers(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A program that wears a browser's name, from a handful of servers."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -78,7 +78,7 @@ def copied_headers(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def bin_enumeration(chance: Random, span: Span) -> list[Attempt]:
+def bin_enumeration(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """Numbers of one BIN, counted up or drawn, at one merchant; nearly all are no cards."""
     where = country(chance)
     shop, bank = merchant(chance, where), issuer(chance, where)
@@ -90,14 +90,14 @@ def bin_enumeration(chance: Random, span: Span) -> list[Attempt]:
     for _ in range(chance.randint(80, 300)):
         number = (number + 1 if counts_up else chance.randrange(10_000)) % 10_000
         own = device(chance, sent.browser(chance, where), home_address(chance))
-        guessed = Card(bank.network, bank.bin, f"{number:04}")
+        guessed = SimulatedCard(bank.network, bank.bin, f"{number:04}")
         address = email(chance, where)
         made.append(attempt(chance, at, shop, guessed, 0.96, own, email=address, value=value))
         at += chance.expovariate(1 / 8)
     return made
 
 
-def rotating(chance: Random, span: Span) -> list[Attempt]:
+def rotating(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """Another household's address, another fingerprint and a real browser's headers each time."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -113,7 +113,7 @@ def rotating(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def slow_and_low(chance: Random, span: Span) -> list[Attempt]:
+def slow_and_low(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """One device tries a card every quarter of an hour, under a few e-mail addresses."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -129,7 +129,7 @@ def slow_and_low(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def account_farm(chance: Random, span: Span) -> list[Attempt]:
+def account_farm(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """New accounts by the dozen on a few emulated phones, to spend a welcome voucher each."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -139,7 +139,11 @@ def account_farm(chance: Random, span: Span) -> list[Attempt]:
         for _ in range(chance.randint(2, 5))
     ]
     cards = [card(chance, issuer(chance, where)) for _ in range(8)]
-    first, last, domain = chance.choice(FIRST), chance.choice(LAST), chance.choice(DOMAINS[where])
+    first, last, domain = (
+        chance.choice(FIRST),
+        chance.choice(LAST_NAMES),
+        chance.choice(DOMAINS[where]),
+    )
     numbered = chance.random() < 0.6
     at = chance.uniform(0, span.seconds)
     value = round(chance.uniform(5, 30), 2)
@@ -163,7 +167,7 @@ def account_farm(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def regular_replay(chance: Random, span: Span) -> list[Attempt]:
+def regular_replay(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A recorded checkout sent again and again by a timer, with two or three cards in turn."""
     where = country(chance)
     shop = merchant(chance, where)
@@ -183,13 +187,13 @@ def regular_replay(chance: Random, span: Span) -> list[Attempt]:
 def made_up_email(chance: Random, where: Country) -> str:
     """From a list of names with digits, or drawn letter by letter."""
     if chance.random() < 0.6:
-        local = f"{chance.choice(FIRST)}{chance.choice(LAST)}{chance.randrange(10_000):04}"
+        local = f"{chance.choice(FIRST)}{chance.choice(LAST_NAMES)}{chance.randrange(10_000):04}"
     else:
         local = gibberish(chance, chance.randint(8, 14))
     return f"{local}@{chance.choice(DOMAINS[where])}"
 
 
-FAMILIES: Mapping[str, Callable[[Random, Span], list[Attempt]]] = {
+FAMILIES: Mapping[str, Callable[[Random, TrafficSpan], list[Attempt]]] = {
     "naive_script": naive_script,
     "headless_browser": headless_browser,
     "copied_headers": copied_headers,

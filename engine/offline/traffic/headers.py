@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-Headers = Mapping[str, str]
+HeaderSet = Mapping[str, str]
 
-CHROMIUM = tuple(range(120, 143))
+_CHROMIUM = tuple(range(120, 143))
 FIREFOX = (115, *range(128, 145))
 SAFARI = ("16.6", "17.4", "17.5", "17.6", "18.0", "18.1", "18.3", "18.5", "18.6")
 SAMSUNG = {23: 115, 24: 117, 25: 121, 26: 122, 27: 125, 28: 130}
@@ -42,7 +42,7 @@ FETCH = {
 RECOMMENDED = ("User-Agent", "Accept", "Accept-Encoding", "Accept-Language", "Host")
 """What docs/api.md, "Validation", asks a merchant to send at least."""
 
-LIBRARIES: tuple[Headers, ...] = (
+LIBRARIES: tuple[HeaderSet, ...] = (
     {
         "User-Agent": "python-requests/2.32.3",
         "Accept": "*/*",
@@ -72,16 +72,16 @@ LIBRARIES: tuple[Headers, ...] = (
         "Accept-Encoding": "gzip, deflate",
     },
 )
-PARTNER: Headers = {"User-Agent": "GuzzleHttp/7", "Accept": "application/json"}
+PARTNER: HeaderSet = {"User-Agent": "GuzzleHttp/7", "Accept": "application/json"}
 """What a partner's server sends that calls the merchant for its own customers."""
 
 
 def chromium(
     chance: Random, country: str, brand: str = "Google Chrome", phone: bool | None = None
-) -> Headers:
+) -> HeaderSet:
     """Chrome, Edge, Opera or Samsung Internet; `phone` is left to chance when None."""
     handheld = chance.random() < 0.6 if phone is None else phone
-    version = chance.choice(CHROMIUM)
+    version = chance.choice(_CHROMIUM)
     own, suffix = str(version), ""
     match brand:
         case "Samsung Internet":
@@ -115,7 +115,7 @@ def chromium(
     }
 
 
-def firefox(chance: Random, country: str) -> Headers:
+def firefox(chance: Random, country: str) -> HeaderSet:
     version = chance.choice(FIREFOX)
     system = chance.choice(
         ("Windows NT 10.0; Win64; x64", "X11; Linux x86_64", "Android 14; Mobile")
@@ -131,7 +131,7 @@ def firefox(chance: Random, country: str) -> Headers:
     }
 
 
-def safari(chance: Random, country: str, phone: bool = True) -> Headers:
+def safari(chance: Random, country: str, phone: bool = True) -> HeaderSet:
     version = chance.choice(SAFARI)
     system = (
         f"iPhone; CPU iPhone OS {version.replace('.', '_')} like Mac OS X"
@@ -151,7 +151,7 @@ def safari(chance: Random, country: str, phone: bool = True) -> Headers:
     }
 
 
-def web_view(chance: Random, country: str) -> Headers:
+def web_view(chance: Random, country: str) -> HeaderSet:
     """A page opened inside a social app."""
     if chance.random() < 0.5:
         system = chance.choice(("17_5", "17_6", "18_1", "18_5"))
@@ -164,7 +164,7 @@ def web_view(chance: Random, country: str) -> Headers:
             "Accept-Encoding": "gzip, deflate, br",
             "Accept-Language": LANGUAGES[country][1],
         }
-    version = chance.choice(CHROMIUM)
+    version = chance.choice(_CHROMIUM)
     return {
         "Host": "shop.example",
         "User-Agent": "Mozilla/5.0 (Linux; Android 14; SM-A546E Build/UP1A.231005.007; wv) "
@@ -177,7 +177,7 @@ def web_view(chance: Random, country: str) -> Headers:
     }
 
 
-def app(chance: Random, country: str) -> Headers:
+def app(chance: Random, country: str) -> HeaderSet:
     """A merchant's own app, by what its HTTP stack sends."""
     build = f"{chance.randint(4, 9)}.{chance.randint(0, 40)}.{chance.randint(0, 3)}"
     language = LANGUAGES[country][0].split(",")[0]
@@ -216,7 +216,7 @@ def app(chance: Random, country: str) -> Headers:
             }
 
 
-def browser(chance: Random, country: str) -> Headers:
+def browser(chance: Random, country: str) -> HeaderSet:
     """A person's browser, in about the shares that shops see."""
     match chance.choices(range(8), (45, 20, 8, 8, 5, 6, 3, 5))[0]:
         case 0:
@@ -237,7 +237,7 @@ def browser(chance: Random, country: str) -> Headers:
             return web_view(chance, country)
 
 
-def phone_browser(chance: Random, country: str) -> Headers:
+def phone_browser(chance: Random, country: str) -> HeaderSet:
     """A browser on a phone."""
     match chance.choices(range(4), (50, 30, 10, 10))[0]:
         case 0:
@@ -250,13 +250,13 @@ def phone_browser(chance: Random, country: str) -> Headers:
             return web_view(chance, country)
 
 
-def altered(chance: Random, headers: Headers) -> Headers:
+def altered(chance: Random, headers: HeaderSet) -> HeaderSet:
     """A person's headers after a User-Agent switcher, so that they may contradict each other."""
     name = chromium(chance, "US", phone=False)["User-Agent"]
     return {**headers, "User-Agent": name}
 
 
-def headless(chance: Random, country: str) -> Headers:
+def headless(chance: Random, country: str) -> HeaderSet:
     """A browser driven by a program: as it comes, or with its name patched and its hints forgotten."""
     headers = dict(chromium(chance, country, phone=False))
     headers["sec-ch-ua"] = headers["sec-ch-ua"].replace("Google Chrome", "HeadlessChrome")
@@ -265,7 +265,7 @@ def headless(chance: Random, country: str) -> Headers:
     return headers
 
 
-def copied(chance: Random, country: str) -> Headers:
+def copied(chance: Random, country: str) -> HeaderSet:
     """A browser's name on a program's own headers, or parts of two browsers in one set."""
     name = chromium(chance, country)["User-Agent"]
     match chance.randrange(6):
@@ -283,7 +283,7 @@ def copied(chance: Random, country: str) -> Headers:
             return {**chromium(chance, country, phone=False), "sec-ch-ua-platform": '"Android"'}
 
 
-def forwarded(headers: Headers, forwards: str) -> Headers:
+def forwarded(headers: HeaderSet, forwards: str) -> HeaderSet:
     """What of `headers` a merchant sends on: `all`, `recommended` or the `name` alone."""
     match forwards:
         case "all":

@@ -9,14 +9,14 @@ from random import Random
 from tollkeeper.engine.offline.traffic import headers as sent
 from tollkeeper.engine.offline.traffic.attempts import (
     Attempt,
-    Span,
+    TrafficSpan,
     attempt,
     purchase,
     visits,
     waking_moment,
 )
 from tollkeeper.engine.offline.traffic.world import (
-    COUNTRIES,
+    MARKETS,
     MERCHANTS,
     STREAMING,
     amount,
@@ -36,7 +36,7 @@ SWITCHED = 0.003
 """Share of people whose headers contradict each other, through an extension or a proxy."""
 
 
-def single(chance: Random, span: Span) -> list[Attempt]:
+def single(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A person at home."""
     who = person(chance, country(chance))
     headers = sent.browser(chance, who.country)
@@ -45,7 +45,7 @@ def single(chance: Random, span: Span) -> list[Attempt]:
     return visits(chance, span, who, device(chance, headers, home_address(chance)))
 
 
-def family(chance: Random, span: Span) -> list[Attempt]:
+def family(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """Some people behind one address, who share a tablet and now and then a card."""
     where, place = country(chance), home_address(chance)
     tablet = device(chance, sent.browser(chance, where), place)
@@ -59,7 +59,7 @@ def family(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def office(chance: Random, span: Span) -> list[Attempt]:
+def office(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """Many people behind one address, with one kind of browser, who order lunch at noon."""
     where, place = country(chance), office_address(chance)
     shop = merchant(chance, where)
@@ -76,7 +76,7 @@ def office(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def carrier(chance: Random, span: Span) -> list[Attempt]:
+def carrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A person on a phone, behind an address of their carrier that changes between purchases."""
     who = person(chance, country(chance))
     own = device(chance, sent.phone_browser(chance, who.country), carrier_address(chance))
@@ -86,14 +86,14 @@ def carrier(chance: Random, span: Span) -> list[Attempt]:
     ]
 
 
-def app(chance: Random, span: Span) -> list[Attempt]:
+def app(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A person in a merchant's app."""
     who = person(chance, country(chance))
     place = carrier_address(chance) if chance.random() < 0.5 else home_address(chance)
     return visits(chance, span, who, device(chance, sent.app(chance, who.country), place))
 
 
-def flash_sale(chance: Random, span: Span) -> list[Attempt]:
+def flash_sale(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """Hundreds of people want one thing in the same minutes, many with the bank's own card."""
     shop = next(each for each in MERCHANTS if each.id == "ingressos")
     opens = waking_moment(chance, span, shop.hours)
@@ -113,7 +113,7 @@ def flash_sale(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def renewal(chance: Random, span: Span) -> list[Attempt]:
+def renewal(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A subscription service charges its customers from a timer: no device, nobody there."""
     begins = chance.uniform(0, span.seconds)
     made: list[Attempt] = []
@@ -150,9 +150,9 @@ def renewal(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def traveller(chance: Random, span: Span) -> list[Attempt]:
+def traveller(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A card from home in foreign shops, from one hotel network after another."""
-    home, abroad = chance.sample(COUNTRIES, 2)
+    home, abroad = chance.sample(MARKETS, 2)
     who = person(chance, home)
     own = device(chance, sent.phone_browser(chance, home), office_address(chance))
     made: list[Attempt] = []
@@ -165,7 +165,7 @@ def traveller(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def retrier(chance: Random, span: Span) -> list[Attempt]:
+def retrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A person whose card is declined, who tries it again and then every card at hand."""
     who = person(chance, country(chance))
     source = issuer(chance, who.country)
@@ -198,7 +198,7 @@ def retrier(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-def shared_computer(chance: Random, span: Span) -> list[Attempt]:
+def shared_computer(chance: Random, span: TrafficSpan) -> list[Attempt]:
     """A library's or an internet café's computer, or a travel agent's: person after person."""
     where = country(chance)
     own = device(chance, sent.chromium(chance, where, phone=False), office_address(chance))
@@ -214,7 +214,7 @@ def shared_computer(chance: Random, span: Span) -> list[Attempt]:
     return made
 
 
-KINDS: Mapping[str, Callable[[Random, Span], list[Attempt]]] = {
+KINDS: Mapping[str, Callable[[Random, TrafficSpan], list[Attempt]]] = {
     "single": single,
     "family": family,
     "office": office,

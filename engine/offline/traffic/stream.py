@@ -9,12 +9,18 @@ from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
-from tollkeeper.engine.offline.traffic.attempts import Attempt, Span, creation, moment, update
+from tollkeeper.engine.offline.traffic.attempts import (
+    Attempt,
+    TrafficSpan,
+    creation,
+    moment,
+    update,
+)
 from tollkeeper.engine.offline.traffic.bots import FAMILIES
 from tollkeeper.engine.offline.traffic.people import KINDS
 
 
-class Item(NamedTuple):
+class TrafficItem(NamedTuple):
     """Something that happens `at` so many seconds from the start.
 
     `body` is `{"payment": {…}}` as `POST /payments` takes it, or `{"update": {…}}`: what
@@ -29,7 +35,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrafficPlan:
     """How many actors of each kind take part in how many hours."""
 
     hours: float = 24
@@ -60,27 +66,27 @@ class Plan:
         }
     )
 
-    def scaled(self, factor: float) -> Plan:
+    def scaled(self, factor: float) -> TrafficPlan:
         """So many times the actors, at least one of each kind."""
         return replace(self, people=_scaled(self.people, factor), bots=_scaled(self.bots, factor))
 
 
-DAY = Plan()
+ONE_DAY = TrafficPlan()
 
 
-def labelled(items: Iterable[Item], start: datetime) -> Iterator[dict[str, Any]]:
+def labelled(items: Iterable[TrafficItem], start: datetime) -> Iterator[dict[str, Any]]:
     """The items as lines of a labelled history, which `toll fit` reads."""
     for item in items:
         label = {"label": int(item.bot)} if "payment" in item.body else {}
         yield {**item.body, **label, "at": moment(start, item.at)}
 
 
-def traffic(seed: int, start: datetime, plan: Plan = DAY) -> Iterator[Item]:
+def traffic(seed: int, start: datetime, plan: TrafficPlan = ONE_DAY) -> Iterator[TrafficItem]:
     """The traffic of `plan` from `start`, which has an offset; one seed always gives one stream.
 
     What would lie beyond the plan's hours is left out.
     """
-    span = Span(start, plan.hours)
+    span = TrafficSpan(start, plan.hours)
     made = [
         (attempt, bot, kind)
         for actors, acts, bot in ((plan.people, KINDS, False), (plan.bots, FAMILIES, True))
@@ -93,14 +99,18 @@ def traffic(seed: int, start: datetime, plan: Plan = DAY) -> Iterator[Item]:
     happened.sort(key=itemgetter(0))
     for at, step, attempt, bot, kind in happened:
         if step == 0:
-            yield Item(at, {"payment": creation(attempt, start)}, bot, kind)
+            yield TrafficItem(at, {"payment": creation(attempt, start)}, bot, kind)
         else:
             body = {"id": attempt.id, **update(attempt, start)}
-            yield Item(at, {"update": body}, bot, kind)
+            yield TrafficItem(at, {"update": body}, bot, kind)
 
 
 def _attempts(
-    seed: int, kind: str, count: int, act: Callable[[Random, Span], list[Attempt]], span: Span
+    seed: int,
+    kind: str,
+    count: int,
+    act: Callable[[Random, TrafficSpan], list[Attempt]],
+    span: TrafficSpan,
 ) -> Iterator[Attempt]:
     """Each actor draws from a chance of its own, so that more of one kind changes no other."""
     for number in range(count):

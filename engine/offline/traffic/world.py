@@ -13,16 +13,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from tollkeeper.engine.offline.traffic.headers import Headers
+from tollkeeper.engine.offline.traffic.headers import HeaderSet
 
 Country = Literal["BR", "MX", "PT", "US"]
-COUNTRIES: tuple[Country, ...] = ("BR", "MX", "PT", "US")
+MARKETS: tuple[Country, ...] = ("BR", "MX", "PT", "US")
 SHARES = (70, 12, 8, 10)
 """How much of the traffic each country has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Merchant:
+class SimulatedMerchant:
     """`amount` is the middle of its amounts, `declines` the share of honest attempts declined.
 
     `forwards` says which headers it sends on, `provider` what makes its fingerprints, None when it
@@ -51,41 +51,45 @@ class Issuer:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class SimulatedCard:
     network: str
     bin: str
     last_four: str
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class SimulatedDevice:
     """`basic` and `vendor` are its fingerprints, by provider."""
 
-    headers: Headers
+    headers: HeaderSet
     address: str
     basic: str
     vendor: str
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class SimulatedPerson:
     id: str
     email: str
     country: Country
-    cards: tuple[Card, ...]
+    cards: tuple[SimulatedCard, ...]
 
 
 MERCHANTS = (
-    Merchant("moda", "BR", "5651", "BRL", 160, 0.09, "all", "vendorjs", True, -3, 22),
-    Merchant("mercado", "BR", "5411", "BRL", 90, 0.07, "all", "basic", True, -3, 20),
-    Merchant("entrega", "BR", "5812", "BRL", 55, 0.08, "recommended", "vendorjs", True, -3, 20),
-    Merchant("jogos", "BR", "5816", "BRL", 25, 0.14, "all", "basic", True, -3, 10),
-    Merchant("ingressos", "BR", "7922", "BRL", 240, 0.11, "all", "vendorjs", True, -3, 6),
-    Merchant("electro", "MX", "5732", "MXN", 1900, 0.15, "recommended", None, True, -6, 8),
-    Merchant("livros", "PT", "5942", "EUR", 22, 0.05, "all", "vendorjs", False, 0, 6),
-    Merchant("gadgets", "US", "5732", "USD", 70, 0.06, "name", "basic", True, -5, 8),
+    SimulatedMerchant("moda", "BR", "5651", "BRL", 160, 0.09, "all", "vendorjs", True, -3, 22),
+    SimulatedMerchant("mercado", "BR", "5411", "BRL", 90, 0.07, "all", "basic", True, -3, 20),
+    SimulatedMerchant(
+        "entrega", "BR", "5812", "BRL", 55, 0.08, "recommended", "vendorjs", True, -3, 20
+    ),
+    SimulatedMerchant("jogos", "BR", "5816", "BRL", 25, 0.14, "all", "basic", True, -3, 10),
+    SimulatedMerchant("ingressos", "BR", "7922", "BRL", 240, 0.11, "all", "vendorjs", True, -3, 6),
+    SimulatedMerchant("electro", "MX", "5732", "MXN", 1900, 0.15, "recommended", None, True, -6, 8),
+    SimulatedMerchant("livros", "PT", "5942", "EUR", 22, 0.05, "all", "vendorjs", False, 0, 6),
+    SimulatedMerchant("gadgets", "US", "5732", "USD", 70, 0.06, "name", "basic", True, -5, 8),
 )
-STREAMING = Merchant("filmes", "BR", "4899", "BRL", 34.9, 0.17, "all", "vendorjs", True, -3, 0)
+STREAMING = SimulatedMerchant(
+    "filmes", "BR", "4899", "BRL", 34.9, 0.17, "all", "vendorjs", True, -3, 0
+)
 """A subscription service: its renewals come from a timer, with no device."""
 
 ISSUERS = (
@@ -107,7 +111,7 @@ ISSUERS = (
 )
 _NAMES = json.loads((Path(__file__).parent / "names.json").read_text())
 FIRST: tuple[str, ...] = tuple(_NAMES["first"])
-LAST: tuple[str, ...] = tuple(_NAMES["last"])
+LAST_NAMES: tuple[str, ...] = tuple(_NAMES["last"])
 DOMAINS: dict[str, tuple[str, ...]] = {
     country: tuple(several) for country, several in _NAMES["domains"].items()
 }
@@ -123,10 +127,10 @@ def gibberish(chance: Random, length: int) -> str:
 
 
 def country(chance: Random) -> Country:
-    return chance.choices(COUNTRIES, SHARES)[0]
+    return chance.choices(MARKETS, SHARES)[0]
 
 
-def merchant(chance: Random, where: Country) -> Merchant:
+def merchant(chance: Random, where: Country) -> SimulatedMerchant:
     """A merchant of the country, by size."""
     known = [each for each in MERCHANTS if each.country == where]
     return chance.choices(known, [each.weight for each in known])[0]
@@ -138,8 +142,8 @@ def issuer(chance: Random, where: Country) -> Issuer:
     return chance.choices(known, [each.weight for each in known])[0]
 
 
-def card(chance: Random, source: Issuer) -> Card:
-    return Card(source.network, source.bin, f"{chance.randrange(10_000):04}")
+def card(chance: Random, source: Issuer) -> SimulatedCard:
+    return SimulatedCard(source.network, source.bin, f"{chance.randrange(10_000):04}")
 
 
 def home_address(chance: Random) -> str:
@@ -167,7 +171,7 @@ def server_address(chance: Random) -> str:
 
 def email(chance: Random, where: Country) -> str:
     """A person's address; some people have one that a privacy service made up."""
-    first, middle, last = chance.choice(FIRST), chance.choice(LAST), chance.choice(LAST)
+    first, middle, last = chance.choice(FIRST), chance.choice(LAST_NAMES), chance.choice(LAST_NAMES)
     match chance.choices(range(6), (34, 24, 14, 14, 8, 6))[0]:
         case 0:
             local = f"{first}.{middle}.{last}"
@@ -184,9 +188,9 @@ def email(chance: Random, where: Country) -> str:
     return f"{local}@{chance.choice(DOMAINS[where])}"
 
 
-def person(chance: Random, where: Country) -> Person:
+def person(chance: Random, where: Country) -> SimulatedPerson:
     count = chance.choices((1, 2, 3), (60, 30, 10))[0]
-    return Person(
+    return SimulatedPerson(
         id=f"u-{token(chance, 10)}",
         email=email(chance, where),
         country=where,
@@ -194,10 +198,10 @@ def person(chance: Random, where: Country) -> Person:
     )
 
 
-def device(chance: Random, headers: Headers, address: str) -> Device:
+def device(chance: Random, headers: HeaderSet, address: str) -> SimulatedDevice:
     """A device; iPhones of a model look alike to a basic fingerprint."""
     alike = "iPhone" in headers["User-Agent"]
-    return Device(
+    return SimulatedDevice(
         headers=headers,
         address=address,
         basic=f"ios-{chance.randrange(400):03}" if alike else token(chance),
@@ -205,13 +209,13 @@ def device(chance: Random, headers: Headers, address: str) -> Device:
     )
 
 
-def amount(chance: Random, shop: Merchant) -> float:
+def amount(chance: Random, shop: SimulatedMerchant) -> float:
     """Around the merchant's middle; often a price that ends in 90 or 99."""
     value = max(1.0, shop.amount * chance.lognormvariate(0, 0.6))
     return round(value, 2) if chance.random() < 0.5 else int(value) + chance.choice((0.9, 0.99))
 
 
-def card_body(paid_with: Card) -> dict[str, Any]:
+def card_body(paid_with: SimulatedCard) -> dict[str, Any]:
     return {
         "network": paid_with.network,
         "presence": "card_not_present",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NONE = ast.Constant(None)
+NONE_NODE = ast.Constant(None)
 TRUE = ast.Constant(True)
 FALSE = ast.Constant(False)
 
@@ -68,7 +68,7 @@ class Code:
         """The value or None."""
         if not self.needs:
             return self.result
-        return ast.IfExp(both(self.needs), self.result, NONE)
+        return ast.IfExp(both(self.needs), self.result, NONE_NODE)
 
 
 def name(identifier: str) -> ast.Name:
@@ -123,7 +123,7 @@ def bind(identifier: str, value: ast.expr) -> ast.expr:
 
 
 def is_there(value: ast.expr) -> ast.expr:
-    return compared("is not", value, NONE)
+    return compared("is not", value, NONE_NODE)
 
 
 def both(tests: Iterable[ast.expr]) -> ast.expr:
@@ -173,7 +173,7 @@ def assign(identifier: str, value: ast.expr) -> ast.Assign:
     return ast.Assign([ast.Name(identifier, ast.Store())], value)
 
 
-def store(memo: str, slot: int) -> ast.expr:
+def assign_name(memo: str, slot: int) -> ast.expr:
     return ast.Subscript(name(memo), constant(slot), ast.Store())
 
 

@@ -16,7 +16,12 @@ from msgspec import Struct
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, field_value, with_lets
+from tollkeeper.engine.programs.compile.interpreter import (
+    EvaluationScope,
+    evaluate,
+    field_value,
+    with_lets,
+)
 from tollkeeper.engine.programs.compile.reckoning import carried, double
 from tollkeeper.engine.programs.compile.shown import one_line, shown, shown_duration
 from tollkeeper.grammar import program as p
@@ -25,12 +30,12 @@ from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-Outcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
+ConditionOutcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
 Sources: TypeAlias = Mapping[str | None, str]
 """The program's text under None; the texts that lets were taken from, by `Let.source`."""
 
 
-class Part(Struct, frozen=True):
+class ExplainedPart(Struct, frozen=True):
     """A part of an expression: where it stands, what is written there, its value, its own parts.
 
     The parts of an aggregate over transactions are those of each transaction, one after another.
@@ -40,7 +45,7 @@ class Part(Struct, frozen=True):
     span: tuple[int, int]
     text: str
     value: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExplainedPart, ...] = ()
 
 
 class ExplainedLet(Struct, frozen=True):
@@ -48,7 +53,7 @@ class ExplainedLet(Struct, frozen=True):
 
     name: str
     source: str | None
-    value: Part
+    value: ExplainedPart
 
 
 class CountedRecord(Struct, frozen=True):
@@ -80,8 +85,8 @@ class ExplainedCondition(Struct, frozen=True):
     name: str
     title: str | None
     action: p.Action
-    outcome: Outcome
-    when: Part
+    outcome: ConditionOutcome
+    when: ExplainedPart
 
 
 class RuleExplanation(Struct, frozen=True):
@@ -100,10 +105,10 @@ class ExplainedSignal(Struct, frozen=True):
 
     name: str
     title: str | None
-    outcome: Outcome
+    outcome: ConditionOutcome
     contribution: float
-    when: Part | None
-    adds: Part
+    when: ExplainedPart | None
+    adds: ExplainedPart
 
 
 class ScorecardExplanation(Struct, frozen=True):
@@ -199,22 +204,26 @@ def explain_scorecard(
     )
 
 
-def scope_of(program: p.Rule | p.Scorecard, inputs: Inputs, vocabulary: Vocabulary) -> Scope:
+def scope_of(
+    program: p.Rule | p.Scorecard, inputs: Inputs, vocabulary: Vocabulary
+) -> EvaluationScope:
     """The scope in which the program's expressions have their values."""
     digests = inputs.digests or Digests(program.lets)
     histories = {
         digests.of(history): value
         for history, value in zip(program.histories, inputs.values, strict=True)
     }
-    scope = Scope(vocabulary, digests, inputs.facts, inputs.score, histories, inputs.environment)
+    scope = EvaluationScope(
+        vocabulary, digests, inputs.facts, inputs.score, histories, inputs.environment
+    )
     return with_lets(scope, program.lets)
 
 
-def _outcome(value: bool | None) -> Outcome:
+def _outcome(value: bool | None) -> ConditionOutcome:
     return "undecided" if value is None else "met" if value else "refused"
 
 
-def _share(node: p.Expression, scope: Scope, *, wanted: bool) -> float:
+def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float:
     """How much of what makes the expression `wanted` is there, from 0 to 1."""
     match node:
         case p.Not():
@@ -227,9 +236,9 @@ def _share(node: p.Expression, scope: Scope, *, wanted: bool) -> float:
             return 1.0 if evaluate(node, scope) is wanted else 0.0
 
 
-def _part(node: p.Expression, scope: Scope, text: str) -> Part:
+def _part(node: p.Expression, scope: EvaluationScope, text: str) -> ExplainedPart:
     value = carried(evaluate(node, scope), node.type)
-    return Part(
+    return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
         _written(node.span, text),
@@ -238,7 +247,7 @@ def _part(node: p.Expression, scope: Scope, text: str) -> Part:
     )
 
 
-def _inner(node: p.Expression, scope: Scope, text: str) -> Iterator[Part]:
+def _inner(node: p.Expression, scope: EvaluationScope, text: str) -> Iterator[ExplainedPart]:
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
@@ -257,7 +266,7 @@ def _written(span: Span, text: str) -> str:
 
 
 def _lets(
-    program: p.Rule | p.Scorecard, scope: Scope, sources: Sources
+    program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
 ) -> tuple[ExplainedLet, ...]:
     return tuple(
         ExplainedLet(let.name, let.source, _part(let.value, scope, sources.get(let.source, "")))
@@ -266,7 +275,7 @@ def _lets(
 
 
 def _histories(
-    program: p.Rule | p.Scorecard, scope: Scope, sources: Sources
+    program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
 ) -> tuple[ExplainedHistory, ...]:
     texts = {id(history): source for history, source in _places(program)}
     found = []

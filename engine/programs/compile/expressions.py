@@ -81,7 +81,7 @@ def write_routines(module: Module) -> None:
         result = _loop(unit, node) if isinstance(node, p.Fold) else value(unit, node)
         if digest in module.kept:
             kept = unit.assign("kept", result)
-            target = code.store(MEMO, module.slot(digest))
+            target = code.assign_name(MEMO, module.slot(digest))
             unit.body.append(ast.Assign([target], kept.result))
             result = kept
         unit.body.append(ast.Return(result.expression()))
@@ -109,7 +109,7 @@ def _recalled(unit: Unit, node: p.Expression) -> Code | None:
     early = module.early.get(digest)
     if early is not None:
         if len(early.targets) == 1:
-            early.targets.append(code.store(MEMO, module.slot(digest)))
+            early.targets.append(code.assign_name(MEMO, module.slot(digest)))
         return Code(code.item(code.name(MEMO), module.slot(digest)), (), optional=True)
     local = unit.fresh("v")
     kept = code.bind(local, code.item(code.name(MEMO), module.slot(digest)))
@@ -249,8 +249,10 @@ def _logic(unit: Unit, node: p.Not | p.And | p.Or) -> Code:
         code.compared("is", code.bind(local, value(unit, operand).expression()), decisive)
         for local, operand in zip(locals_, node.operands, strict=True)
     )
-    missing = code.either(code.compared("is", code.name(local), code.NONE) for local in locals_)
-    otherwise = code.either_value(missing, code.NONE, code.constant(isinstance(node, p.And)))
+    missing = code.either(
+        code.compared("is", code.name(local), code.NONE_NODE) for local in locals_
+    )
+    otherwise = code.either_value(missing, code.NONE_NODE, code.constant(isinstance(node, p.And)))
     return Code(code.either_value(decided, decisive, otherwise), (), optional=True)
 
 

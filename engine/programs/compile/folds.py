@@ -64,7 +64,10 @@ def _decide(unit: Unit, function: str, loop: Loop) -> Code:
     inner = [
         code.assign(one, loop.where),
         code.when(code.compared("is", code.name(one), decisive), [ast.Return(decisive)]),
-        code.when(code.compared("is", code.name(one), code.NONE), [code.assign(state, code.NONE)]),
+        code.when(
+            code.compared("is", code.name(one), code.NONE_NODE),
+            [code.assign(state, code.NONE_NODE)],
+        ),
     ]
     _iterate(unit, loop, inner)
     return Code(code.name(state), (), optional=True)
@@ -130,9 +133,9 @@ def _distinct(unit: Unit, loop: Loop) -> Code:
 def _extreme(unit: Unit, function: str, loop: Loop) -> Code:
     loop, value = _there(unit, loop)
     best, one = unit.fresh("best"), unit.fresh("v")
-    unit.body.append(code.assign(best, code.NONE))
+    unit.body.append(code.assign(best, code.NONE_NODE))
     sign = "<" if function == "min" else ">"
-    is_first = code.compared("is", code.name(best), code.NONE)
+    is_first = code.compared("is", code.name(best), code.NONE_NODE)
     is_better = code.compared(sign, code.name(one), code.name(best))
     better = code.when(code.either((is_first, is_better)), [code.assign(best, code.name(one))])
     _run(unit, loop, [code.assign(one, value), better])

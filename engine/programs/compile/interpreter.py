@@ -42,7 +42,7 @@ _NAMES = (p.Fact, p.ElementFact, p.DecisionFact, p.EventFact, p.HeaderFact, p.Me
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class EvaluationScope:
     """What names mean.
 
     `facts` is the payment, `element` one of its transactions, `decision` what was decided about
@@ -62,20 +62,20 @@ class Scope:
     lets: tuple[Any, ...] = ()
 
 
-def with_lets(scope: Scope, lets: Sequence[p.Let]) -> Scope:
+def with_lets(scope: EvaluationScope, lets: Sequence[p.Let]) -> EvaluationScope:
     """The scope in which the lets have their values."""
     for let in lets:
         scope = replace(scope, lets=(*scope.lets, evaluate(let.value, scope)))
     return scope
 
 
-def evaluate(node: p.Expression, scope: Scope) -> Any:
+def evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
     """The expression's value, None when it is missing."""
     with localcontext(EXACT):
         return _evaluate(node, scope)
 
 
-def _evaluate(node: p.Expression, scope: Scope) -> Any:
+def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
     match node:
         case p.Constant():
             return lifted(node.value, node.type)
@@ -107,7 +107,7 @@ def _evaluate(node: p.Expression, scope: Scope) -> Any:
 # Names
 
 
-def _named(node: p.Expression, scope: Scope) -> Any:
+def _named(node: p.Expression, scope: EvaluationScope) -> Any:
     match node:
         case p.Fact():
             return field_value(scope.facts, scope.vocabulary.payment, node.path)
@@ -146,13 +146,13 @@ def _metadata(entry: Any, kind: t.Type) -> Any:
             return entry
 
 
-def _is_present(node: p.Expression, scope: Scope) -> bool:
+def _is_present(node: p.Expression, scope: EvaluationScope) -> bool:
     value = _evaluate(node, scope)
     # A payment without transactions says no more than one whose transactions were not sent.
     return bool(value) if isinstance(node.type, t.Collection) else value is not None
 
 
-def _table_value(node: p.TableValue, scope: Scope) -> Any:
+def _table_value(node: p.TableValue, scope: EvaluationScope) -> Any:
     key = carried(_evaluate(node.key, scope), node.key.type)
     if key is None:
         return None
@@ -164,7 +164,7 @@ def _table_value(node: p.TableValue, scope: Scope) -> Any:
 # Logic
 
 
-def _decided(node: p.Expression, scope: Scope) -> bool | None:
+def _decided(node: p.Expression, scope: EvaluationScope) -> bool | None:
     match node:
         case p.Presence():
             return _is_present(node.operand, scope) == (node.state == "present")
@@ -203,7 +203,7 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 
 def _test(
-    node: p.TextTest | p.Matches | p.OneOf | p.InNetworks | p.InList, scope: Scope
+    node: p.TextTest | p.Matches | p.OneOf | p.InNetworks | p.InList, scope: EvaluationScope
 ) -> bool | None:
     if isinstance(node, p.TextTest):
         left, right = _evaluate(node.left, scope), _evaluate(node.right, scope)
@@ -232,7 +232,7 @@ def _test(
 # Functions
 
 
-def _call(node: p.Call, scope: Scope) -> Any:
+def _call(node: p.Call, scope: EvaluationScope) -> Any:
     given = [_evaluate(argument, scope) for argument in node.arguments]
     if node.function == "coalesce":
         first = next((value for value in given if value is not None), None)
@@ -248,7 +248,7 @@ def _as_kind(value: Any, kind: t.Type) -> Any:
     return double(value) if is_double and value is not None else value
 
 
-def _applied(node: p.Call, given: list[Any], scope: Scope) -> Any:
+def _applied(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
     match node.function, given:
         case "abs", [value]:
             return abs(value)
@@ -285,11 +285,11 @@ _OF_TEXT: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def _zone(named: list[str], scope: Scope) -> ZoneInfo:
+def _zone(named: list[str], scope: EvaluationScope) -> ZoneInfo:
     return ZoneInfo(named[0]) if named else scope.environment.time_zone
 
 
-def _amount_in(wanted: str, kind: t.Type, scope: Scope) -> Any:
+def _amount_in(wanted: str, kind: t.Type, scope: EvaluationScope) -> Any:
     amount = field_value(scope.facts, scope.vocabulary.payment, ("amount",))
     currency = field_value(scope.facts, scope.vocabulary.payment, ("currency",))
     if amount is None or currency is None:
@@ -300,7 +300,7 @@ def _amount_in(wanted: str, kind: t.Type, scope: Scope) -> Any:
 # Aggregates over the payment's transactions
 
 
-def _fold(node: p.Fold, scope: Scope) -> Any:
+def _fold(node: p.Fold, scope: EvaluationScope) -> Any:
     elements = field_value(scope.facts, scope.vocabulary.payment, ("transactions",)) or ()
     scopes = [replace(scope, element=element) for element in elements]
     met = [node.where is None or _evaluate(node.where, each) for each in scopes]

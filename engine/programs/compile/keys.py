@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.expressions import value, write_routines
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.engine.velocity.contract import Key as Key
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
-
-Key: TypeAlias = tuple[Value, ...]
 
 
 def compile_keys(

@@ -23,7 +23,7 @@ _MOST_WEIGHT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SharedPart:
     """A part to keep; `depth` counts the kept parts that stand within one another in it."""
 
     node: p.Expression
@@ -61,7 +61,7 @@ def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]
 
 def kept_parts(
     roots: Iterable[p.Expression], lets: Sequence[p.Let], digests: Digests
-) -> dict[str, Kept]:
+) -> dict[str, SharedPart]:
     """What to keep of a program's expressions, by digest, each after those that stand in it."""
     uses: Counter[str] = Counter()
     found: dict[str, p.Expression] = {}
@@ -81,11 +81,11 @@ def kept_parts(
 
 def _kept(
     found: dict[str, p.Expression], uses: Counter[str], lets: Sequence[p.Let], digests: Digests
-) -> dict[str, Kept]:
+) -> dict[str, SharedPart]:
     weights: dict[str, int] = {}
     heights: dict[str, int] = {}
     calls: dict[str, int] = {}
-    kept: dict[str, Kept] = {}
+    kept: dict[str, SharedPart] = {}
 
     def measure(node: p.Expression) -> str:
         node = resolved(node, lets)
@@ -100,7 +100,7 @@ def _kept(
         is_repeated = uses[digest] > 1 and weights[digest] >= CHEAP
         if is_repeated or heights[digest] > _DEEP:
             calls[digest] += 1
-            kept[digest] = Kept(node, calls[digest])
+            kept[digest] = SharedPart(node, calls[digest])
             heights[digest] = 0
         return digest
 

@@ -11,18 +11,18 @@ from typing import Any, TypeAlias
 from tollkeeper.engine.programs.compile import code, functions
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.sharing import Kept, kept_parts, operands, resolved
+from tollkeeper.engine.programs.compile.sharing import SharedPart, kept_parts, operands, resolved
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
-Read: TypeAlias = tuple[str | int, ...]
+PlainRead: TypeAlias = tuple[str | int, ...]
 """A plain read: a parameter and the attributes that lead on from it, or `("h", index)`."""
 
 MEMO = "m"
 _ENTRY = "entry"
 MOST_NESTED = 64
 """Calls of kept parts within one another go no deeper: `deep` ones are worked out first."""
-_ALWAYS_THERE: frozenset[Read] = frozenset({("p",), ("x",), ("h",), ("p", "payment")})
+_ALWAYS_THERE: frozenset[PlainRead] = frozenset({("p",), ("x",), ("h",), ("p", "payment")})
 _BUILT_IN = {each.__name__: each for each in (abs, bool, len, max, min, set, str, type)}
 _FUNCTIONS = {
     name: value
@@ -40,7 +40,7 @@ class Module:
     vocabulary: Vocabulary
     digests: Digests
     histories: dict[str, int]
-    kept: dict[str, Kept]
+    kept: dict[str, SharedPart]
     deep: tuple[str, ...]
     names: dict[str, Any] = field(default_factory=lambda: {**_BUILT_IN, **_FUNCTIONS})
     functions: list[ast.stmt] = field(default_factory=list)
@@ -112,11 +112,11 @@ class Unit:
     """
 
     module: Module
-    reads: Counter[Read]
+    reads: Counter[PlainRead]
     own: str | None = None
     outside: Unit | None = None
     body: list[ast.stmt] = field(default_factory=list)
-    bound: dict[Read | str, Code] = field(default_factory=dict)
+    bound: dict[PlainRead | str, Code] = field(default_factory=dict)
 
     def fresh(self, hint: str) -> str:
         return self.module.fresh(hint)
@@ -144,7 +144,7 @@ class Unit:
         self.body.append(code.assign(local, value.expression()))
         return Code(code.name(local), (), optional=bool(value.needs) or value.optional)
 
-    def read(self, read: Read) -> Code:
+    def read(self, read: PlainRead) -> Code:
         """The value of a plain read."""
         if self.outside is not None and read[0] != "x":
             return self.outside.read(read)
@@ -178,7 +178,7 @@ def _hint(result: ast.expr) -> str:
             return "v"
 
 
-def reads_of(node: p.Expression, module: Module) -> list[Read]:
+def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
     """The plain reads that are written where the expression itself is."""
     fields = module.vocabulary
     match node:
@@ -204,13 +204,13 @@ def reads_of(node: p.Expression, module: Module) -> list[Read]:
 
 def count_reads(
     roots: Iterable[p.Expression], module: Module, elsewhere: Container[str] = ()
-) -> Counter[Read]:
+) -> Counter[PlainRead]:
     """How often each plain read is written in a function of these expressions.
 
     What lies in front of a read is written once for each read that goes on from it. The parts
     whose digests are `elsewhere` have functions of their own.
     """
-    counts: Counter[Read] = Counter()
+    counts: Counter[PlainRead] = Counter()
     seen: set[str] = set()
     waiting = list(roots)
     while waiting:

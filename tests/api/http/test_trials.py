@@ -159,7 +159,7 @@ def _without_windows(scorecard: Any) -> Any:
 async def test_a_slow_shadow_keeps_nobody_waiting_and_is_skipped_beyond_the_queue(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shadow_queue, "LIMIT", 3)
+    monkeypatch.setattr(shadow_queue, "QUEUE_LIMIT", 3)
     await with_shadow(service)
     begun, released = threading.Event(), threading.Event()
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.backup import backup as backup_module
 from tollkeeper.engine.backup.backup import MANIFEST, back_up, read_manifest, settle
-from tollkeeper.engine.backup.pages import BLOCK, finish_copy, prepare_copy
+from tollkeeper.engine.backup.pages import PAGE_BLOCK, finish_copy, prepare_copy
 from tollkeeper.engine.backup.restore import restore
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.journal import reads, schema
@@ -156,13 +156,13 @@ def test_a_backup_that_was_cut_off_while_it_was_put_in_place_is_finished_by_the_
 blocks = st.lists(st.sampled_from([b"\0", b"\1", b"\2"]), max_size=6)
 
 
-@given(blocks, blocks, st.integers(0, BLOCK - 1))
+@given(blocks, blocks, st.integers(0, PAGE_BLOCK - 1))
 def test_a_copy_always_becomes_its_source(
     tmp_path_factory: pytest.TempPathFactory, old: list[bytes], new: list[bytes], extra: int
 ) -> None:
     target = tmp_path_factory.mktemp("copy") / "file"
-    source = b"".join(part * BLOCK for part in new) + b"x" * extra
-    target.write_bytes(b"".join(part * BLOCK for part in old))
+    source = b"".join(part * PAGE_BLOCK for part in new) + b"x" * extra
+    target.write_bytes(b"".join(part * PAGE_BLOCK for part in old))
     copy = prepare_copy(BytesIO(source), len(source), target, lambda _read: None)
     for _ in range(2):
         finish_copy(target, copy.bytes)

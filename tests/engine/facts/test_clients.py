@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.facts.clients import Client, Clients, client
 from tollkeeper.engine.facts.clients.agreement import LAWS
-from tollkeeper.engine.facts.clients.client import LENGTH, READ
+from tollkeeper.engine.facts.clients.client import CLIENT_HEADERS, HEADER_LENGTH
 from tollkeeper.engine.facts.clients.products import PEOPLE
 from tollkeeper.engine.facts.clients.user_agent import claim
 
@@ -32,7 +32,7 @@ one_letter_case = st.sampled_from([str.lower, str.upper, str.title])
 values = st.text(st.characters(), max_size=80) | st.sampled_from(
     [value for case in CASES for value in case["headers"].values()]
 )
-any_headers = st.dictionaries(st.sampled_from(READ) | st.text(max_size=20), values)
+any_headers = st.dictionaries(st.sampled_from(CLIENT_HEADERS) | st.text(max_size=20), values)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -94,7 +94,7 @@ def test_order_and_letter_case_of_names_never_matter(headers, data):
     assert client({spelling(name): value for name, value in pairs}) == client(headers)
 
 
-@given(first=values, second=values, name=st.sampled_from(READ))
+@given(first=values, second=values, name=st.sampled_from(CLIENT_HEADERS))
 def test_one_name_in_two_spellings_gives_one_answer_in_either_order(first, second, name):
     pairs = [(name.lower(), first), (name.upper(), second)]
     assert client(dict(pairs)) == client(dict(reversed(pairs)))
@@ -114,7 +114,7 @@ def test_what_is_kept_is_what_would_be_read(requests, capacity):
 
 @pytest.mark.parametrize("text", ["A", "Mozilla/5.0 (", '"Chromium";v="', "\u0130", "\0", "gzip,"])
 def test_a_hundred_headers_of_8_kib_are_read(text):
-    headers = dict.fromkeys(READ, (text * 8192)[:8192])
+    headers = dict.fromkeys(CLIENT_HEADERS, (text * 8192)[:8192])
     headers |= {f"x-{number}": text * 1000 for number in range(100 - len(headers))}
     assert client(headers) is not None
 
@@ -122,7 +122,7 @@ def test_a_hundred_headers_of_8_kib_are_read(text):
 def test_what_follows_the_part_that_is_read_changes_nothing():
     headers = CASES[0]["headers"]
     name = headers["User-Agent"]
-    long = headers | {"User-Agent": name + " " * (LENGTH - len(name))}
+    long = headers | {"User-Agent": name + " " * (HEADER_LENGTH - len(name))}
     assert client(long | {"User-Agent": long["User-Agent"] + "curl/8.0"}) == client(long)
 
 

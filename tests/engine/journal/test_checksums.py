@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.checksums import checksum, seals
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.inspect import Fault, inspect_journal
+from tollkeeper.engine.journal.inspect import JournalFault, inspect_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -74,7 +74,9 @@ async def test_a_changed_body_is_found_and_named(journal, folder, make):
     await fill(journal, make, 5)
     change(folder, "UPDATE journal SET body = x'00ff' WHERE place = 3")
     assert inspected(folder).faults == [
-        Fault(3, "entry 3 (payment, account 1) is not as it was written: its checksum differs")
+        JournalFault(
+            3, "entry 3 (payment, account 1) is not as it was written: its checksum differs"
+        )
     ]
 
 

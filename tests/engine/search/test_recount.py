@@ -16,14 +16,14 @@ from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import count, find
+from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.movers import movers
 from tollkeeper.engine.search.performance import performance
-from tollkeeper.engine.search.reading import Index, open_index
+from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import related
 from tollkeeper.engine.search.scores import scores
-from tollkeeper.engine.search.tally import STATUSES, Tally
+from tollkeeper.engine.search.tally import _STATUSES, Tally
 from tollkeeper.tests.engine.happenings import DAY, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.engine.search.plain import Plain, chosen, recount
@@ -99,7 +99,7 @@ def with_new_index(folder: Path, shop: Shop, payments: list[Plain], asked: list[
         assert_same(index, shop, payments, asked)
 
 
-def assert_same(index: Index, shop: Shop, payments: list[Plain], asked: list[str]) -> None:
+def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: list[str]) -> None:
     for text in asked:
         wanted = read_filter(read_members(text), shop.now)
         expected = [each.sequence for each in chosen(payments, text, shop.now)][::-1]
@@ -109,7 +109,7 @@ def assert_same(index: Index, shop: Shop, payments: list[Plain], asked: list[str
             page = find(index, wanted, page.cursor, 3)
             found += [each.sequence for each in page.payments]
         assert found == expected, text
-        assert count(index, wanted) == len(expected), text
+        assert count_matches(index, wanted) == len(expected), text
         assert_figures(index, shop, payments, text)
         assert_scores(index, shop, payments, text)
     for payment in payments:
@@ -118,7 +118,7 @@ def assert_same(index: Index, shop: Shop, payments: list[Plain], asked: list[str
     assert_movers(index, shop, payments)
 
 
-def assert_figures(index: Index, shop: Shop, payments: list[Plain], text: str) -> None:
+def assert_figures(index: AccountIndex, shop: Shop, payments: list[Plain], text: str) -> None:
     wanted = read_filter(read_members(text), shop.now)
     since = shop.now - 9 * DAY if wanted.since is None else wanted.since
     until = shop.now + 1 if wanted.until is None else wanted.until
@@ -162,12 +162,12 @@ def tally_of(payments: list[Plain]) -> Tally:
     return Tally(
         len(payments),
         {name: actions[name] for name in ("allow", "challenge", "deny")},
-        {name: statuses[name] for name in STATUSES},
+        {name: statuses[name] for name in _STATUSES},
         {name: labels[name] for name in VERDICTS},
     )
 
 
-def assert_scores(index: Index, shop: Shop, payments: list[Plain], text: str) -> None:
+def assert_scores(index: AccountIndex, shop: Shop, payments: list[Plain], text: str) -> None:
     wanted = read_filter(read_members(text), shop.now)
     meant = chosen(payments, text, shop.now)
     found = scores(index, wanted, "label")
@@ -178,7 +178,7 @@ def assert_scores(index: Index, shop: Shop, payments: list[Plain], text: str) ->
         assert bucket.by == dict(Counter(each.label for each in own if each.label))
 
 
-def assert_performance(index: Index, shop: Shop, payments: list[Plain]) -> None:
+def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
     since, until = shop.now - 9 * DAY, shop.now + 1
     found = performance(index, NAME, ((1, "often"), (1, "small")), since, until, 85, "UTC")
     ruled = [each for each in payments if each.decision.rule is not None]
@@ -211,7 +211,7 @@ def came_back(refused: Plain, payments: list[Plain]) -> bool:
     )
 
 
-def assert_movers(index: Index, shop: Shop, payments: list[Plain]) -> None:
+def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
     since, until = shop.now - 2 * DAY, shop.now + 1
     for mover in movers(index, ("user", "card", "bin", "condition"), since, until, 50):
         own = [each for each in payments if each.has(mover.by, mover.value)]
@@ -220,7 +220,7 @@ def assert_movers(index: Index, shop: Shop, payments: list[Plain]) -> None:
         assert mover.payments > mover.usual
 
 
-def assert_related(index: Index, payments: list[Plain], payment: Plain) -> None:
+def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -> None:
     shared = related(index, payment.id, None)
     assert shared is not None
     for each in shared:

@@ -26,7 +26,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.plan import plan_rule
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.stored_records import encode
+from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
@@ -132,7 +132,7 @@ def entry(kind: Kind, arrived: int, state: State) -> Entry:
         id=facts.payment.id,
         arrived=arrived,
         time=facts.timestamp,
-        body=encode(record(facts)),
+        body=encode_stored(record(facts)),
     )
 
 

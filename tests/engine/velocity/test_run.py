@@ -115,7 +115,7 @@ def test_a_read_of_many_elements_looks_at_few_of_them() -> None:
         folded.append(len(values))
         return sum(values)
 
-    fold = tree.Fold("total", total, total)
+    fold = tree.PartialAggregate("total", total, total)
     run.tree.collect(START, START + 90_000, fold, [])
     folded.clear()
     chance = Random(2)

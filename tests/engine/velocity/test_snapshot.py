@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.velocity.contract import SeriesPart
-from tollkeeper.engine.velocity.snapshot import Origin, SnapshotError, look_through, write
+from tollkeeper.engine.velocity.snapshot import SnapshotError, SnapshotOrigin, look_through, write
 
-ORIGIN = Origin("journal", 7, "1.0")
+ORIGIN = SnapshotOrigin("journal", 7, "1.0")
 simple = (
     st.booleans()
     | st.integers(-(10**38), 10**38)

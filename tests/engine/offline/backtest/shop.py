@@ -17,7 +17,7 @@ from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.keep import keep
-from tollkeeper.engine.offline.traffic import DAY, Item, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.event_versions import Planned
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -28,7 +28,7 @@ from tollkeeper.engine.shadows.evaluate import queue_shadows
 from tollkeeper.engine.update import UpdatedPayment, merge_update
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
-EVENING = replace(DAY.scaled(0.01), hours=4, bots={"bin_enumeration": 1, "naive_script": 1})
+EVENING = replace(ONE_DAY.scaled(0.01), hours=4, bots={"bin_enumeration": 1, "naive_script": 1})
 NAME = "checkout"
 
 
@@ -53,7 +53,7 @@ class Shop:
     async def do(self, verb: Verb) -> Effect:
         return await verb.perform(self.engine, "test", lambda _share: None)
 
-    async def receive(self, item: Item, rule: str | None = NAME) -> None:
+    async def receive(self, item: TrafficItem, rule: str | None = NAME) -> None:
         """One request, as HTTP would bring it."""
         self.now = max(self.now + 1, to_microseconds(START) + round(item.at * 1_000_000))
         if "payment" in item.body:
@@ -103,5 +103,5 @@ async def open_shop(folder: Path, moment: int = to_microseconds(START)) -> Async
         yield shop
 
 
-def evening(seed: int) -> Iterable[Item]:
+def evening(seed: int) -> Iterable[TrafficItem]:
     return traffic(seed, START, EVENING)

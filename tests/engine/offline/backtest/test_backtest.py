@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tollkeeper.api.terminal.backtest_page import page
+from tollkeeper.api.terminal.backtest_page import backtest_page
 from tollkeeper.api.terminal.backtest_words import summary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
@@ -115,7 +115,7 @@ def test_a_report_counts_what_would_change(report: Report, snapshot: SnapshotAss
 
 
 def test_a_page_tells_it_to_a_manager(report: Report, snapshot: SnapshotAssertion) -> None:
-    assert page(report) == snapshot(extension_class=Page)
+    assert backtest_page(report) == snapshot(extension_class=Page)
 
 
 def test_a_summary_fits_into_a_pull_request(report: Report, snapshot: SnapshotAssertion) -> None:
@@ -125,7 +125,7 @@ def test_a_summary_fits_into_a_pull_request(report: Report, snapshot: SnapshotAs
 def test_a_page_shows_hostile_text_as_text(tmp_path: Path) -> None:
     history = lines()
     history[2]["payment"]["merchant"]["id"] = "<script>alert(1)</script>"
-    assert "<script" not in page(tried(written(tmp_path, history), {"p-3": "<img>"}))
+    assert "<script" not in backtest_page(tried(written(tmp_path, history), {"p-3": "<img>"}))
 
 
 def test_a_status_is_the_last_one_known(report: Report) -> None:
@@ -162,7 +162,7 @@ def test_without_recorded_decisions_it_tells_what_would_be_decided(
 def test_without_recorded_decisions_a_page_tells_what_would_be_decided(
     undecided: Report, snapshot: SnapshotAssertion
 ) -> None:
-    assert page(undecided) == snapshot(extension_class=Page)
+    assert backtest_page(undecided) == snapshot(extension_class=Page)
 
 
 def test_without_recorded_decisions_every_payment_is_counted_once(undecided: Report) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tollkeeper.engine.offline.fit.fitting import FitError, fit
 from tollkeeper.engine.offline.testing.streams import StreamError
-from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import Known
 
@@ -163,7 +163,7 @@ def test_a_second_payment_of_one_id_is_refused_with_its_line(tmp_path):
 
 def test_the_shipped_scorecard_can_be_fitted(tmp_path):
     shipped = Path(__file__).parents[4] / "rules" / "bot_behaviour.rule"
-    plan = replace(DAY.scaled(0.05), bots=DAY.bots)
+    plan = replace(ONE_DAY.scaled(0.05), bots=ONE_DAY.bots)
     found = fitted(tmp_path, labelled(traffic(9, START, plan), START), text=shipped.read_text())
     reading = read_file(found.text.encode(), Known())
     assert [each for each in reading.diagnostics if each.severity == "error"] == []

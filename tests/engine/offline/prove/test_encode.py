@@ -14,12 +14,12 @@ from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.prove.encode import Encoder, Program
-from tollkeeper.engine.offline.prove.payment import Source
+from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
+from tollkeeper.engine.offline.prove.payment import PaymentSource
 from tollkeeper.engine.offline.prove.search import NotProvedError, find_any
-from tollkeeper.engine.offline.prove.terms import TRUE, UnsayableError
+from tollkeeper.engine.offline.prove.terms import TRUE_TERM, UnsayableError
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate, with_lets
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
 from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -37,8 +37,8 @@ PAYMENTS = 20
 @given(rules(), st.integers(0, 2**32))
 def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, seed: int) -> None:
     random = Random(seed)
-    encoder = Encoder(Source(VOCABULARY))
-    formulas = Program(encoder, program.lets)
+    encoder = Encoder(PaymentSource(VOCABULARY))
+    formulas = EncodedProgram(encoder, program.lets)
     parts = [part for part in scalars(program) if _is_sayable(formulas, part)]
     booleans = [part for part in parts if isinstance(part.type, t.Boolean)]
     for part in random.sample(booleans, min(GOALS, len(booleans))):
@@ -46,7 +46,7 @@ def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, see
         wanted = random.choice((True, False))
         try:
             found = find_any(encoder, term.is_true if wanted else term.is_false, SECONDS)
-            possible = found is not None or find_any(encoder, TRUE, SECONDS) is not None
+            possible = found is not None or find_any(encoder, TRUE_TERM, SECONDS) is not None
         except NotProvedError:
             continue
         assert possible, "what is assumed of every payment contradicts itself"
@@ -63,7 +63,7 @@ def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, see
             assert said == meant, (each, said, meant)
 
 
-def _is_sayable(formulas: Program, part: p.Expression) -> bool:
+def _is_sayable(formulas: EncodedProgram, part: p.Expression) -> bool:
     try:
         formulas.term(part)
     except UnsayableError:
@@ -77,8 +77,8 @@ def _scope(
     values: Any,
     environment: Environment,
     score: int | None,
-) -> Scope:
-    scope = Scope(
+) -> EvaluationScope:
+    scope = EvaluationScope(
         vocabulary=VOCABULARY,
         digests=Digests(program.lets),
         facts=facts,

@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 from tollkeeper.engine.offline.prove.as_test import counterexample_test
 from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
 from tollkeeper.engine.offline.prove.questions import (
-    Verdict,
-    compare,
+    ProofVerdict,
+    compare_programs,
     keep_promise,
     meet_always,
     reach,
@@ -122,7 +122,7 @@ def test_a_refactoring_is_proved_equal() -> None:
         ' currency == "USD" then deny'
     )
     new = rule('condition a when not (amount >= 10.00) and currency in ["USD", "EUR"] then deny')
-    assert compare(old, new, seconds=PATIENT).answer == "proved"
+    assert compare_programs(old, new, seconds=PATIENT).answer == "proved"
 
 
 def test_a_moved_bound_is_shown_by_a_payment_on_it() -> None:
@@ -133,13 +133,13 @@ def test_a_moved_bound_is_shown_by_a_payment_on_it() -> None:
     ).program
     assert isinstance(old, Rule)
     assert isinstance(new, Rule)
-    verdict = compare(old, new, seconds=PATIENT)
+    verdict = compare_programs(old, new, seconds=PATIENT)
     assert verdict.answer == "refuted"
     assert "cards_on_device = 4" in (_test_of(new, verdict) or "")
     assert verdict.replayed[0].condition == "card_testing"
 
 
-def _test_of(made: Rule, verdict: Verdict) -> str | None:
+def _test_of(made: Rule, verdict: ProofVerdict) -> str | None:
     assert verdict.witness is not None
     return counterexample_test(made, verdict.witness, verdict.replayed[-1])
 
@@ -148,8 +148,8 @@ def test_swapped_conditions_of_one_action_are_equal_by_action_alone() -> None:
     one = 'condition a when amount > 5 and currency == "EUR" then deny\n'
     two = "condition b when user.id is missing then deny\n"
     old, new = rule(one + two), rule(two + one)
-    assert compare(old, new, "action", seconds=PATIENT).answer == "proved"
-    assert compare(old, new, "condition", seconds=PATIENT).answer == "refuted"
+    assert compare_programs(old, new, "action", seconds=PATIENT).answer == "proved"
+    assert compare_programs(old, new, "condition", seconds=PATIENT).answer == "refuted"
 
 
 def test_a_comparison_tells_how_each_condition_changed(worker: Worker) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.files import library_of, load_file
-from tollkeeper.engine.offline.testing.outcomes import Outcome
+from tollkeeper.engine.offline.testing.outcomes import UnmetExpectation
 from tollkeeper.grammar.program import Definitions
 
 Write = Callable[..., Path]
-Check = Callable[..., Outcome]
+Check = Callable[..., UnmetExpectation]
 
 
 def payment(id_: str, at: str = "12:00:00", **more: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def write(tmp_path: Path) -> Write:
 def check(write: Write) -> Check:
     """Runs the one test of a file's text."""
 
-    def run(text: str) -> Outcome:
+    def run(text: str) -> UnmetExpectation:
         path = write("example.rule", text)
         file = load_file(path, library_of([path.parent]))
         assert not isinstance(file.program, Definitions)

@@ -13,12 +13,12 @@ import pytest
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import Created, Updated
-from tollkeeper.engine.offline.traffic import DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
 from tollkeeper.engine.offline.traffic.bots import FAMILIES
 from tollkeeper.engine.offline.traffic.people import KINDS
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
-SMALL = DAY.scaled(0.02)
+SMALL = ONE_DAY.scaled(0.02)
 NOBODYS = [ip_network(each) for each in ("198.18.0.0/15", "240.0.0.0/4", "2001:db8::/32")]
 
 
@@ -94,7 +94,7 @@ def test_people_come_with_browsers_and_apps_that_agree_with_themselves():
     clients = Clients()
     seen = [
         client
-        for item in traffic(3, START, DAY.scaled(0.1))
+        for item in traffic(3, START, ONE_DAY.scaled(0.1))
         if not item.bot and "device" in item.body.get("payment", {})
         if (client := clients(item.body["payment"]["device"]["headers"])) is not None
     ]

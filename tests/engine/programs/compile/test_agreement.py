@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.programs.compile import explain
 from tollkeeper.engine.programs.compile.explain import Inputs
-from tollkeeper.engine.programs.compile.interpreter import Scope, evaluate
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
 from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.grammar import program as p
@@ -32,7 +32,7 @@ THOROUGH = settings(
 )
 
 
-def scope_of(program: p.Rule, seen: Situation) -> Scope:
+def scope_of(program: p.Rule, seen: Situation) -> EvaluationScope:
     inputs = Inputs(seen.facts, seen.values, seen.environment, seen.score)
     return explain.scope_of(program, inputs, VOCABULARY)
 

@@ -1,0 +1,497 @@
+"""The language server: what `grammar/services` says, in the words of the protocol.
+
+Documents come whole with each change, for the protocol's line ends are not those of the language
+and a file is small. Everything runs on one thread, so a request sees the text that was last sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from tollkeeper.api.terminal.lsp.folder import Folder
+from tollkeeper.api.terminal.lsp.positions import Places, units
+from tollkeeper.engine.offline.paths import SUFFIX
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.grammar.diagnostics import Diagnostic, Edit
+from tollkeeper.grammar.fixes import applied_safely
+from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.functions import Function
+from tollkeeper.grammar.services.complete import CompletionKind, complete
+from tollkeeper.grammar.services.document import Document
+from tollkeeper.grammar.services.hover import hover, let_types
+from tollkeeper.grammar.services.mentions import (
+    BadNameError,
+    Mention,
+    mention_at,
+    places,
+    refuse_name,
+    rename_edits,
+)
+from tollkeeper.grammar.services.outline import TOKEN_KINDS, OutlineItem, folds, outline, tokens
+from tollkeeper.grammar.services.signature import call_at, signature
+
+QUIET_S = 0.05
+"""How long an author must rest before the text is checked."""
+
+RUN_TESTS = "toll.runTests"
+SHOW_COVERAGE = "toll.showCoverage"
+
+_COMPLETION_KINDS: dict[CompletionKind, lsp.CompletionItemKind] = {
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "field": lsp.CompletionItemKind.Field,
+    "function": lsp.CompletionItemKind.Function,
+    "let": lsp.CompletionItemKind.Variable,
+    "list": lsp.CompletionItemKind.Reference,
+    "column": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.EnumMember,
+    "event": lsp.CompletionItemKind.Event,
+    "metric": lsp.CompletionItemKind.Property,
+    "name": lsp.CompletionItemKind.Text,
+}
+_SYMBOL_KINDS = {
+    "let": lsp.SymbolKind.Variable,
+    "list": lsp.SymbolKind.Array,
+    "table": lsp.SymbolKind.Object,
+    "field": lsp.SymbolKind.Field,
+    "metric": lsp.SymbolKind.Property,
+    "use": lsp.SymbolKind.Module,
+    "test": lsp.SymbolKind.Method,
+}
+
+
+def build_server() -> LanguageServer:
+    """A server with every feature; `start_io` of it serves one editor."""
+    server = LanguageServer(
+        "toll", version("tollkeeper"), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
+    )
+    folder = Folder()
+    _follow_texts(server, folder)
+    _tell_meanings(server, folder)
+    _tell_places(server, folder)
+    _rename_names(server, folder)
+    _lay_out(server, folder)
+    _offer_fixes(server, folder)
+    _show_layers(server, folder)
+    return server
+
+
+def _path(uri: str) -> Path:
+    """The file of a uri; a text that is in no file yet stands under its uri."""
+    return Path(to_fs_path(uri) or uri)
+
+
+def _uri(path: Path) -> str:
+    return from_fs_path(str(path)) or str(path)
+
+
+def _follow_texts(server: LanguageServer, folder: Folder) -> None:
+    """Keeps the folder as the editor has it, and tells what is found in open files."""
+    uris: dict[Path, str] = {}
+    told: dict[Path, tuple[Document, int | None]] = {}
+    edits = 0
+
+    async def tell() -> None:
+        """Tells what is found in each open file, once the author rests."""
+        nonlocal edits
+        edits += 1
+        mine = edits
+        await asyncio.sleep(QUIET_S)
+        for path in list(folder.open):
+            if mine != edits:
+                return
+            document = folder.document(path)
+            shown = server.workspace.text_documents.get(uris[path])
+            number = None if shown is None else shown.version
+            if told.get(path) == (document, number):
+                continue
+            told[path] = (document, number)
+            found = [_diagnostic(document, each) for each in document.diagnostics]
+            server.text_document_publish_diagnostics(
+                lsp.PublishDiagnosticsParams(uris[path], found, number)
+            )
+            await asyncio.sleep(0)
+
+    async def take(uri: str) -> None:
+        path = _path(uri)
+        uris[path] = uri
+        folder.write(path, server.workspace.get_text_document(uri).source)
+        await tell()
+
+    @server.feature(lsp.INITIALIZED)
+    def _initialized(_: lsp.InitializedParams) -> None:
+        folder.roots = [_path(uri) for uri in server.workspace.folders]
+        if not folder.roots and server.workspace.root_path:
+            folder.roots = [Path(server.workspace.root_path)]
+        folder.scan()
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    async def _opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        path = _path(params.text_document.uri)
+        if path.parent not in folder.roots and not any(
+            root in path.parents for root in folder.roots
+        ):
+            folder.roots.append(path.parent)
+        folder.scan()
+        await take(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    async def _changed(params: lsp.DidChangeTextDocumentParams) -> None:
+        await take(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    async def _saved(_: lsp.DidSaveTextDocumentParams) -> None:
+        folder.scan()
+        await tell()
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def _watched(_: lsp.DidChangeWatchedFilesParams) -> None:
+        folder.scan()
+        await tell()
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        path = _path(params.text_document.uri)
+        folder.close(path)
+        told.pop(path, None)
+        server.text_document_publish_diagnostics(
+            lsp.PublishDiagnosticsParams(params.text_document.uri, [])
+        )
+
+
+def _diagnostic(document: Document, found: Diagnostic) -> lsp.Diagnostic:
+    is_error = found.severity == "error"
+    return lsp.Diagnostic(
+        range=Places.of(document.text).range(found.span),
+        message=found.message if found.help is None else f"{found.message}\n{found.help}",
+        severity=lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Warning,
+        code=found.code,
+        source="toll",
+        tags=[lsp.DiagnosticTag.Unnecessary] if found.code == "unused" else None,
+    )
+
+
+def _tell_meanings(server: LanguageServer, folder: Folder) -> None:
+    """Completion, hover, signature help."""
+
+    def place(params: Any) -> tuple[Document, Places, int]:
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        return document, where, where.offset(params.position)
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION,
+        lsp.CompletionOptions(trigger_characters=[".", "@", '"', "["]),
+    )
+    def _complete(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
+        document, where, offset = place(params)
+        return [
+            lsp.CompletionItem(
+                label=each.text,
+                kind=_COMPLETION_KINDS[each.kind],
+                detail=each.type or None,
+                documentation=each.doc or None,
+                text_edit=lsp.TextEdit(where.range(each.span), each.text),
+            )
+            for each in complete(document, offset)
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def _hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        document, where, offset = place(params)
+        found = hover(document, offset)
+        if found is None:
+            return None
+        text = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
+        return lsp.Hover(text, where.range(found.span))
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","])
+    )
+    def _signature(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        document, _, offset = place(params)
+        call = call_at(document.text, offset)
+        if call is None:
+            return None
+        shown = [
+            lsp.SignatureInformation(
+                label=signature(each),
+                documentation=each.doc,
+                parameters=[lsp.ParameterInformation(one.name) for one in each.parameters]
+                if isinstance(each, Function)
+                else None,
+            )
+            for each in call.callables
+        ]
+        return lsp.SignatureHelp(shown, active_signature=0, active_parameter=call.argument)
+
+
+def _tell_places(server: LanguageServer, folder: Folder) -> None:
+    """Definition, references, symbols, folding."""
+
+    def mention(params: Any) -> Mention | None:
+        document = folder.document(_path(params.text_document.uri))
+        return mention_at(document, Places.of(document.text).offset(params.position))
+
+    def located(found: Mention, declarations_only: bool, declarations: bool) -> list[lsp.Location]:
+        return [
+            lsp.Location(_uri(path), Places.of(document.text).range(each.span))
+            for path in folder.paths()
+            for document in [folder.document(path)]
+            for each in places(found.symbol, document)
+            if each.declares or not declarations_only
+            if declarations or not each.declares
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def _definition(params: lsp.DefinitionParams) -> list[lsp.Location]:
+        found = mention(params)
+        return [] if found is None else located(found, declarations_only=True, declarations=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def _references(params: lsp.ReferenceParams) -> list[lsp.Location]:
+        found = mention(params)
+        declarations = params.context.include_declaration
+        return [] if found is None else located(found, False, declarations)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def _symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        return [
+            lsp.DocumentSymbol(
+                name=each.name or " ",
+                detail=each.title or each.keyword,
+                kind=_symbol_kind(each),
+                range=where.range(each.span),
+                selection_range=where.range(each.name_span),
+            )
+            for each in outline(document)
+        ]
+
+    @server.feature(lsp.WORKSPACE_SYMBOL)
+    def _workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        wanted = params.query.casefold()
+        return [
+            lsp.WorkspaceSymbol(
+                location=lsp.Location(_uri(path), Places.of(document.text).range(each.name_span)),
+                name=each.name,
+                kind=_symbol_kind(each),
+            )
+            for path in folder.paths()
+            for document in [folder.document(path)]
+            for each in outline(document)
+            if wanted in each.name.casefold()
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def _folds(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        ranges = [where.range(span) for span in folds(document)]
+        return [lsp.FoldingRange(each.start.line, each.end.line) for each in ranges]
+
+
+def _symbol_kind(item: OutlineItem) -> lsp.SymbolKind:
+    return _SYMBOL_KINDS.get(item.keyword, lsp.SymbolKind.Function)
+
+
+def _rename_names(server: LanguageServer, folder: Folder) -> None:
+    """Rename, over the files of the folder."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def _prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        found = mention_at(document, where.offset(params.position))
+        return None if found is None else where.range(found.span)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def _rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        document = folder.document(_path(params.text_document.uri))
+        found = mention_at(document, Places.of(document.text).offset(params.position))
+        if found is None:
+            return None
+        named = {path: folder.document(path) for path in folder.paths()}
+        named = {path: each for path, each in named.items() if places(found.symbol, each)}
+        try:
+            refuse_name(found.symbol, params.new_name, named.values())
+        except BadNameError as error:
+            raise JsonRpcInvalidParams(str(error)) from None
+        return lsp.WorkspaceEdit(
+            changes={
+                _uri(path): _edits(each, rename_edits(found.symbol, params.new_name, each))
+                for path, each in named.items()
+            }
+        )
+
+
+def _edits(document: Document, changes: tuple[Edit, ...]) -> list[lsp.TextEdit]:
+    where = Places.of(document.text)
+    return [lsp.TextEdit(where.range(each.span), each.replacement) for each in changes]
+
+
+def _whole(document: Document, text: str) -> list[lsp.TextEdit]:
+    if text == document.text:
+        return []
+    where = Places.of(document.text)
+    end = where.position(len(document.text))
+    return [lsp.TextEdit(lsp.Range(lsp.Position(0, 0), end), text)]
+
+
+def _lay_out(server: LanguageServer, folder: Folder) -> None:
+    """Format, whole and on typing."""
+
+    def laid_out(document: Document) -> list[lsp.TextEdit]:
+        if document.parsed.diagnostics:
+            return []
+        try:
+            return _whole(document, format_file(document.text))
+        except ValueError:  # it would be too large a file
+            return []
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    def _format(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        return laid_out(folder.document(_path(params.text_document.uri)))
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_ON_TYPE_FORMATTING,
+        lsp.DocumentOnTypeFormattingOptions(first_trigger_character="\n"),
+    )
+    def _format_typed(params: lsp.DocumentOnTypeFormattingParams) -> list[lsp.TextEdit]:
+        """Gives a new line the indent of the item or clause that it goes on with."""
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        offset = where.offset(lsp.Position(params.position.line, 0))
+        before = document.text[:offset].rstrip().rpartition("\n")[2]
+        wanted = " " * (len(before) - len(before.lstrip()) or 2 * bool(before))
+        line = where.source.line(min(params.position.line + 1, len(where.source.line_starts)))
+        present = line[: len(line) - len(line.lstrip())]
+        if present == wanted:
+            return []
+        start = lsp.Position(params.position.line, 0)
+        end = lsp.Position(params.position.line, units(present))
+        return [lsp.TextEdit(lsp.Range(start, end), wanted)]
+
+
+def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
+    """Code actions."""
+
+    def find(text: str) -> tuple[Diagnostic, ...]:
+        return read_file(text.encode("utf-8", "replace"), folder.known()).diagnostics
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions(
+            code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        ),
+    )
+    def _actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        document = folder.document(_path(uri))
+        where = Places.of(document.text)
+        first, last = where.offset(params.range.start), where.offset(params.range.end)
+        found = [
+            lsp.CodeAction(
+                title=fix.title,
+                kind=lsp.CodeActionKind.QuickFix,
+                diagnostics=[_diagnostic(document, each)],
+                is_preferred=fix.safe and fix is each.fixes[0],
+                edit=lsp.WorkspaceEdit(changes={uri: _edits(document, fix.edits)}),
+            )
+            for each in document.diagnostics
+            if each.span.start <= last and first <= each.span.end
+            for fix in each.fixes
+        ]
+        if any(fix.safe for each in document.diagnostics for fix in each.fixes[:1]):
+            mended = _whole(document, applied_safely(document.text, find))
+            if mended:
+                edit = lsp.WorkspaceEdit(changes={uri: mended})
+                kind = lsp.CodeActionKind.SourceFixAll
+                found.append(lsp.CodeAction("fix all that is safe", kind=kind, edit=edit))
+        return found
+
+
+def _show_layers(server: LanguageServer, folder: Folder) -> None:
+    """Colours, hints and lenses over the text, and what the lenses run."""
+    legend = lsp.SemanticTokensLegend(token_types=list(TOKEN_KINDS), token_modifiers=[])
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
+    def _tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        document = folder.document(_path(params.text_document.uri))
+        return lsp.SemanticTokens(list(_numbers(document)))
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def _hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        document = folder.document(_path(params.text_document.uri))
+        where = Places.of(document.text)
+        first, last = where.offset(params.range.start), where.offset(params.range.end)
+        return [
+            lsp.InlayHint(where.position(let.name.span.end), f": {words}", lsp.InlayHintKind.Type)
+            for let, words in let_types(document)
+            if first <= let.name.span.end <= last
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
+    def _lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        uri = params.text_document.uri
+        document = folder.document(_path(uri))
+        if not any(each.keyword == "test" for each in outline(document)):
+            return []
+        top = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
+        return [
+            lsp.CodeLens(top, lsp.Command("run the tests", RUN_TESTS, arguments=[uri])),
+            lsp.CodeLens(top, lsp.Command("show what they cover", SHOW_COVERAGE, arguments=[uri])),
+        ]
+
+    @server.command(RUN_TESTS)
+    async def _run_tests(uri: str) -> str:
+        return await run(uri)
+
+    @server.command(SHOW_COVERAGE)
+    async def _show_coverage(uri: str) -> str:
+        return await run(uri, "--coverage")
+
+    async def run(uri: str, *options: str) -> str:
+        """What `toll test` says of a file on disk: in a process, for it needs its own output."""
+        path = _path(uri)
+        if path.suffix != SUFFIX or not path.is_file():
+            raise JsonRpcInvalidParams("save the rule file first")
+        entry = "from tollkeeper.cli import main; main()"
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", entry, "test", *options, "--", str(path.resolve())),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        text = said.decode("utf-8", "replace").strip()
+        kind = lsp.MessageType.Error if process.returncode else lsp.MessageType.Info
+        server.window_show_message(lsp.ShowMessageParams(kind, text))
+        return text
+
+
+def _numbers(document: Document) -> Iterator[int]:
+    """Each token as the protocol packs it: lines and units since the one before, length, kind."""
+    where = Places.of(document.text)
+    line = character = 0
+    for each in tokens(document):
+        at = where.position(each.span.start)
+        text = document.text[each.span.start : each.span.end]
+        yield from (
+            at.line - line,
+            at.character - (character if at.line == line else 0),
+            units(text),
+            TOKEN_KINDS.index(each.kind),
+            0,
+        )
+        line, character = at.line, at.character

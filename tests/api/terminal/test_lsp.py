@@ -1,0 +1,210 @@
+"""The language server over standard input and output, driven by a real client."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
+
+ENTRY = "from tollkeeper.cli import main; main()"
+RULE = """rule shop
+  use cards
+  let large = currency == "USD" and amount > 100
+  condition big "Too 😀 much" when large and busy then deny
+  test "it"
+    given large = true, busy = true
+    expect deny by big
+"""
+CARDS = "definitions cards\n  let busy = count(payments by user.id over 1h) > 5\n"
+
+
+def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]]) -> None:
+    """Runs a script against a server that has the folder open."""
+
+    async def run() -> None:
+        client = make_test_lsp_client()
+        await client.start_io(sys.executable, "-c", ENTRY, "lsp")
+        root = lsp.WorkspaceFolder(folder.as_uri(), folder.name)
+        await client.initialize_session(
+            lsp.InitializeParams(client_capabilities("neovim"), workspace_folders=[root])
+        )
+        await script(client)
+        await client.shutdown_session()
+        await client.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def open_text(client: LanguageClient, path: Path, text: str) -> list[lsp.Diagnostic]:
+    """Opens a text; gives what the server finds in it."""
+    item = lsp.TextDocumentItem(path.as_uri(), "toll", 1, text)
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    return list(client.diagnostics[path.as_uri()])
+
+
+async def write(
+    client: LanguageClient, path: Path, version: int, text: str
+) -> list[lsp.Diagnostic]:
+    change(client, path, version, text)
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    return list(client.diagnostics[path.as_uri()])
+
+
+def change(client: LanguageClient, path: Path, version: int, text: str) -> None:
+    which = lsp.VersionedTextDocumentIdentifier(version, path.as_uri())
+    whole = [lsp.TextDocumentContentChangeWholeDocument(text)]
+    client.text_document_did_change(lsp.DidChangeTextDocumentParams(which, whole))
+
+
+def place(text: str, part: str) -> lsp.Position:
+    """Where the part begins, in UTF-16 units."""
+    before = text[: text.index(part)]
+    line = before.rpartition("\n")[2]
+    return lsp.Position(before.count("\n"), len(line.encode("utf-16-le")) // 2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cards.rule").write_text(CARDS)
+    (tmp_path / "shop.rule").write_text(RULE)
+    return tmp_path
+
+
+def test_an_author_reads_a_rule(folder: Path) -> None:
+    shop = folder / "shop.rule"
+    which = lsp.TextDocumentIdentifier(shop.as_uri())
+
+    async def script(client: LanguageClient) -> None:
+        assert not await open_text(client, shop, RULE)
+        at = place(RULE, "busy then")
+        found = await client.text_document_definition_async(lsp.DefinitionParams(which, at))
+        assert [each.uri for each in found] == [(folder / "cards.rule").as_uri()]
+        told = await client.text_document_hover_async(lsp.HoverParams(which, place(RULE, "amount")))
+        assert "Amount with at most two decimals." in told.contents.value
+        uses = await client.text_document_references_async(
+            lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=True), which, at)
+        )
+        assert len(uses) == 3
+        symbols = await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(which))
+        assert [each.name for each in symbols] == ["cards", "large", "big", "it"]
+        elsewhere = await client.workspace_symbol_async(lsp.WorkspaceSymbolParams("bus"))
+        assert [each.name for each in elsewhere] == ["busy"]
+        folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(which))
+        assert [(each.start_line, each.end_line) for each in folds] == [(4, 6)]
+        colours = await client.text_document_semantic_tokens_full_async(
+            lsp.SemanticTokensParams(which)
+        )
+        assert list(colours.data[:5]) == [0, 0, 4, 0, 0]
+        end = lsp.Position(99, 0)
+        hints = await client.text_document_inlay_hint_async(
+            lsp.InlayHintParams(which, lsp.Range(lsp.Position(0, 0), end))
+        )
+        assert [each.label for each in hints] == [": boolean"]
+        lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(which))
+        said = await client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams(lenses[0].command.command, lenses[0].command.arguments)
+        )
+        assert "1 test" in said
+        assert "all passed" in said
+
+    serve(folder, script)
+
+
+def test_an_author_writes_a_rule(folder: Path) -> None:
+    shop = folder / "shop.rule"
+    which = lsp.TextDocumentIdentifier(shop.as_uri())
+    everywhere = lsp.Range(lsp.Position(0, 0), lsp.Position(99, 0))
+
+    async def script(client: LanguageClient) -> None:
+        await open_text(client, shop, RULE)
+        renamed = await client.text_document_rename_async(
+            lsp.RenameParams(which, place(RULE, "busy then"), "hurried")
+        )
+        assert sorted(map(len, renamed.changes.values())) == [1, 2]
+        emoji_line = renamed.changes[shop.as_uri()][0].range
+        assert emoji_line.start == place(RULE, "busy then")
+        with pytest.raises(JsonRpcException, match="is a word of the language"):
+            await client.text_document_rename_async(
+                lsp.RenameParams(which, place(RULE, "busy then"), "when")
+            )
+        half = 'rule shop\n  condition big when method.card.network == "'
+        await write(client, shop, 2, half)
+        offered = await client.text_document_completion_async(
+            lsp.CompletionParams(which, place(half + "~", "~"))
+        )
+        assert "visa" in [each.label for each in offered]
+        call = "rule shop\n  let x = ip_network(device.ip_address, "
+        await write(client, shop, 3, call)
+        help_ = await client.text_document_signature_help_async(
+            lsp.SignatureHelpParams(which, place(call + "~", "~"))
+        )
+        assert help_.active_parameter == 1
+        wrong = "rule shop\n  condition big when amount = 3 then deny\n"
+        found = await write(client, shop, 4, wrong)
+        assert [each.code for each in found] == ["single-equals"]
+        actions = await client.text_document_code_action_async(
+            lsp.CodeActionParams(which, everywhere, lsp.CodeActionContext(found))
+        )
+        assert {each.kind for each in actions} == {"quickfix", "source.fixAll"}
+        assert "amount == 3" in actions[-1].edit.changes[shop.as_uri()][0].new_text
+        loose = "rule shop\n condition big when amount==3 then deny"
+        await write(client, shop, 5, loose)
+        options = lsp.FormattingOptions(2, insert_spaces=True)
+        laid_out = await client.text_document_formatting_async(
+            lsp.DocumentFormattingParams(which, options)
+        )
+        assert "\n    when amount == 3\n    then deny\n" in laid_out[0].new_text
+        begun = "rule shop\n  condition big\n    when amount == 3\n"
+        await write(client, shop, 6, begun)
+        indent = await client.text_document_on_type_formatting_async(
+            lsp.DocumentOnTypeFormattingParams(which, lsp.Position(3, 0), "\n", options)
+        )
+        assert [each.new_text for each in indent] == ["    "]
+
+    serve(folder, script)
+
+
+def test_a_change_of_definitions_is_told_in_the_files_that_use_them(folder: Path) -> None:
+    shop, cards = folder / "shop.rule", folder / "cards.rule"
+
+    async def script(client: LanguageClient) -> None:
+        assert not await open_text(client, shop, RULE)
+        await open_text(client, cards, CARDS)
+        change(client, cards, 2, CARDS.replace("busy", "hurried"))
+        for _ in range(100):
+            if client.diagnostics[shop.as_uri()]:
+                break
+            await asyncio.sleep(0.05)
+        assert "unknown-name" in [each.code for each in client.diagnostics[shop.as_uri()]]
+
+    serve(folder, script)
+
+
+def test_hostile_texts_leave_the_server_at_work(folder: Path) -> None:
+    shop = folder / "shop.rule"
+    which = lsp.TextDocumentIdentifier(shop.as_uri())
+
+    async def script(client: LanguageClient) -> None:
+        found = await open_text(client, shop, "rule a\n  let x = " + "(" * 262_000)
+        assert found
+        found = await write(client, shop, 2, "x" * 300_000)
+        assert [each.code for each in found] == ["file-too-large"]
+        emoji = 'rule a "😀'
+        await write(client, shop, 3, emoji)
+        middle = lsp.Position(0, emoji.index("😀") + 1)
+        await client.text_document_hover_async(lsp.HoverParams(which, middle))
+        await client.text_document_completion_async(lsp.CompletionParams(which, middle))
+        far = lsp.Position(2**31 - 1, 2**31 - 1)
+        await client.text_document_completion_async(lsp.CompletionParams(which, far))
+        for version in range(4, 1004):
+            change(client, shop, version, RULE[: version % len(RULE)])
+        assert not await write(client, shop, 1004, RULE)
+
+    serve(folder, script)

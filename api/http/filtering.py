@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
-from msgspec import Struct
-
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.parameters import query_parameter
 from tollkeeper.api.http.request import Request
@@ -17,7 +15,7 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.search.filters import NAMES, Filter, read_filter, read_members, read_moment
 
-T = TypeVar("T", bound=Struct)
+T = TypeVar("T")
 
 _TEXT: Final = {"type": "string"}
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}

@@ -22,6 +22,7 @@ from tollkeeper.api.http import (
     payments,
     schema,
     search,
+    stream,
     trials,
     webhooks,
 )
@@ -30,6 +31,7 @@ ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
     *payments.ROUTES,
     *search.ROUTES,
     *decisions.ROUTES,
+    *stream.ROUTES,
     *labels.ROUTES,
     *figures.ROUTES,
     *events.ROUTES,

@@ -67,7 +67,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             figures = Figures()
             app = create_app(engine, settings, search, figures)
             server = Server(configuration(app, settings))
-            stop_by_signals(server)
+            stop_by_signals(server, search)
             async with (
                 _admin_server(engine, settings, figures, admin),
                 beside(engine, progress, server),
@@ -173,9 +173,14 @@ async def beside(
             await working
 
 
-def stop_by_signals(server: Server) -> None:
+def stop_by_signals(server: Server, search: Search) -> None:
     """The running loop stops the server in an orderly way when the process is told to end."""
-    stop = partial(server.handle_exit, frame=None)
+
+    def stop(signal_number: int) -> None:
+        # Streams go on until they hear of it.
+        search.stopping = True
+        server.handle_exit(signal_number, None)
+
     for each in STOPPING:
         asyncio.get_running_loop().add_signal_handler(each, stop, each)
 

@@ -110,7 +110,7 @@ async def _serve(
     key = await _furnish(engine)
     async with searching(engine.folder) as search:
         server = Server(configuration(create_app(engine, settings, search), settings))
-        stop_by_signals(server)
+        stop_by_signals(server, search)
         async with beside(engine, lambda _share: None, server):
             await engine.ready.wait()
             access = DemoAccess(f"http://{HOST}:{settings.port}/v1", key)

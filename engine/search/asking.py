@@ -42,7 +42,12 @@ class IndexUnavailable(JournalError):  # noqa: N818 - named for what happened
 
 
 class Search(Protocol):
-    """Answers questions about an account's payments."""
+    """Answers questions about an account's payments.
+
+    `stopping` is true once the service is told to stop: who goes on asking should end.
+    """
+
+    stopping: bool
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
         """What was found, of type `found`, and how far (µs) it is behind the journal.
@@ -72,6 +77,7 @@ class SearchHere:
     """Brings the index up to the journal, then asks it, in another thread of this process."""
 
     def __init__(self, folder: Path) -> None:
+        self.stopping = False
         self._folder = folder
         self._turn = asyncio.Lock()
 
@@ -95,6 +101,7 @@ class SearchProcess:
     """Asks the process that keeps the index; one that ended is started again."""
 
     def __init__(self, folder: Path) -> None:
+        self.stopping = False
         self._folder = folder
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answered]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -48,6 +49,14 @@ class Found(Struct, frozen=True):
     label: Verdict | None
 
 
+class NewPayments(Struct, frozen=True):
+    """Payments, oldest first, but for the oldest `skipped`; all up to `last` were looked at."""
+
+    payments: list[Found]
+    skipped: int
+    last: int
+
+
 class FoundPage(Struct, frozen=True):
     """`cursor` continues, None at the end."""
 
@@ -69,6 +78,22 @@ def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) ->
             if payment is not None:
                 payments.append(payment)
     return FoundPage(payments, None)
+
+
+def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int) -> NewPayments:
+    """The payments beyond the sequence number `after`; none when it is None, but where to begin."""
+    if after is None:
+        return NewPayments([], 0, index.last)
+    selection = Selection(index, wanted)
+    selection.first = max(selection.first, after + 1)
+    payments: list[Found] = []
+    total = 0
+    for block in selection.blocks():
+        members = selection.members(block)
+        total += members.bit_count()
+        newest = islice(descending(block, members), limit - len(payments))
+        payments += filter(None, (found(index, sequence) for sequence in newest))
+    return NewPayments(payments[::-1], max(total - limit, 0), index.last)
 
 
 def count_matches(index: AccountIndex, wanted: Filter) -> int:

@@ -9,7 +9,13 @@ from msgspec import Struct
 from tollkeeper.engine.labels.label import LabelSource, Verdict
 from tollkeeper.engine.search.figures import Dimension, Figure, figures
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import FoundPage, count_matches, find
+from tollkeeper.engine.search.find import (
+    FoundPage,
+    NewPayments,
+    count_matches,
+    find,
+    find_new,
+)
 from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
@@ -28,6 +34,17 @@ class FindPayments(Struct, frozen=True, tag=True):
 
     def answer(self, index: AccountIndex) -> FoundPage:
         return find(index, self.wanted, self.cursor, self.limit)
+
+
+class FindNew(Struct, frozen=True, tag=True):
+    """See `find_new`."""
+
+    wanted: Filter
+    after: int | None
+    limit: int
+
+    def answer(self, index: AccountIndex) -> NewPayments:
+        return find_new(index, self.wanted, self.after, self.limit)
 
 
 class CountPayments(Struct, frozen=True, tag=True):
@@ -125,6 +142,7 @@ class FindPerformance(Struct, frozen=True, tag=True):
 
 Question: TypeAlias = (
     FindPayments
+    | FindNew
     | CountPayments
     | FindRelated
     | FindLabels

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tollkeeper.api.http import stream
 from tollkeeper.tests.api.http.service import Service, open_service
 
 
@@ -17,3 +18,9 @@ def anyio_backend() -> str:
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     async with open_service(tmp_path / "data") as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for a stream, and nothing more, is not kept waiting."""
+    monkeypatch.setattr(stream, "SECONDS", 1)

@@ -230,6 +230,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", f"{known}/explanation")
     await good("GET", "/v1/payments?q=since:1h")
     await good("GET", "/v1/payments/count")
+    await good("GET", "/v1/decisions/stream?seconds=1")
     labels = f"{known}/labels"
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
     await good("GET", labels)

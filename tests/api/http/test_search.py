@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from tollkeeper.api.http import stream
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -209,3 +212,34 @@ async def test_an_erased_person_is_found_no_more(shop: Service) -> None:
     assert await ids(shop, id="order-*") == ANAS
     index = (shop.folder / "search.db").read_bytes()
     assert b"u-ana" not in index
+
+
+async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service) -> None:
+    async def stream(**headers: str) -> tuple[list[str], str]:
+        path = "/v1/decisions/stream?seconds=1&user=u-ana"
+        answer = await shop.client.get(path, headers=headers)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.text.splitlines()
+        found = [json.loads(line[6:])["id"] for line in lines if line.startswith('data: {"id"')]
+        return found, next(line[4:] for line in lines if line.startswith("id: "))
+
+    async with asyncio.TaskGroup() as tasks:
+        streaming = tasks.create_task(stream())
+        await asyncio.sleep(0.3)
+        await create(shop, "new", user={"id": "u-ana"})
+        await create(shop, "another's", user={"id": "u-bob"})
+    found, last = streaming.result()
+    assert found == ["new"]
+    await create(shop, "newer", user={"id": "u-ana"})
+    assert (await stream(**{"last-event-id": last}))[0] == ["new", "newer"]
+
+
+async def test_a_stream_says_what_it_skipped(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "AT_ONCE", 2)
+    path = "/v1/decisions/stream?seconds=1"
+    answer = await shop.client.get(path, headers={"last-event-id": "0"})
+    assert 'event: gap\ndata: {"skipped":3}' in answer.text
+    assert answer.text.count("event: payment") == 2

@@ -1,0 +1,104 @@
+"""Decisions as they are made, as server-sent events.
+
+The index is the one tail of the journal; each viewer asks it for what is new, twice a second, so
+that nothing is queued for a viewer that is slow, and the loop of payments does nothing for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+from litestar.response import Stream
+
+from tollkeeper.api.http.bodies import header
+from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import query_parameter, whole
+from tollkeeper.api.http.queries import read_count, read_place
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.search import found_view
+from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.search.asking import Search
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.find import NewPayments
+from tollkeeper.engine.search.questions import FindNew
+
+EVENTS: str = "text/event-stream"
+AT_ONCE = 100
+"""How many payments a viewer is sent at a time; of more, the newest, and how many were skipped."""
+EVERY_S = 0.5
+SECONDS = 300
+_SILENCE_S = 15.0
+_RETRY_MS = 2000
+
+_encode = msgspec.json.Encoder().encode
+
+
+@operation(
+    "GET",
+    "/v1/decisions/stream",
+    "stream_decisions",
+    tag=PAYMENTS,
+    summary="Follow decisions as they are made",
+    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most {AT_ONCE} payments come at a time, {1 / EVERY_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
+""",
+    scope="payments",
+    answers={200: Answer("The stream.", str, media_type=EVENTS)},
+    refusals=(422, 503),
+)
+@filtered
+async def stream_decisions(
+    request: Request,
+    wanted: Filter,
+    seconds: Annotated[
+        str | None,
+        query_parameter(
+            f"For how long; {SECONDS} when left out. Then the client connects again.",
+            whole(1, SECONDS),
+            60,
+        ),
+    ] = None,
+) -> Stream:
+    resumed = header(request.scope, b"last-event-id")
+    after = None if resumed is None else read_place("last-event-id", resumed.decode("latin-1"))
+    lasting = min(read_count("seconds", seconds) or SECONDS, SECONDS)
+    account = request.key.account
+    # What can't be answered is refused here, with the status that says so.
+    new, _ = await request.search.ask(account, FindNew(wanted, after, AT_ONCE), NewPayments)
+    events = _events(request.search, account, wanted, new, lasting)
+    return Stream(events, media_type=EVENTS, headers={"cache-control": "no-store"})
+
+
+ROUTES = (stream_decisions,)
+
+
+async def _events(
+    search: Search, account: int, wanted: Filter, new: NewPayments, lasting: float
+) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + lasting
+    yield f"retry: {_RETRY_MS}\nid: {new.last}\n\n".encode()
+    quiet_since = loop.time()
+    while True:
+        if new.skipped:
+            yield b"event: gap\ndata: " + _encode({"skipped": new.skipped}) + b"\n\n"
+        for payment in new.payments:
+            data = _encode(found_view(payment))
+            yield b"id: %d\nevent: payment\ndata: %b\n\n" % (payment.sequence, data)
+            quiet_since = loop.time()
+        if loop.time() - quiet_since > _SILENCE_S:
+            yield b": nothing new\n\n"
+            quiet_since = loop.time()
+        if search.stopping or loop.time() > end:
+            return
+        await asyncio.sleep(EVERY_S)
+        try:
+            question = FindNew(wanted, new.last, AT_ONCE)
+            new, _ = await search.ask(account, question, NewPayments)
+        except JournalError:
+            # The client connects again, and hears then what is the matter.
+            return

@@ -1,0 +1,67 @@
+"""`toll payments`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import read_account, refusals
+from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.output import out, print_json, say_cursor
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.search.find import FoundPage
+
+
+@click.command(panel="What happened")
+@click.argument("wanted", metavar="[FILTER]", default="")
+@account_option
+@click.option("--count", is_flag=True, help="Only how many there are.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
+@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@json_option
+@data_option
+def payments(
+    wanted: str,
+    account: str,
+    count: bool,
+    limit: int,
+    cursor: int | None,
+    as_json_: bool,
+    data: Path,
+) -> None:
+    """Find payments, newest first: toll payments 'action:deny bin:470200 since:1h'."""
+    import msgspec
+
+    from tollkeeper.api.http.search import found_view
+    from tollkeeper.api.terminal.decision_lines import decision_line
+    from tollkeeper.engine.open import now
+    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.filters import read_filter, read_members
+    from tollkeeper.engine.search.find import FoundPage
+    from tollkeeper.engine.search.questions import CountPayments, FindPayments
+
+    number = read_account(data, account).number
+    with refusals():
+        filter_ = read_filter(read_members(wanted), now())
+        search = SearchHere(data)
+        if count:
+            total, _ = asyncio.run(search.ask(number, CountPayments(filter_), int))
+            if as_json_:
+                print_json({"count": total})
+            else:
+                out.print(total)
+            return
+        question = FindPayments(filter_, cursor, limit)
+        page: FoundPage
+        page, _ = asyncio.run(search.ask(number, question, FoundPage))
+    items = [msgspec.to_builtins(found_view(payment)) for payment in page.payments]
+    if as_json_:
+        print_json({"payments": items, "cursor": page.cursor})
+        return
+    for item in items:
+        out.print(decision_line(item), highlight=False, soft_wrap=True)
+    say_cursor(page.cursor)

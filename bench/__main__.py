@@ -38,6 +38,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "asgi": ("--seconds", "2", "--rounds", "2"),
     "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),
     "invalid": ("--seconds", "1", "--rounds", "2"),
+    "search": ("--payments", "30000"),
     "events": ("1",),
     "growth": ("--payments", "1e5"),
     "soak": ("--minutes", "0.4"),

@@ -31,7 +31,7 @@ from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import searching
+from tollkeeper.engine.search.asking import Search, searching
 from tollkeeper.engine.watching import watch_clock, watch_disk
 
 COLLECT_AT = (20_000, 50, 1_000)

@@ -30,12 +30,11 @@ from tollkeeper.engine.labels.label import Label, encode_label
 from tollkeeper.engine.open import now
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import count, find
+from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
-from tollkeeper.engine.search.index_file import FILE
 from tollkeeper.engine.search.movers import EVERY_BY, movers
 from tollkeeper.engine.search.performance import performance
-from tollkeeper.engine.search.reading import Index, open_index
+from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import related
 from tollkeeper.engine.search.scores import scores
 
@@ -66,7 +65,7 @@ def main() -> None:
             cost = time.process_time() - cpu
             took = time.perf_counter() - began
             lags = sorted(follow_one(folder, follower, number) for number in range(50))
-        size = sum(path.stat().st_size for path in folder.glob(f"{FILE}*"))
+        size = sum(path.stat().st_size for path in folder.glob("search.db*"))
         show(
             f"The index of {payments:,} payments",
             ["", "measured"],
@@ -88,14 +87,14 @@ def main() -> None:
             )
 
 
-def questions(index: Index, end: int) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+def questions(index: AccountIndex, end: int) -> Iterator[tuple[str, str, Callable[[], Any]]]:
     def search(text: str) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)
         return lambda: find(index, wanted, None, 50)
 
     def counted(text: str) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)
-        return lambda: count(index, wanted)
+        return lambda: count_matches(index, wanted)
 
     def figured(text: str, back: int, every: Any, by: Any, money: bool) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)

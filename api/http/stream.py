@@ -27,11 +27,11 @@ from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import NewPayments
 from tollkeeper.engine.search.questions import FindNew
 
-EVENTS: str = "text/event-stream"
-AT_ONCE = 100
+_EVENT_STREAM: str = "text/event-stream"
+SENT_AT_A_TIME = 100
 """How many payments a viewer is sent at a time; of more, the newest, and how many were skipped."""
-EVERY_S = 0.5
-SECONDS = 300
+_PAUSE_S = 0.5
+STREAM_SECONDS = 300
 _SILENCE_S = 15.0
 _RETRY_MS = 2000
 
@@ -44,10 +44,10 @@ _encode = msgspec.json.Encoder().encode
     "stream_decisions",
     tag=PAYMENTS,
     summary="Follow decisions as they are made",
-    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most {AT_ONCE} payments come at a time, {1 / EVERY_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
+    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most {SENT_AT_A_TIME} payments come at a time, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
 """,
     scope="payments",
-    answers={200: Answer("The stream.", str, media_type=EVENTS)},
+    answers={200: Answer("The stream.", str, media_type=_EVENT_STREAM)},
     refusals=(422, 503),
 )
 @filtered
@@ -57,20 +57,20 @@ async def stream_decisions(
     seconds: Annotated[
         str | None,
         query_parameter(
-            f"For how long; {SECONDS} when left out. Then the client connects again.",
-            whole(1, SECONDS),
+            f"For how long; {STREAM_SECONDS} when left out. Then the client connects again.",
+            whole(1, STREAM_SECONDS),
             60,
         ),
     ] = None,
 ) -> Stream:
     resumed = header(request.scope, b"last-event-id")
     after = None if resumed is None else read_place("last-event-id", resumed.decode("latin-1"))
-    lasting = min(read_count("seconds", seconds) or SECONDS, SECONDS)
+    lasting = min(read_count("seconds", seconds) or STREAM_SECONDS, STREAM_SECONDS)
     account = request.key.account
     # What can't be answered is refused here, with the status that says so.
-    new, _ = await request.search.ask(account, FindNew(wanted, after, AT_ONCE), NewPayments)
+    new, _ = await request.search.ask(account, FindNew(wanted, after, SENT_AT_A_TIME), NewPayments)
     events = _events(request.search, account, wanted, new, lasting)
-    return Stream(events, media_type=EVENTS, headers={"cache-control": "no-store"})
+    return Stream(events, media_type=_EVENT_STREAM, headers={"cache-control": "no-store"})
 
 
 ROUTES = (stream_decisions,)
@@ -95,9 +95,9 @@ async def _events(
             quiet_since = loop.time()
         if search.stopping or loop.time() > end:
             return
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(_PAUSE_S)
         try:
-            question = FindNew(wanted, new.last, AT_ONCE)
+            question = FindNew(wanted, new.last, SENT_AT_A_TIME)
             new, _ = await search.ask(account, question, NewPayments)
         except JournalError:
             # The client connects again, and hears then what is the matter.

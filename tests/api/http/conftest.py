@@ -23,4 +23,4 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 @pytest.fixture(autouse=True)
 def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks for a stream, and nothing more, is not kept waiting."""
-    monkeypatch.setattr(stream, "SECONDS", 1)
+    monkeypatch.setattr(stream, "STREAM_SECONDS", 1)

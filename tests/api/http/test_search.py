@@ -238,7 +238,7 @@ async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service
 async def test_a_stream_says_what_it_skipped(
     shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "AT_ONCE", 2)
+    monkeypatch.setattr(stream, "SENT_AT_A_TIME", 2)
     path = "/v1/decisions/stream?seconds=1"
     answer = await shop.client.get(path, headers={"last-event-id": "0"})
     assert 'event: gap\ndata: {"skipped":3}' in answer.text

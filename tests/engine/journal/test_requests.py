@@ -34,8 +34,8 @@ def test_a_request_is_open_until_it_is_answered(command, service):
     first = requests.leave_request(command, '{"publish": "checkout"}', "ana", now=1)
     second = requests.leave_request(command, '{"activate": 3}', "bob", now=2)
     assert requests.open_requests(service) == [
-        requests.Request(first, '{"publish": "checkout"}', "ana"),
-        requests.Request(second, '{"activate": 3}', "bob"),
+        requests.CommandRequest(first, '{"publish": "checkout"}', "ana"),
+        requests.CommandRequest(second, '{"activate": 3}', "bob"),
     ]
     requests.answer_request(service, first, '{"version": 4}')
     assert [request.id for request in requests.open_requests(service)] == [second]

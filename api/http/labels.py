@@ -83,7 +83,7 @@ class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LabelBatch(Struct, frozen=True, forbid_unknown_fields=True):
-    labels: Annotated[list[LabelOfPayment], Meta(min_length=1, max_length=_MOST)]
+    labels: Annotated[tuple[LabelOfPayment, ...], Meta(min_length=1, max_length=_MOST)]
 
 
 class LabelView(Struct, frozen=True):

@@ -44,11 +44,12 @@ _RULES_OF_TEXT = frozenset({"amount", "metadata"})
 class Shape(Struct, frozen=True):
     """What a value may be, apart from null.
 
-    `struct` is set for an object with named members, `element` for an array; `rule` is the name
-    of a method of `FieldRules`. `max_length` bounds a text, an array or an object; 0 is no bound.
-    `has_rule` tells whether a rule applies to the value or to a part of it, `needs_text` whether
-    one of these rules reads the JSON text instead of the decoded value. A `free` value may be
-    anything, even what no decoder takes; for a `blank` one an empty text stands for null.
+    `struct` is set for an object with named members, `element` for an array; `rule` is the name of
+    a method of `FieldRules`. `min_length` and `max_length` bound a text, an array or an object; 0
+    is no bound. `has_rule` tells whether a rule applies to the value or to a part of it,
+    `needs_text` whether one of these rules reads the JSON text instead of the decoded value. A
+    `free` value may be anything, even what no decoder takes; for a `blank` one an empty text stands
+    for null.
     """
 
     core: Any
@@ -59,6 +60,7 @@ class Shape(Struct, frozen=True):
     words: str
     decoder: json.Decoder[Any]
     rule: str | None = None
+    min_length: int = 0
     max_length: int = 0
     ge: float | None = None
     le: float | None = None
@@ -113,6 +115,7 @@ def shape_of(annotation: Any) -> Shape:
         name: value
         for meta in metas
         for name, value in (
+            ("min_length", meta.min_length),
             ("max_length", meta.max_length),
             ("ge", meta.ge),
             ("le", meta.le),

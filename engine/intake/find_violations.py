@@ -132,7 +132,7 @@ class _Search:
         if shape.struct is not None:
             return self.struct(shape.struct, field, sent)
         if shape.element is not None:
-            return self.array(shape.element, shape.max_length, field, sent)
+            return self.array(shape, shape.element, field, sent)
         if shape.rule == "headers":
             return self.headers(shape, field, sent)
         return (
@@ -164,8 +164,11 @@ class _Search:
                     break
                 self.refuse(violations.unknown_member(_path(field, printable_name(name))))
 
-    def array(self, element: Shape, most: int, field: str, sent: Raw) -> Any:
+    def array(self, shape: Shape, element: Shape, field: str, sent: Raw) -> Any:
+        most = shape.max_length
         parts = _items(most, sent)
+        if len(parts) < shape.min_length:
+            self.refuse(violations.empty(field))
         if most and len(parts) > most:
             self.refuse(violations.too_long(field, most, "items"))
             del parts[most:]

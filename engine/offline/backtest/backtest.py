@@ -14,7 +14,7 @@ from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     Concerns,
     every_recommendation,
-    find_candidate,
+    concerns_named,
     rule_candidate,
     scorecard_candidate,
 )
@@ -90,7 +90,7 @@ def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
-            find_candidate(program.name) if _published(account, program) else every_recommendation
+            concerns_named(program.name) if _published(account, program) else every_recommendation
         )
         return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary)
     versions = {

@@ -138,7 +138,7 @@ def scorecard_candidate(
     return Candidate(loaded.scorecard, plan, concerns, decide_scorecard, _decode_in_full)
 
 
-def find_candidate(name: str) -> Concerns:
+def concerns_named(name: str) -> Concerns:
     """The payments that get the rule `name`: they name it, or it is the account's default."""
 
     def concerns(facts: Any, _was: PastDecision | None, situation: Situation) -> bool:

@@ -163,3 +163,9 @@ async def test_an_erased_person_leaves_the_label_without_its_words(shop: Service
     assert await labelled(shop, label="fraud") == ["p 0/1"]
     for path in shop.folder.glob("*.db*"):
         assert b"on the phone" not in path.read_bytes(), path
+
+
+async def test_an_empty_batch_of_labels_is_refused(shop: Service) -> None:
+    answer = await shop.client.post("/v1/labels", json={"labels": []})
+    assert answer.status_code == 422
+    assert errors(answer) == [("labels", "invalid_value")]

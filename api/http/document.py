@@ -76,9 +76,10 @@ def statuses(operation: Operation) -> list[int]:
     """Every status of the one error body that the operation can answer with."""
     found = {*operation.refusals, 400, 500}
     if operation.scope is not None:
-        found |= {401, 403}
+        # 422 also for a query parameter that it does not know.
+        found |= {401, 403, 422}
     if operation.sent is not None:
-        found |= {408, 413, 415, 422}
+        found |= {408, 413, 415}
     return sorted(found)
 
 

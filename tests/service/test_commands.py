@@ -17,7 +17,7 @@ from tollkeeper.engine.decision import Action
 from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.lists.spec import EntryType, Lookup
 from tollkeeper.engine.monitors.webhook_reach import Reach
-from tollkeeper.engine.offline.prove.questions import By
+from tollkeeper.engine.offline.prove.questions import ProofBasis
 from tollkeeper.engine.registry.changes import KeyScope, ProgramKind, RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.http.service import payment
@@ -136,7 +136,7 @@ def test_what_authors_run_all_day_loads_nothing_of_the_service(
 def test_the_choices_of_options_are_those_of_the_code() -> None:
     known = [
         Action,
-        By,
+        ProofBasis,
         Decider,
         EntryType,
         ProgramKind,

@@ -71,7 +71,7 @@ def test_a_client_that_leaves_within_its_body_is_one_line_without_a_trace(served
         leaving.sendall(head(served.headers, len(BODY)) + BODY[:100])
         assert httpx.get(f"{served.service.url}/health/live", timeout=PATIENCE_S).status_code == 200
     line = line_with(served, disconnected=True)
-    assert (line["level"], line["route"], line["account"]) == ("info", "/v1/payments", 1)
+    assert (line["level"], line["route"], line["account"]) == ("info", "/v1/payments", "shop")
     assert "Traceback" not in served.log.read_text()
 
 
@@ -177,7 +177,7 @@ def test_the_bounds_are_those_of_the_settings(served: Served) -> None:
         assert told.startswith(b"HTTP/1.1 408")
         assert b"within 1 seconds" in told
     late = line_with(served, status=408)
-    assert (late["event"], late["route"], late["account"]) == ("request", "/v1/payments", 1)
+    assert (late["event"], late["route"], late["account"]) == ("request", "/v1/payments", "shop")
     assert "disconnected" not in late
 
 

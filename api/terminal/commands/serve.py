@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option
-from tollkeeper.api.terminal.output import NO, OK, progress_bar, refuse, say, show_rows
+from tollkeeper.api.terminal.output import NO, OK, USAGE, progress_bar, refuse, say, show_rows
 
 if TYPE_CHECKING:
     from tollkeeper.api.http.settings import Settings
@@ -99,7 +99,7 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -> None:
     """Start the service."""
     from tollkeeper.api.http.serve import serve as serve_folder
-    from tollkeeper.api.http.settings import Settings, StartError
+    from tollkeeper.api.http.settings import Settings, SettingsError, StartError
 
     try:
         chosen = Settings(folder=data, **settings)
@@ -107,6 +107,9 @@ def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -
             sys.exit(tell_start(ctx, chosen))
         with refusals(), progress_bar("filling windows") as progress:
             serve_folder(chosen, progress)
+    except SettingsError as error:
+        say(escape(str(error)), style="red")
+        sys.exit(USAGE)
     except StartError as error:
         refuse(escape(str(error)))
 

@@ -13,8 +13,8 @@ from tollkeeper.engine.journal import schema
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     Concerns,
-    every_recommendation,
     concerns_named,
+    every_recommendation,
     rule_candidate,
     scorecard_candidate,
 )

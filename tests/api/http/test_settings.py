@@ -17,7 +17,7 @@ def test_every_setting_is_an_option_a_variable_and_a_line_of_the_help() -> None:
     serve = main.get_command(click.Context(main), "serve")
     assert serve is not None
     options = {option.name: option for option in serve.params}
-    assert options.keys() == {"data", *NAMES}
+    assert options.keys() == {"data", "config", "check", *NAMES}
     for name in NAMES:
         assert options[name].envvar == f"TOLL_{name.upper()}"
         assert f"--{name.replace('_', '-')}" in told

@@ -34,7 +34,8 @@ def test_the_extra_that_is_missing_is_named(
     for loaded in [each for each in sys.modules if each.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, loaded, None)
     monkeypatch.setitem(sys.modules, missing, None)
-    for ours in [each for each in sys.modules if each.endswith(f"engine.offline.{module}")]:
+    folder = f".engine.offline.{module.partition('.')[0]}."
+    for ours in [each for each in sys.modules if folder in each]:
         monkeypatch.delitem(sys.modules, ours)
     done = CliRunner().invoke(main, [command, str(file)])
     assert done.exit_code == 1

@@ -5,7 +5,7 @@ const [url, key] = process.argv.slice(2);
 const client = createClient<paths>({ baseUrl: url, headers: { Authorization: `Bearer ${key}` } });
 
 const created = await client.POST("/v1/payments", {
-  params: { header: { "Idempotency-Key": "order-1-create" } },
+  params: { header: { "Idempotency-Key": "order-2-create" } },
   body: {
     payment: {
       id: "ts-1",

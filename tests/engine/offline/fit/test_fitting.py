@@ -29,7 +29,7 @@ scorecard mine "Kept title"
     adds 0.2 * min(tries - 1, 5)      # kept, too
   signal dear "A large amount"
     adds -1.0 when amount > 100 and currency == "BRL"
-  signal never "Nobody does it"
+  signal unseen "Nobody does it"
     adds 2.50 when amount > 999999 and currency == "BRL"
   signal whole
     adds tries / 1000
@@ -101,7 +101,7 @@ def test_the_new_text_says_what_the_result_says(found):
     assert program.baseline == found.baseline_after
     told = {each.signal: each.after for each in found.weights}
     assert f"adds {told['many_tries']:g} * min" in found.text
-    assert set(told) == {"many_tries", "dear", "never"}
+    assert set(told) == {"many_tries", "dear", "unseen"}
 
 
 def test_what_bots_do_weighs_more_and_calibration_gets_better(found):
@@ -116,8 +116,8 @@ def test_what_bots_do_weighs_more_and_calibration_gets_better(found):
 
 def test_a_signal_that_nobody_met_keeps_its_weight(found):
     weights = {each.signal: each for each in found.weights}
-    assert weights["never"].met == 0
-    assert weights["never"].after == weights["never"].before
+    assert weights["unseen"].met == 0
+    assert weights["unseen"].after == weights["unseen"].before
 
 
 def test_what_comes_later_is_not_known_earlier(tmp_path):

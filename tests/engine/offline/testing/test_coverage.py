@@ -96,7 +96,7 @@ def test_a_monitor_is_to_be_met_and_refused(write: Write) -> None:
   field address: ip
   metric tries = count(events by user over 1h)
   monitor guessing when tries >= 3 and address in ["198.51.100.0/24"] by user
-  monitor never when tries > 100
+  monitor unmet when tries > 100
   test "from there" given user = "u", tries = 3, address = "198.51.100.7" expect alert guessing
   test "from elsewhere" given tries = 3, address = "203.0.113.7" expect no alert
 """,
@@ -110,7 +110,7 @@ def test_a_monitor_is_to_be_met_and_refused(write: Write) -> None:
         seen.update(marks(outcome.ran))
     assert missed(coverage("sign_in.rule", file, seen)) == [
         "mattered tries >= 3",
-        "met monitor never",
+        "met monitor unmet",
     ]
 
 

@@ -102,7 +102,7 @@ def test_a_port_that_is_none_is_refused_before_anything_is_opened(
     folder: Path, run: Callable[..., tuple[int, str]]
 ) -> None:
     code, told = run("serve", "--port", "99999", "--waiting", "0")
-    assert code == 1
+    assert code == 2
     assert "port: 99999 is not between 0 and 65535" in told
     assert "waiting: 0 is not between 1 and" in told
     assert not folder.exists()

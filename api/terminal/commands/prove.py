@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.options import json_option
-from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, refuse, say
+from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
@@ -60,11 +61,8 @@ def prove(
     whether it holds. Exits 0 when all is proved, 1 when something is refuted, 3 when something is
     not proved.
     """
-    try:
-        import z3  # noqa: F401
-    except ModuleNotFoundError:
-        refuse("proofs need the extra `prove`: pip install 'tollkeeper[prove]'")
-    from tollkeeper.api.terminal.proof_lines import draw_proof, proof_json
+    with extra("prove"):
+        from tollkeeper.api.terminal.proof_lines import draw_proof, proof_json
     from tollkeeper.engine.offline.rule_files import rule_files
 
     files = rule_files(paths)

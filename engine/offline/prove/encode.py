@@ -28,6 +28,7 @@ from tollkeeper.engine.offline.prove.terms import (
     all_of,
     any_of,
     constant_term,
+    decimal_places,
     decimals_alike,
     logical_and,
     logical_or,
@@ -373,7 +374,7 @@ class EncodedProgram:
         ):
             return term
         kind = term.type
-        scale = _scale_of(kind)
+        scale = decimal_places(kind)
         if z3.is_int_value(term.value):
             exact = double(Decimal(term.value.as_long()).scaleb(-scale))
             return SmtTerm(term.there, real(exact), t.Number(None))
@@ -481,7 +482,7 @@ class EncodedProgram:
         if isinstance(kind, t.Number):
             if kind.scale is None:
                 return self._double(term)
-            by = kind.scale - _scale_of(term.type)
+            by = kind.scale - decimal_places(term.type)
             return SmtTerm(term.there, scaled(term.value, by), kind)
         if isinstance(kind, t.String) and isinstance(term.type, t.String):
             if kind.choices == term.type.choices:
@@ -654,10 +655,6 @@ def _is_count(node: p.Expression) -> bool:
 def _as_double(bound: p.Constant) -> float:
     assert isinstance(bound.type, t.Number)
     return float(double(lifted(bound.value, bound.type)))
-
-
-def _scale_of(kind: t.Type) -> int:
-    return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 
 def _choices(term: SmtTerm) -> tuple[str, ...] | None:

@@ -112,12 +112,13 @@ def scaled(value: Formula, by: int) -> Formula:
 
 def decimals_alike(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
     """Two decimals, or two whole values of one kind, as integers of one scale."""
-    scales = [_scale(one.type), _scale(other.type)]
+    scales = [decimal_places(one.type), decimal_places(other.type)]
     widest = max(scales)
     return scaled(one.value, widest - scales[0]), scaled(other.value, widest - scales[1])
 
 
-def _scale(kind: t.Type) -> int:
+def decimal_places(kind: t.Type) -> int:
+    """The decimal places of a carried value; 0 of what is no decimal."""
     return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 

@@ -33,7 +33,7 @@ from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.engine.velocity.first_seen_file import AGES_FILE as MOMENTS_FILE
 from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
-from tollkeeper.engine.velocity.memory import CAP, MemoryWindows
+from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP, MemoryWindows
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
 SEAL_EVERY_S = 5.0
@@ -52,6 +52,7 @@ async def open_engine(
     *,
     waiting_limit: int = WAITING_LIMIT,
     windows_cap: int = CAP,
+    windows_total_cap: int = TOTAL_CAP,
     late: int = LATE,
     damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
@@ -69,7 +70,13 @@ async def open_engine(
             folder=folder,
             journal=journal,
             outbox=outbox,
-            windows=MemoryWindows(journal.last_sequence(), windows_cap, late, moments.open),
+            windows=MemoryWindows(
+                journal.last_sequence(),
+                windows_cap,
+                late,
+                moments.open,
+                total_cap=windows_total_cap,
+            ),
             moments=moments,
             clients=Clients(),
             clock=clock,

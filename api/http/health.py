@@ -76,7 +76,7 @@ is one, else here, as long as nobody but this machine can reach the interface.
 - `toll_ready`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
 - `toll_journal_waiting`, `toll_journal_errors_total`, `toll_journal_failing`, `toll_journal_bytes`.
 - `toll_disk_bytes`, `toll_disk_free_bytes`.
-- `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number.
+- `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number; `toll_windows_total_cap`.
 - `toll_shadows_waiting`, `toll_shadows_skipped_total`, `toll_deliveries_pending`.
 
 No label holds a name or an id.""",

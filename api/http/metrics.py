@@ -197,4 +197,9 @@ async def _windows(engine: Engine) -> list[Metric]:
         used.add_metric(account, status.entries)
         cap.add_metric(account, status.cap)
         over.add_metric(account, status.over_cap)
-    return [used, cap, over]
+    total = GaugeMetricFamily(
+        "toll_windows_total_cap",
+        "How many elements the windows of all accounts may hold together.",
+        engine.windows.total_cap,
+    )
+    return [used, cap, over, total]

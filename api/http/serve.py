@@ -59,6 +59,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             SERVICE_PURPOSE,
             waiting_limit=settings.waiting,
             windows_cap=settings.windows_cap,
+            windows_total_cap=settings.windows_total_cap,
             late=(settings.late_hours + 1) * HOUR,
             damage=settings.damage,
         )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT
 from tollkeeper.engine.monitors.webhook_reach import Reach
-from tollkeeper.engine.velocity.memory import CAP
+from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP
 
 BODY_BYTES = 256 * 1024
 BODY_SECONDS = 15
@@ -28,6 +28,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "body_seconds": (1, _HOUR_S),
     "drain_seconds": (0, _HOUR_S),
     "windows_cap": (1, 10**12),
+    "windows_total_cap": (1, 10**12),
     "late_hours": (0, 24 * 366),
 }
 """The least and the most of each setting that is a number."""
@@ -54,8 +55,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. `windows_cap` is how many elements an account's windows may hold
-    before the largest is given up; they count payments that arrive up to `late_hours` after their
-    time. `reach` is which addresses webhooks may have: `public` ones
+    before the largest is given up, `windows_total_cap` how many those of all accounts may before
+    the account that holds most gives up its largest; they count payments that arrive up to
+    `late_hours` after their time. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
     `require_data` refuses a folder without a journal in place of beginning one.
 
@@ -76,6 +78,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     body_seconds: int = BODY_SECONDS
     drain_seconds: int = 30
     windows_cap: int = CAP
+    windows_total_cap: int = TOTAL_CAP
     late_hours: int = 24
     reach: Reach = "public"
     damage: Policy = "stop"

@@ -96,6 +96,11 @@ class AccountWindows:
         """How many elements all series hold."""
         return sum(series.entries for each in self._all() for series in each.windows.values())
 
+    @property
+    def most_a_record(self) -> int:
+        """How many elements a record may bring."""
+        return ELEMENTS * sum(len(each.windows) for each in self._all())
+
     def require(self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()) -> None:
         """Raises `NotWholeError` when one of them can't be read."""
         for window, _ in reads:
@@ -182,11 +187,20 @@ class AccountWindows:
         gives_up = False
         while (entries := self.entries) > self._cap:
             gives_up = True
-            given_up = self._give_up_largest()
+            given_up = self.give_up_largest()
             log.error("windows_over_cap", account=self._number, series=given_up, cap=self._cap)
-        most = ELEMENTS * sum(len(each.windows) for each in self._all())
-        self._unchecked = (self._cap - entries) // max(1, most)
+        self._unchecked = (self._cap - entries) // max(1, self.most_a_record)
         return gives_up
+
+    def give_up_largest(self) -> str:
+        """Gives up the series that holds most, and says which that was."""
+        holdings, digest = max(
+            ((each, digest) for each in self._all() for digest in each.windows),
+            key=lambda held: held[0].windows[held[1]].entries,
+        )
+        holdings.give_up(digest)
+        self._forget_readers()
+        return digest
 
     def begin(self, number: int, up_to: int, plans: Sequence[SeriesPlan]) -> Fill:
         """A fill of what `plans` need and is not whole."""
@@ -284,15 +298,6 @@ class AccountWindows:
         ]
         lost = [SeriesStatus(digest, "over_cap", 0, 0) for digest in sorted(self._whole.lost)]
         return (*whole, *filling, *lost)
-
-    def _give_up_largest(self) -> str:
-        holdings, digest = max(
-            ((each, digest) for each in self._all() for digest in each.windows),
-            key=lambda held: held[0].windows[held[1]].entries,
-        )
-        holdings.give_up(digest)
-        self._forget_readers()
-        return digest
 
     def _read(
         self, reads: Sequence[Read], at: int, values: list[Value | None], *, of_earlier: bool

@@ -168,7 +168,7 @@ class Observation(Struct, frozen=True):
     """`values` are aligned with `own` and the reads behind it; `lost` are the indexes of those that
     cannot be exact.
 
-    A lost read gives missing: its series was given up over the account's cap, or the record is
+    A lost read gives missing: its series was given up over a cap, or the record is
     older than the setting for late ones allows.
     """
 
@@ -250,6 +250,11 @@ class Windows(Protocol):
     @property
     def late(self) -> int:
         """How far behind the latest arrival (µs) a record's event time may be."""
+        ...
+
+    @property
+    def total_cap(self) -> int:
+        """How many elements the windows of all accounts may hold together."""
         ...
 
     async def take_sequence(self) -> int:

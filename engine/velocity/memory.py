@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
 from msgspec.structs import replace
+from structlog import get_logger
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.account import AccountWindows
@@ -29,12 +30,16 @@ from tollkeeper.grammar.program import Value
 
 CAP = 25_000_000
 """How many elements an account's windows may hold."""
+TOTAL_CAP = 25_000_000
+"""How many the windows of all accounts may hold together, a hundredth more for a moment."""
+
+log = get_logger()
 
 
 class MemoryWindows:
-    """`after` is the last sequence number taken, `cap` how many elements an account may hold, and
-    `late` (µs) how far behind the latest arrival a record's event time may be; `moments` makes
-    where an account keeps a series' moments.
+    """`after` is the last sequence number taken, `cap` how many elements an account may hold,
+    `total_cap` how many all of them may, and `late` (µs) how far behind the latest arrival a
+    record's event time may be; `moments` makes where an account keeps a series' moments.
     """
 
     def __init__(
@@ -44,9 +49,13 @@ class MemoryWindows:
         late: int = LATE,
         moments: Callable[[int, str], Moments] = lambda _account, _series: MemoryMoments(),
         memory: Memory = FASTEST,
+        total_cap: int = TOTAL_CAP,
     ) -> None:
         self._place = after
         self._cap = cap
+        self.total_cap = total_cap
+        # How many records may come before the elements of all accounts are counted.
+        self._uncounted = 0
         self.late = late
         self._memory = memory
         self._moments = moments
@@ -60,6 +69,9 @@ class MemoryWindows:
     async def observe(
         self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
     ) -> Observation:
+        self._uncounted -= 1
+        if self._uncounted < 0:
+            self._hold_to_total_cap()
         account = self._account(record.account)
         account.require(reads, own)
         self._place = sequence = self._place + 1
@@ -93,6 +105,7 @@ class MemoryWindows:
         account = self._account(fill.account)
         account.take_in(fill, records)
         account.hold_to_cap()
+        self._hold_to_total_cap()
 
     async def seal(self, fill: Fill) -> bool:
         return self._account(fill.account).seal(fill)
@@ -112,6 +125,17 @@ class MemoryWindows:
     async def status(self, account: int) -> Status:
         held = self._account(account)
         return Status(held.entries, self._cap, held.statuses())
+
+    def _hold_to_total_cap(self) -> None:
+        """The account that holds most gives up its largest series, until all together are within."""
+        accounts = self._accounts.values()
+        while (entries := sum(each.entries for each in accounts)) > self.total_cap:
+            number, largest = max(self._accounts.items(), key=lambda held: held[1].entries)
+            series = largest.give_up_largest()
+            log.error("windows_over_total_cap", account=number, series=series, cap=self.total_cap)
+        # Counting visits every account: near the cap, it is done once for many records.
+        room = max(self.total_cap - entries, self.total_cap // 100)
+        self._uncounted = room // max([1, *(each.most_a_record for each in accounts)])
 
     def _account(self, number: int) -> AccountWindows:
         account = self._accounts.get(number)

@@ -82,6 +82,7 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 @setting("body_seconds", "How long a body may take to arrive; else it gets a 408.")
 @setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
+@setting("windows_total_cap", "Elements that the windows of all accounts may hold together.")
 @setting(
     "late_hours",
     "Hours after its time that a payment still reads and counts in windows.",

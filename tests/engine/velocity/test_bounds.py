@@ -136,3 +136,34 @@ async def test_one_account_over_its_cap_takes_nothing_from_another() -> None:
         await windows.observe(payment(START, Paid("a"), account=1), [])
     assert (await windows.status(1)).over_cap
     assert not (await windows.status(2)).over_cap
+
+
+async def test_accounts_over_the_cap_of_all_lose_the_largest_series_of_the_largest_account() -> (
+    None
+):
+    windows = MemoryWindows(total_cap=10)
+    for account in (1, 2):
+        await filled(windows, account, [plan("payments"), plan("attempts")])
+    paid = Paid("a", attempts=(1, 2))
+    read = (window("payments", "count", HOUR), ("a",))
+    with capture_logs() as logs:
+        for _ in range(3):
+            await windows.observe(payment(START, paid, account=1), [read])
+        other = [await windows.observe(payment(START, paid, account=2), [read]) for _ in range(2)]
+    assert [each.values for each in other] == [(1,), (2,)]
+    assert [(each["event"], each["account"], each["series"]) for each in logs] == [
+        ("windows_over_total_cap", 1, "attempts")
+    ]
+    assert [each.state for each in (await windows.status(2)).series] == ["whole", "whole"]
+    assert sum([(await windows.status(account)).entries for account in (1, 2)]) <= 10
+
+
+async def test_history_that_is_filled_stays_within_the_cap_of_all_accounts() -> None:
+    windows = MemoryWindows(total_cap=10)
+    history = [payment(START, Paid("a")) for _ in range(6)]
+    await filled(windows, 1, [plan("payments")], history)
+    await filled(windows, 2, [plan("payments")], history[:4])
+    assert not (await windows.status(1)).over_cap
+    await filled(windows, 3, [plan("payments")], history[:1])
+    assert (await windows.status(1)).over_cap
+    assert [(await windows.status(account)).entries for account in (2, 3)] == [4, 1]

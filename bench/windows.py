@@ -32,7 +32,7 @@ from tollkeeper.engine.velocity.contract import (
     State,
     Window,
 )
-from tollkeeper.engine.velocity.first_seen_store import open_moments
+from tollkeeper.engine.velocity.first_seen_store import open_seen_times
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.grammar.types import Number, String, Type
 
@@ -391,10 +391,10 @@ async def ages(most: int) -> None:
     plan = replace(plan, over=None, ages=True)
     read = Window(plan.digest, "age", None, None)
     with TemporaryDirectory() as folder:
-        async with open_moments(Path(folder), 0) as store:
+        async with open_seen_times(Path(folder), 0) as store:
             for kept, made in (
                 ("memory", MemoryWindows()),
-                ("disk", MemoryWindows(moments=store.open)),
+                ("disk", MemoryWindows(seen_times=store.open)),
             ):
                 fill = await made.add(1, [plan])
                 begun = process_time()

@@ -20,7 +20,7 @@ from tollkeeper.engine.velocity.snapshot import Snapshot
 STEP = 500
 """How many records are taken in before the event loop gets its turn."""
 SEALED = 2_000
-"""So many moments of a series being sealed are kept in memory at most."""
+"""So many times of a series being sealed are kept in memory at most."""
 
 
 class FillPart(NamedTuple):
@@ -84,7 +84,7 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     by_sequence: dict[int, list[SeriesPlan]] = {}
     for plan in plans:
         if plan.ages:
-            sequence = engine.moments.place(account, plan.digest)
+            sequence = engine.seen_times.sequence(account, plan.digest)
             by_sequence.setdefault(sequence, []).append(replace(plan, over=None))
     for sequence, ages in by_sequence.items():
         parts.append(FillPart(await engine.windows.add(account, ages), ages, 0, sequence))
@@ -118,17 +118,17 @@ async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
         while batch := list(islice(records, STEP)):
             await engine.windows.fill(filling, batch)
             await asyncio.sleep(0)
-        await engine.moments.write_filled(filling.account, filling.series)
+        await engine.seen_times.write_filled(filling.account, filling.series)
         start = stretch.after if start is None else start
         progress((stretch.sequence - start) / (filling.up_to - start))
-    await engine.moments.write_filled(filling.account, filling.series, 0)
+    await engine.seen_times.write_filled(filling.account, filling.series, 0)
 
 
 async def _seal(engine: Engine, filling: Fill) -> None:
     while not await engine.windows.seal(filling):
-        await engine.moments.write_filled(filling.account, filling.series, SEALED)
+        await engine.seen_times.write_filled(filling.account, filling.series, SEALED)
         await asyncio.sleep(0)
-    engine.moments.go_live(filling.account, filling.series, filling.up_to)
+    engine.seen_times.go_live(filling.account, filling.series, filling.up_to)
 
 
 async def _next(stretches: Iterator[Stretch]) -> Stretch | None:

@@ -31,8 +31,12 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.engine.velocity.first_seen_file import AGES_FILE as MOMENTS_FILE
-from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments, write_behind
+from tollkeeper.engine.velocity.first_seen_file import AGES_FILE
+from tollkeeper.engine.velocity.first_seen_store import (
+    SeenTimesStore,
+    open_seen_times,
+    write_behind,
+)
 from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP, MemoryWindows
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
@@ -62,7 +66,7 @@ async def open_engine(
     async with (
         opening as journal,
         open_outbox(folder, journal) as outbox,
-        _open_own_moments(folder, journal) as moments,
+        _open_own_seen_times(folder, journal) as seen_times,
     ):
         with named_damage():
             state = fold_changes(Configuration(), recorded(await journal.changes()))
@@ -74,10 +78,10 @@ async def open_engine(
                 journal.last_sequence(),
                 windows_cap,
                 late,
-                moments.open,
+                seen_times.open,
                 total_cap=windows_total_cap,
             ),
-            moments=moments,
+            seen_times=seen_times,
             clients=Clients(),
             clock=clock,
             state=state,
@@ -91,7 +95,7 @@ async def open_engine(
             await take_up_shipped(engine, number)
         beside = [
             asyncio.create_task(record_shadows(engine)),
-            asyncio.create_task(write_behind(moments, journal.flush)),
+            asyncio.create_task(write_behind(seen_times, journal.flush)),
             asyncio.create_task(_seal_behind(journal)),
         ]
         try:
@@ -99,7 +103,7 @@ async def open_engine(
             await drain(engine)
             with suppress(JournalError):
                 # Else the next start reads a little more.
-                await moments.write(journal.flush)
+                await seen_times.write(journal.flush)
             with suppress(JournalError):
                 await journal.seal(at_least=1)
             with suppress(JournalError):
@@ -112,16 +116,16 @@ async def open_engine(
 
 
 @asynccontextmanager
-async def _open_own_moments(folder: Path, journal: Journal) -> AsyncIterator[MomentsStore]:
+async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[SeenTimesStore]:
     """The first-seen times; those of another journal are removed, and filled again from this one."""
-    path, identity = folder / MOMENTS_FILE, journal.identity()
+    path, identity = folder / AGES_FILE, journal.identity()
     with suppress(sqlite3.Error):
         if path.exists() and not stands_beside(path, identity):
             get_logger().warning("file_of_another_journal", file=str(path), done="made again")
             path.unlink()
-    async with open_moments(folder, journal.last_sequence()) as moments:
+    async with open_seen_times(folder, journal.last_sequence()) as seen_times:
         claim_file(path, identity)
-        yield moments
+        yield seen_times
 
 
 async def _seal_behind(journal: Journal) -> None:
@@ -150,7 +154,7 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
     await recover_alerts(engine)
     forces = list(engine.force.values())
-    engine.moments.give_up_others(
+    engine.seen_times.give_up_others(
         {
             (force.account.number, plan.digest)
             for force in forces

@@ -21,7 +21,7 @@ from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.velocity.contract import Windows
-from tollkeeper.engine.velocity.first_seen_store import MomentsStore
+from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore
 from tollkeeper.engine.velocity.snapshot import Snapshot
 
 
@@ -43,7 +43,7 @@ class Engine:
     journal: Journal
     outbox: SideFile
     windows: Windows
-    moments: MomentsStore
+    seen_times: SeenTimesStore
     clients: Clients
     clock: Callable[[], int]
     state: Configuration

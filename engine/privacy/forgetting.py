@@ -20,7 +20,7 @@ async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     """
     discard_snapshot(engine)
     engine.rewriting.add(account)
-    async with engine.moments.rewriting(account, engine.journal.flush):
+    async with engine.seen_times.rewriting(account, engine.journal.flush):
         yield
     engine.rewriting.discard(account)
 

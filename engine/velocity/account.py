@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from structlog import get_logger
 
-from tollkeeper.engine.velocity.ages import Ages
 from tollkeeper.engine.velocity.contract import (
     AbandonedError,
     Columns,
@@ -31,11 +30,11 @@ from tollkeeper.engine.velocity.contract import (
     Window,
 )
 from tollkeeper.engine.velocity.elements import group_of
-from tollkeeper.engine.velocity.first_seen import Moments
+from tollkeeper.engine.velocity.first_seen import FirstSeenSeries, SeenTimes
 from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merged
 from tollkeeper.engine.velocity.series import Memory, Series, nothing
-from tollkeeper.engine.velocity.series_set import Holdings, StateChange
+from tollkeeper.engine.velocity.series_set import SeriesSet, StateChange
 from tollkeeper.grammar.program import Value
 
 ELEMENTS = 100
@@ -52,7 +51,7 @@ log = get_logger()
 class SeriesFilling:
     """Series being filled; what is observed meanwhile is put aside."""
 
-    holdings: Holdings
+    series_set: SeriesSet
     aside: deque[StateChange] = field(default_factory=deque)
 
 
@@ -64,7 +63,7 @@ class Own(NamedTuple):
 
     windows: tuple[Window, ...]
     readers: list[tuple[int, Reader]]
-    ages: list[tuple[int, int, Ages]]
+    ages: list[tuple[int, int, FirstSeenSeries]]
 
 
 class AccountWindows:
@@ -75,15 +74,15 @@ class AccountWindows:
         number: int,
         cap: int,
         late: int,
-        moments: Callable[[int, str], Moments],
+        seen_times: Callable[[int, str], SeenTimes],
         memory: Memory,
     ) -> None:
         self._number = number
         self._cap = cap
         self._late = late
         self._memory = memory
-        self._moments = moments
-        self._whole = Holdings({}, {}, memory.clock())
+        self._seen_times = seen_times
+        self._whole = SeriesSet({}, {}, memory.clock())
         self._fillings: dict[int, SeriesFilling] = {}
         # How many records may come before the cap is looked at.
         self._unchecked = 0
@@ -112,7 +111,7 @@ class AccountWindows:
 
     def observe(
         self,
-        place: int,
+        sequence: int,
         record: Record,
         reads: Sequence[Read],
         own: Sequence[tuple[Window, ...]],
@@ -120,34 +119,34 @@ class AccountWindows:
         """Counts a live record, and reads what was required before."""
         whole, at = self._whole, record.time
         whole.arrive(record.arrived)
-        asked: list[Value | None] = [None] * len(reads)
-        self._read(reads, at, asked, of_earlier=True)
+        further: list[Value | None] = [None] * len(reads)
+        self._read(reads, at, further, of_earlier=True)
         ages: list[tuple[int, Value | None]] = []
         if record.before is None:
-            groups = whole.observe(place, record.event, at, record.state)
+            groups = whole.observe(sequence, record.event, at, record.state)
             if whole.ages:
                 try:
                     ages = self._own_ages_at(own, groups, at)
                     whole.put_ages()
                 except BaseException:
-                    # The file of the moments can't be used: nothing is counted then.
+                    # The file of the times can't be used: nothing is counted then.
                     whole.take_back(record.event, at, record.state)
                     raise
         else:
             assert not own
-            whole.change(_change(place, record))
+            whole.change(_change(sequence, record))
         for filling in self._fillings.values():
-            filling.aside.append(_change(place, record))
+            filling.aside.append(_change(sequence, record))
         self._unchecked -= 1
         if self._unchecked < 0 and self.hold_to_cap():
             self.require(reads, own)
-        self._read(reads, at, asked, of_earlier=False)
+        self._read(reads, at, further, of_earlier=False)
         if not own:
-            return tuple(asked)
+            return tuple(further)
         values = self._own_at(own, groups, at)
         for index, age in ages:
             values[index] = age
-        return (*values, *asked)
+        return (*values, *further)
 
     def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
         """What was required before, as of event time `at` (µs)."""
@@ -170,11 +169,11 @@ class AccountWindows:
             if window.over is not None and (too_late or self._held(window) is None)
         )
 
-    def settle(self, place: int, record: Record, settled: State) -> None:
+    def settle(self, sequence: int, record: Record, settled: State) -> None:
         """Counts what was decided about a live record, for the series that read it."""
         if self._fillings or self._whole.reads_decision(record.event):
             event, time = record.event, record.time
-            self.change(StateChange(place, event, time, record.state, settled, decided=True))
+            self.change(StateChange(sequence, event, time, record.state, settled, decided=True))
 
     def change(self, change: StateChange) -> None:
         """Counts a live change, and puts it aside for the series that are being filled."""
@@ -194,11 +193,11 @@ class AccountWindows:
 
     def give_up_largest(self) -> str:
         """Gives up the series that holds most, and says which that was."""
-        holdings, digest = max(
+        series_set, digest = max(
             ((each, digest) for each in self._all() for digest in each.windows),
             key=lambda held: held[0].windows[held[1]].entries,
         )
-        holdings.give_up(digest)
+        series_set.give_up(digest)
         self._forget_readers()
         return digest
 
@@ -206,7 +205,7 @@ class AccountWindows:
         """A fill of what `plans` need and is not whole."""
         clock = self._memory.clock()
         windows: dict[str, Series] = {}
-        ages: dict[str, Ages] = {}
+        ages: dict[str, FirstSeenSeries] = {}
         for plan in merged(plans):
             held = self._whole.windows.get(plan.digest)
             if plan.over is not None and (held is None or held.over < plan.over):
@@ -214,10 +213,10 @@ class AccountWindows:
                     plan, plan.over, up_to, self._late, clock, self._memory
                 )
             if plan.ages and plan.digest not in self._whole.ages:
-                moments = self._moments(self._number, plan.digest)
-                ages[plan.digest] = Ages(plan, moments, up_to)
+                seen_times = self._seen_times(self._number, plan.digest)
+                ages[plan.digest] = FirstSeenSeries(plan, seen_times, up_to)
         if windows or ages:
-            self._fillings[number] = SeriesFilling(Holdings(windows, ages, clock))
+            self._fillings[number] = SeriesFilling(SeriesSet(windows, ages, clock))
         longest = max((series.over for series in windows.values()), default=0)
         return Fill(
             number=number,
@@ -231,20 +230,20 @@ class AccountWindows:
         """Counts stored records in the series of a fill."""
         if not fill.series:
             return
-        holdings = self._filling(fill).holdings
+        series_set = self._filling(fill).series_set
         for record in records:
-            holdings.arrive(record.arrived)
+            series_set.arrive(record.arrived)
             if record.before is None:
-                holdings.count(record.event, record.time, record.state)
+                series_set.count(record.event, record.time, record.state)
             else:
-                holdings.replace(record.event, record.time, record.before, record.state)
+                series_set.replace(record.event, record.time, record.before, record.state)
 
     def restore(self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]) -> None:
         """Takes in what a series held by the latest arrival `newest` (µs)."""
-        holdings = self._filling(fill).holdings
+        series_set = self._filling(fill).series_set
         for each in columns:
-            holdings.windows[series].groups.load(each)
-        holdings.arrive(newest)
+            series_set.windows[series].groups.load(each)
+        series_set.arrive(newest)
 
     def snapshot(self) -> Iterator[SeriesPart]:
         """What each whole series holds."""
@@ -260,16 +259,16 @@ class AccountWindows:
         if not fill.series:
             return True
         filling = self._filling(fill)
-        whole, holdings = self._whole, filling.holdings
-        whole.clock.newest = max(whole.clock.newest, holdings.clock.newest)
-        holdings.arrive(whole.clock.newest)
+        whole, series_set = self._whole, filling.series_set
+        whole.clock.newest = max(whole.clock.newest, series_set.clock.newest)
+        series_set.arrive(whole.clock.newest)
         for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
-            holdings.change(filling.aside.popleft())
+            series_set.change(filling.aside.popleft())
         if filling.aside or not all(
-            series.groups.prepare() for series in holdings.windows.values()
+            series.groups.prepare() for series in series_set.windows.values()
         ):
             return False
-        whole.join(holdings)
+        whole.join(series_set)
         self._forget_readers()
         del self._fillings[fill.number]
         return True
@@ -281,8 +280,8 @@ class AccountWindows:
             each.keep(needed)
         self._forget_readers()
         for number, filling in list(self._fillings.items()):
-            holdings = filling.holdings
-            if not (holdings.windows or holdings.ages or holdings.lost):
+            series_set = filling.series_set
+            if not (series_set.windows or series_set.ages or series_set.lost):
                 del self._fillings[number]
 
     def statuses(self) -> tuple[SeriesStatus, ...]:
@@ -290,7 +289,7 @@ class AccountWindows:
         filling = [
             SeriesStatus(digest, "filling", series.keys, series.entries)
             for each in self._fillings.values()
-            for digest, series in each.holdings.windows.items()
+            for digest, series in each.series_set.windows.items()
         ]
         whole = [
             SeriesStatus(digest, "whole", series.keys, series.entries)
@@ -343,12 +342,12 @@ class AccountWindows:
         self._own.clear()
 
     def _new_own(self, own: tuple[Window, ...]) -> Own:
-        places, ages = self._whole.places(None), self._whole.ages
+        positions, ages = self._whole.group_positions(None), self._whole.ages
         return Own(
             own,
-            [(places.get(each.series, 0), self._new_reader(each)) for each in own],
+            [(positions.get(each.series, 0), self._new_reader(each)) for each in own],
             [
-                (index, places[each.series], ages[each.series])
+                (index, positions[each.series], ages[each.series])
                 for index, each in enumerate(own)
                 if each.over is None
             ],
@@ -372,8 +371,8 @@ class AccountWindows:
         series = self._whole.windows.get(window.series)
         return None if series is None or series.over < (window.over or 0) else series
 
-    def _all(self) -> list[Holdings]:
-        return [self._whole, *(filling.holdings for filling in self._fillings.values())]
+    def _all(self) -> list[SeriesSet]:
+        return [self._whole, *(filling.series_set for filling in self._fillings.values())]
 
     def _filling(self, fill: Fill) -> SeriesFilling:
         filling = self._fillings.get(fill.number)
@@ -382,5 +381,5 @@ class AccountWindows:
         return filling
 
 
-def _change(place: int, record: Record) -> StateChange:
-    return StateChange(place, record.event, record.time, record.before, record.state)
+def _change(sequence: int, record: Record) -> StateChange:
+    return StateChange(sequence, record.event, record.time, record.before, record.state)

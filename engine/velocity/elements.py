@@ -54,7 +54,7 @@ def _one_by_one(plans: Sequence[SeriesPlan]) -> Counted:
     return Counted(count, tuple(list(by_key).index(plan.by) for plan in plans))
 
 
-def brought(count: Count, puts: int, state: State | None) -> dict[int, list[tuple[Group, Any]]]:
+def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[tuple[Group, Any]]]:
     """The elements that a record brings to each of so many series, by its index."""
     found: dict[int, list[tuple[Group, Any]]] = {}
 

@@ -1,7 +1,7 @@
 """The file that keeps when the groups of `age` and `interval` were seen, beside the journal's.
 
 It holds nothing that the journal does not: a file that is missing, damaged or of another version
-is made anew, and filled again. A group is held by 16 bytes of its hash, so that a moment takes
+is made anew, and filled again. A group is held by 16 bytes of its hash, so that a time takes
 about as much room whatever its key is.
 """
 
@@ -25,7 +25,7 @@ DURABILITY: Durability = "NORMAL"
 PAGES = 4096
 """How many pages of 4 KiB stay in memory for reads."""
 _STEP = 5000
-"""How many moments of a series that was given up are removed at once."""
+"""How many times of a series that was given up are removed at once."""
 
 # `place` is the one up to which a series is whole here, null where it is not; a series without an
 # account was given up.
@@ -41,20 +41,20 @@ _FIRST = f"SELECT time {_OF} ORDER BY time LIMIT 1"
 _LAST = f"SELECT time {_OF} ORDER BY time DESC LIMIT 1"
 
 CountChange: TypeAlias = tuple[Group, int, int]
-"""A group, an event time (µs), and a count: how many moments there are, or are more."""
+"""A group, an event time (µs), and a count: how often it was seen then, or how much oftener."""
 
 
 class StoredSeries(NamedTuple):
-    """A series in the file, and the place up to which it is whole there, None where it is not."""
+    """A series in the file, and the sequence number up to which it is whole there, None where it is not."""
 
     number: int
     account: int
     digest: str
-    place: int | None
+    sequence: int | None
 
 
-class MomentsFile(SideFile):
-    """The series and their moments; a file that turns out damaged is removed for the next start."""
+class SeenTimesFile(SideFile):
+    """The series and the times of their groups; a file that turns out damaged is removed for the next start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, DURABILITY)
@@ -71,7 +71,7 @@ class MomentsFile(SideFile):
         return int(self._run("SELECT coalesce(max(id), 0) FROM series").fetchone()[0])
 
     def bounds(self, series: int, seen: bytes) -> tuple[int, int] | None:
-        """The first and the last moment."""
+        """The first and the last time."""
         # Most groups that are asked for were never seen, so the last is not asked for with the first.
         first = self._run(_FIRST, (series, seen)).fetchone()
         if first is None:
@@ -80,17 +80,17 @@ class MomentsFile(SideFile):
         return first[0], last[0]
 
     def count(self, series: int, seen: bytes, time: int) -> int:
-        """How many moments of this time there are."""
+        """How often the group was seen at this time."""
         found = self._run(f"SELECT count {_OF} AND time = ?", (series, seen, time)).fetchone()
         return 0 if found is None else int(found[0])
 
     def upwards(self, series: int, seen: bytes) -> Iterator[int]:
-        """The moments, the first one first."""
+        """The times, the first one first."""
         with closing(self._run(f"SELECT time {_OF} ORDER BY time", (series, seen))) as found:
             yield from (time for (time,) in found)
 
     def downwards(self, series: int, seen: bytes, at: int) -> Iterator[int]:
-        """The moments not after `at` (µs), the last one first."""
+        """The times not after `at` (µs), the last one first."""
         query = f"SELECT time {_OF} AND time <= ? ORDER BY time DESC"
         with closing(self._run(query, (series, seen, at))) as found:
             yield from (time for (time,) in found)
@@ -133,12 +133,12 @@ def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Co
     )
 
 
-def set_place(connection: sqlite3.Connection, kept: StoredSeries) -> None:
-    """Notes up to which place a series is whole here."""
+def set_sequence(connection: sqlite3.Connection, kept: StoredSeries) -> None:
+    """Notes up to which sequence number a series is whole here."""
     connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", kept)
 
 
-def forget_places(connection: sqlite3.Connection, account: int) -> None:
+def forget_sequences(connection: sqlite3.Connection, account: int) -> None:
     """None of the account's series is whole here from now on."""
     connection.execute("UPDATE series SET place = NULL WHERE account = ?", (account,))
 
@@ -174,13 +174,13 @@ def _hashed(series: int, changes: Iterable[CountChange]) -> list[tuple[int, byte
 
 
 @asynccontextmanager
-async def open_moments_file(folder: Path) -> AsyncIterator[MomentsFile]:
+async def open_seen_times_file(folder: Path) -> AsyncIterator[SeenTimesFile]:
     """The file of a data folder whose lock is held. Raises `JournalError` for an unusable folder."""
     path = folder / AGES_FILE
     try:
         if not _is_usable(path):
             _make_anew(path)
-        opened = MomentsFile(path)
+        opened = SeenTimesFile(path)
     except (OSError, sqlite3.Error) as error:
         raise JournalError(f"cannot open `{path}`: {error}") from error
     try:

@@ -23,7 +23,7 @@ from tollkeeper.engine.velocity.contract import (
     Status,
     Window,
 )
-from tollkeeper.engine.velocity.first_seen import MemoryMoments, Moments
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.series import FASTEST, Memory
 from tollkeeper.engine.velocity.series_set import StateChange
 from tollkeeper.grammar.program import Value
@@ -39,7 +39,8 @@ log = get_logger()
 class MemoryWindows:
     """`after` is the last sequence number taken, `cap` how many elements an account may hold,
     `total_cap` how many all of them may, and `late` (µs) how far behind the latest arrival a
-    record's event time may be; `moments` makes where an account keeps a series' moments.
+    record's event time may be; `seen_times` makes where an account keeps the times at
+    which a series' groups were seen.
     """
 
     def __init__(
@@ -47,24 +48,24 @@ class MemoryWindows:
         after: int = 0,
         cap: int = CAP,
         late: int = LATE,
-        moments: Callable[[int, str], Moments] = lambda _account, _series: MemoryMoments(),
+        seen_times: Callable[[int, str], SeenTimes] = lambda _account, _series: MemorySeenTimes(),
         memory: Memory = FASTEST,
         total_cap: int = TOTAL_CAP,
     ) -> None:
-        self._place = after
+        self._sequence = after
         self._cap = cap
         self.total_cap = total_cap
         # How many records may come before the elements of all accounts are counted.
         self._uncounted = 0
         self.late = late
         self._memory = memory
-        self._moments = moments
+        self._seen_times = seen_times
         self._fills = count(1)
         self._accounts: dict[int, AccountWindows] = {}
 
     async def take_sequence(self) -> int:
-        self._place += 1
-        return self._place
+        self._sequence += 1
+        return self._sequence
 
     async def observe(
         self, record: Record, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()
@@ -74,7 +75,7 @@ class MemoryWindows:
             self._hold_to_total_cap()
         account = self._account(record.account)
         account.require(reads, own)
-        self._place = sequence = self._place + 1
+        self._sequence = sequence = self._sequence + 1
         values = account.observe(sequence, record, reads, own)
         return Observation(sequence, record, values, account.lost_at(reads, own, record.time))
 
@@ -99,7 +100,7 @@ class MemoryWindows:
         return held.read(reads, at)
 
     async def add(self, account: int, plans: Sequence[SeriesPlan]) -> Fill:
-        return self._account(account).begin(next(self._fills), self._place, plans)
+        return self._account(account).begin(next(self._fills), self._sequence, plans)
 
     async def fill(self, fill: Fill, records: Iterable[Record]) -> None:
         account = self._account(fill.account)
@@ -141,6 +142,6 @@ class MemoryWindows:
         account = self._accounts.get(number)
         if account is None:
             account = self._accounts[number] = AccountWindows(
-                number, self._cap, self.late, self._moments, self._memory
+                number, self._cap, self.late, self._seen_times, self._memory
             )
         return account

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.velocity.ages import read_ages
 from tollkeeper.engine.velocity.aggregates import RECOUNTS, Recount
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, Group, Key, SeriesPlan, Window
 from tollkeeper.engine.velocity.elements import group_of
-from tollkeeper.engine.velocity.first_seen import MemoryMoments
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, read_ages
 from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import Value
 
@@ -48,7 +47,7 @@ PartialValues: TypeAlias = tuple[Group | None, Sequence[Any]]
 NOTHING: PartialValues = (None, ())
 
 
-class Brought(Struct, gc=False):
+class Contribution(Struct, gc=False):
     """What a payment brought so far: for each series its group, and the values that count.
 
     `seen` are the facts that an update can change, as they were.
@@ -119,7 +118,7 @@ class ReplayWindows:
         self._values_of = [_values_of(each.plan) for each in kept]
         self._decided = [index for index, each in enumerate(kept) if each.plan.decided]
         self._spans = [Spans(each.plan.over or 0, each.plan.valued) for each in kept]
-        self._moments = [MemoryMoments() for _ in kept]
+        self._seen_times = [MemorySeenTimes() for _ in kept]
         place = {each.plan.digest: index for index, each in enumerate(kept)}
         self._reads = [
             (
@@ -135,7 +134,7 @@ class ReplayWindows:
         self._reads_of_earlier = [read for read in self._reads if read[1].earlier]
         self._reads = [read for read in self._reads if not read[1].earlier]
         self._ages = [
-            (index, window.function, self._moments[place[window.series]])
+            (index, window.function, self._seen_times[place[window.series]])
             for index, window in enumerate(windows)
             if window.over is None
         ]
@@ -160,7 +159,7 @@ class ReplayWindows:
         self._span = LATE + max((each.plan.over or 0 for each in kept), default=0)
         self._sweep_at = BEFORE_ALL
         self._newest = BEFORE_ALL
-        self._known: dict[str, Brought] = {}
+        self._known: dict[str, Contribution] = {}
 
     def pass_by(self, id_: str, facts: Any, keys: Sequence[Key | None], decision: Any) -> None:
         """Counts a payment that nothing is decided about."""
@@ -184,20 +183,20 @@ class ReplayWindows:
         if not is_late:
             _read(self._reads, keys, at, values)
         if self._followed:
-            brought = self._follow(id_, facts, parts, decision)
-            self._recount(brought, facts, decision, self._decided)
+            contribution = self._follow(id_, facts, parts, decision)
+            self._recount(contribution, facts, decision, self._decided)
         return values
 
     def update(self, id_: str, facts: Any, arrived: int) -> None:
         """What is known of a payment from now on, `facts`; `arrived` (µs) is the update's."""
         self._arrive(arrived)
-        brought = self._known.get(id_)
-        if brought is None or self._changing is None:
+        contribution = self._known.get(id_)
+        if contribution is None or self._changing is None:
             return
         seen = self._changing(facts)
-        if seen != brought.seen:
-            brought.seen = seen
-            self._recount(brought, facts, brought.decision, self._updated)
+        if seen != contribution.seen:
+            contribution.seen = seen
+            self._recount(contribution, facts, contribution.decision, self._updated)
 
     def happen(self, type_: str, time: int, data: Any, arrived: int) -> None:
         """Counts an event; `time` and `arrived` in µs."""
@@ -213,7 +212,7 @@ class ReplayWindows:
                 for value in values:
                     self._spans[index].put(group, time, value)
             if plan.ages and values:
-                self._moments[index].add(group, time)
+                self._seen_times[index].add(group, time)
 
     def _arrive(self, arrived: int) -> None:
         if arrived > self._newest:
@@ -238,28 +237,32 @@ class ReplayWindows:
                     for value in values:
                         put(group, time, value)
             if aged and values:
-                self._moments[index].add(group, time)
+                self._seen_times[index].add(group, time)
             parts.append((group, values))
         return parts
 
-    def _follow(self, id_: str, facts: Any, parts: list[PartialValues], decision: Any) -> Brought:
+    def _follow(
+        self, id_: str, facts: Any, parts: list[PartialValues], decision: Any
+    ) -> Contribution:
         """Keeps what a payment brought, when an update may change it."""
-        brought = Brought(facts.timestamp, decision, parts)
+        contribution = Contribution(facts.timestamp, decision, parts)
         if self._changing is not None:
-            brought.seen = self._changing(facts)
-            self._known[id_] = brought
-        return brought
+            contribution.seen = self._changing(facts)
+            self._known[id_] = contribution
+        return contribution
 
-    def _recount(self, brought: Brought, facts: Any, decision: Any, series: Sequence[int]) -> None:
+    def _recount(
+        self, contribution: Contribution, facts: Any, decision: Any, series: Sequence[int]
+    ) -> None:
         """Takes out what a payment brought to some series, puts in what it brings now."""
-        time, earliest = brought.time, self._newest - LATE
+        time, earliest = contribution.time, self._newest - LATE
         for index in series:
             plan = self._kept[index].plan
-            old_group, old_values = brought.parts[index]
+            old_group, old_values = contribution.parts[index]
             key = plan.compiled.key(facts, decision, None)
             group = None if key is None else group_of(key)
             values = () if key is None else self._values_of[index](facts, decision, None)
-            brought.parts[index] = (group, values)
+            contribution.parts[index] = (group, values)
             if old_group == group and old_values == values:
                 continue
             if plan.over is not None and time > earliest - plan.over:
@@ -277,16 +280,16 @@ class ReplayWindows:
         if was == now:
             return
         if was is not None:
-            self._moments[index].remove(was, time)
+            self._seen_times[index].remove(was, time)
         if now is not None:
-            self._moments[index].add(now, time)
+            self._seen_times[index].add(now, time)
 
     def _read_ages(self, keys: Sequence[Key | None], at: int, values: list[Value | None]) -> None:
-        for index, function, moments in self._ages:
+        for index, function, seen_times in self._ages:
             key = keys[index]
             if key is None:
                 continue
-            values[index] = read_ages(moments, function, group_of(key), at)
+            values[index] = read_ages(seen_times, function, group_of(key), at)
 
     def _sweep(self) -> None:
         self._sweep_at = self._newest + self._span
@@ -316,12 +319,12 @@ def _read(
 
 def _values_of(plan: SeriesPlan) -> Callable[[Any, Any, Any], Sequence[Any]]:
     """What a record brings that counts, as a function of its facts, what was decided, its data."""
-    brought = plan.compiled.values
+    contribution = plan.compiled.values
     if plan.missing:
-        return brought
+        return contribution
 
     def without_missing(facts: Any, decision: Any, data: Any) -> Sequence[Any]:
-        values = brought(facts, decision, data)
+        values = contribution(facts, decision, data)
         return [value for value in values if value is not None] if None in values else values
 
     return without_missing

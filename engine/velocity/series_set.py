@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from tollkeeper.engine.velocity.ages import Ages
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Group, Put, SeriesPlan, State
-from tollkeeper.engine.velocity.elements import brought, counted
+from tollkeeper.engine.velocity.elements import counted, elements_of
+from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
 
@@ -21,7 +21,7 @@ class StateChange(Struct, frozen=True, gc=False):
     `decided` says that nothing but the decision is new.
     """
 
-    place: int
+    sequence: int
     event: str | None
     time: int
     old: State | None
@@ -37,13 +37,13 @@ class SeriesRoute(NamedTuple):
 
     counted: Counted
     plans: tuple[SeriesPlan, ...]
-    held: tuple[tuple[Series | Ages, ...], ...]
+    held: tuple[tuple[Series | FirstSeenSeries, ...], ...]
     puts: tuple[Put, ...]
     live_puts: tuple[Put, ...]
 
 
 @dataclass
-class Holdings:
+class SeriesSet:
     """Series by digest: for windows, for ages, and given up over the cap.
 
     `routes` are those that a change concerns, by the event's type and whether only the decision is
@@ -51,7 +51,7 @@ class Holdings:
     """
 
     windows: dict[str, Series]
-    ages: dict[str, Ages]
+    ages: dict[str, FirstSeenSeries]
     clock: Clock
     lost: set[str] = field(default_factory=set)
     _routes: dict[tuple[str | None, bool], tuple[SeriesRoute, ...]] = field(default_factory=dict)
@@ -82,12 +82,14 @@ class Holdings:
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
             route.counted.function(state.payment, state.decision, state.data, time, route.puts)
 
-    def observe(self, place: int, event: str | None, time: int, state: State) -> list[Group | None]:
+    def observe(
+        self, sequence: int, event: str | None, time: int, state: State
+    ) -> list[Group | None]:
         """Brings a new live record to each series for windows that holds its event.
 
-        Gives its groups; see `places`. To be followed by `put_ages`.
+        Gives its groups; see `group_positions`. To be followed by `put_ages`.
         """
-        self._reach(place, event)
+        self._reach(sequence, event)
         groups: list[Group | None] = [None]
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
             groups += route.counted.function(
@@ -109,14 +111,14 @@ class Holdings:
         """Takes the record that was observed out of the series for windows again."""
         self._put_off.clear()
         for route in self._find_routes(event, False):
-            elements = brought(route.counted.function, len(route.puts), state)
+            elements = elements_of(route.counted.function, len(route.puts), state)
             for index, items in elements.items():
                 for owner in route.held[index]:
                     if isinstance(owner, Series):
                         for group, value in items:
                             owner.take(time, group, value)
 
-    def places(self, event: str | None) -> dict[str, int]:
+    def group_positions(self, event: str | None) -> dict[str, int]:
         """Where a record's groups in the series of its event are, by the series' digests.
 
         The first is that of series which aren't there.
@@ -130,23 +132,23 @@ class Holdings:
 
     def change(self, change: StateChange) -> None:
         """Brings a live change to each series it concerns."""
-        place, event = change.place, change.event
-        self._reach(place, event)
-        if change.old is None and change.new is not None and place > self._up_to:
+        sequence, event = change.sequence, change.event
+        self._reach(sequence, event)
+        if change.old is None and change.new is not None and sequence > self._up_to:
             self.count(event, change.time, change.new)
             return
         for route in self._find_routes(event, change.decided):
-            _replace(route, change.time, change.old, change.new, place)
+            _replace(route, change.time, change.old, change.new, sequence)
 
     def replace(self, event: str | None, time: int, old: State, new: State) -> None:
         """Brings a stored update to each series that holds its event."""
         for route in self._find_routes(event, False):
             _replace(route, time, old, new, None)
 
-    def _reach(self, place: int, event: str | None) -> None:
+    def _reach(self, sequence: int, event: str | None) -> None:
         for ages in self.ages.values():
-            if place > ages.up_to and ages.plan.event == event:
-                ages.moments.reach(place)
+            if sequence > ages.up_to and ages.plan.event == event:
+                ages.seen_times.reach(sequence)
 
     def _find_routes(self, event: str | None, decided: bool) -> tuple[SeriesRoute, ...]:
         routes = self._routes.get((event, decided))
@@ -154,7 +156,7 @@ class Holdings:
             routes = self._routes[event, decided] = tuple(self._new_routes(event, decided))
         return routes
 
-    def join(self, other: Holdings) -> None:
+    def join(self, other: SeriesSet) -> None:
         """Takes over what another holds."""
         for series in other.windows.values():
             series.groups.clock = self.clock
@@ -175,7 +177,7 @@ class Holdings:
                 series.groups.lengths = plan.distinct
         for digest, ages in list(self.ages.items()):
             if digest not in plans or not plans[digest].ages:
-                ages.moments.discard()
+                ages.seen_times.discard()
                 del self.ages[digest]
             else:
                 ages.plan = plans[digest]
@@ -193,11 +195,11 @@ class Holdings:
         self._sweeping = []
         self._up_to = max((each.up_to for each in self._all()), default=0)
 
-    def _all(self) -> list[Series | Ages]:
+    def _all(self) -> list[Series | FirstSeenSeries]:
         return [*self.windows.values(), *self.ages.values()]
 
     def _new_routes(self, event: str | None, decided: bool) -> list[SeriesRoute]:
-        held: dict[str, list[Series | Ages]] = {}
+        held: dict[str, list[Series | FirstSeenSeries]] = {}
         plans: dict[str, SeriesPlan] = {}
         for each in self._all():
             if each.plan.event == event and (each.plan.decided or not decided):
@@ -211,7 +213,7 @@ class Holdings:
             routes.append(SeriesRoute(made, members, tuple(owners), tuple(puts), tuple(live)))
         return routes
 
-    def _live_put(self, owner: Series | Ages) -> Put:
+    def _live_put(self, owner: Series | FirstSeenSeries) -> Put:
         if isinstance(owner, Series):
             return owner.put
         put_off, put = self._put_off.append, owner.put
@@ -231,13 +233,15 @@ def _together(puts: Sequence[Put]) -> Put:
 
 
 def _replace(
-    route: SeriesRoute, time: int, old: State | None, new: State | None, place: int | None
+    route: SeriesRoute, time: int, old: State | None, new: State | None, sequence: int | None
 ) -> None:
     """Takes out what a record brought as known before, and puts in what it brings now.
 
-    A change of a place that a series has from the journal already is passed over.
+    A change that a series has from the journal already is passed over.
     """
-    before, after = (brought(route.counted.function, len(route.puts), each) for each in (old, new))
+    before, after = (
+        elements_of(route.counted.function, len(route.puts), each) for each in (old, new)
+    )
     if before == after:
         return
     for index, owners in enumerate(route.held):
@@ -245,7 +249,7 @@ def _replace(
         if was == becomes:
             continue
         for owner in owners:
-            if place is None or place > owner.up_to:
+            if sequence is None or sequence > owner.up_to:
                 for group, value in was:
                     owner.take(time, group, value)
                 for group, value in becomes:

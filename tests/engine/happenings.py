@@ -100,7 +100,7 @@ async def happen(shop: Shop, happened: list[tuple[int, tuple[str, Any]]]) -> Non
             case "call":
                 await sent(shop)
             case "write":
-                await shop.engine.moments.write(shop.engine.journal.flush)
+                await shop.engine.seen_times.write(shop.engine.journal.flush)
 
 
 async def pay(shop: Shop, id_: str, sent: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import erasure
 from tollkeeper.engine.publish.set_settings import ChangeSettings
-from tollkeeper.engine.velocity import first_seen_store as moments_store
+from tollkeeper.engine.velocity import first_seen_store
 from tollkeeper.engine.window_snapshot import write_snapshot
 from tollkeeper.tests.engine.happenings import CARDS, DAY, RULE, USERS, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
@@ -91,7 +91,7 @@ def test_rebuilt_windows_are_the_live_ones(
         if tight:
             patched.setattr(reads, "STRETCH", 2)
             patched.setattr(filling, "STEP", 1)
-            patched.setattr(moments_store, "FILLED", 1)
+            patched.setattr(first_seen_store, "FILLED", 1)
         asyncio.run(compare(Path(folder), happened))
 
 

@@ -144,11 +144,11 @@ class History(RuleBasedStateMachine):
     def arrive(self, record: Record) -> Observation:
         reads = self.reads(record.account)
         observation = self.do(self.windows.observe(record, reads))
-        place = observation.sequence
-        self.models[record.account].observe(place, record)
-        self.kept[record.account][place] = Kept(place, record, [(place, record.state)])
+        sequence = observation.sequence
+        self.models[record.account].observe(sequence, record)
+        self.kept[record.account][sequence] = Kept(sequence, record, [(sequence, record.state)])
         assert observation.lost == ()
-        self.check(record.account, reads, observation.values, record.time, place)
+        self.check(record.account, reads, observation.values, record.time, sequence)
         return observation
 
     @rule(observation=observed, action=st.sampled_from(["deny", "allow"]))
@@ -181,15 +181,15 @@ class History(RuleBasedStateMachine):
 
     @rule(observation=consumes(observed))
     def withdraw(self, observation: Observation) -> None:
-        number, place = observation.record.account, observation.sequence
-        kept = self.kept[number].get(place)
+        number, sequence = observation.record.account, observation.sequence
+        kept = self.kept[number].get(sequence)
         if kept is None or len(kept.entries) > 1 or self.is_read_from_the_journal(observation):
             return
         state = kept.entries[0][1]
         withdrawn = replace(observation, record=replace(observation.record, state=state))
         self.do(self.windows.withdraw(withdrawn))
-        del self.kept[number][place]
-        del self.models[number].records[place]
+        del self.kept[number][sequence]
+        del self.models[number].records[sequence]
 
     def is_read_from_the_journal(self, observation: Observation) -> bool:
         """Whether a fill relies on the record having been written or refused."""
@@ -221,8 +221,8 @@ class History(RuleBasedStateMachine):
             if once:
                 entries = entries[:1] and [(entries[0][0], entries[-1][1])]
             before = None
-            for place, state in entries:
-                found.append((place, replace(kept.record, state=state, before=before)))
+            for sequence, state in entries:
+                found.append((sequence, replace(kept.record, state=state, before=before)))
                 before = state
         return [record for _, record in sorted(found, key=lambda each: each[0])]
 

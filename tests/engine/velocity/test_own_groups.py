@@ -14,7 +14,7 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.velocity.contract import Group, NotWholeError, Record, SeriesPlan, State
-from tollkeeper.engine.velocity.first_seen import MemoryMoments
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.tests.engine.programs.compile.payments import payment
 from tollkeeper.tests.engine.velocity.worlds import DAY, HOUR, MINUTE, START, filled
@@ -88,15 +88,15 @@ async def test_what_is_given_up_is_lost() -> None:
     assert (await windows.status(1)).over_cap
 
 
-class Unreadable(MemoryMoments):
-    """Moments in a file that can't be used."""
+class Unreadable(MemorySeenTimes):
+    """Seen times in a file that can't be used."""
 
     def first(self, group: Group) -> int | None:
         raise JournalError("the disk is gone")
 
 
 async def test_a_payment_whose_ages_cannot_be_read_leaves_nothing() -> None:
-    windows = await whole(READING.plan.series, moments=lambda _account, _series: Unreadable())
+    windows = await whole(READING.plan.series, seen_times=lambda _account, _series: Unreadable())
     random, failed = Random(2), 0
     for number in range(20):
         try:

@@ -138,21 +138,21 @@ class Recount:
 
     records: dict[int, tuple[Record, State, int]] = field(default_factory=dict)
 
-    def observe(self, place: int, record: Record, of: int | None = None) -> None:
+    def observe(self, sequence: int, record: Record, of: int | None = None) -> None:
         """`of` is the place of the record's creation when this is an update."""
-        created = place if of is None else of
+        created = sequence if of is None else of
         self.records[created] = (record, record.state, created)
 
-    def settle(self, place: int, state: State) -> None:
-        record, _, created = self.records[place]
-        self.records[place] = (record, state, created)
+    def settle(self, sequence: int, state: State) -> None:
+        record, _, created = self.records[sequence]
+        self.records[sequence] = (record, state, created)
 
     def elements(
         self, name: str, key: tuple[Any, ...], *, before: int | None = None
     ) -> Iterable[Any]:
         kind = KINDS[name]
-        for place, (record, state, _) in self.records.items():
-            if record.event != kind.event or (before is not None and place >= before):
+        for sequence, (record, state, _) in self.records.items():
+            if record.event != kind.event or (before is not None and sequence >= before):
                 continue
             if kind.key(state.payment, state.decision, state.data) == key:
                 values = kind.values(state.payment, state.decision, state.data)

@@ -1,4 +1,4 @@
-"""Moments in memory and in a file are those of a plain list, whatever is written in between."""
+"""Seen times in memory and in a file are those of a plain list, whatever is written in between."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.journal.contract import Unavailable
-from tollkeeper.engine.velocity import first_seen_series as stored_moments
-from tollkeeper.engine.velocity.first_seen import MemoryMoments, Moments
-from tollkeeper.engine.velocity.first_seen_store import MomentsStore, open_moments
+from tollkeeper.engine.velocity import first_seen_store
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
+from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ steps = st.lists(
 
 
 class Plain:
-    """The moments as a list."""
+    """The times as a list."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[object, int]] = []
@@ -48,61 +48,65 @@ class Plain:
         elif (group, time) in self.seen:
             self.seen.remove((group, time))
 
-    def agrees(self, moments: Moments) -> None:
+    def agrees(self, seen_times: SeenTimes) -> None:
         for group in GROUPS:
             own = sorted(time for seen, time in self.seen if seen == group)
-            assert moments.first(group) == min(own, default=None)
+            assert seen_times.first(group) == min(own, default=None)
             for at in TIMES:
-                assert moments.latest(group, at) == max((t for t in own if t <= at), default=None)
+                assert seen_times.latest(group, at) == max(
+                    (t for t in own if t <= at), default=None
+                )
 
 
-def change(moments: Moments, what: str, group: Any, time: int) -> None:
-    (moments.add if what == "add" else moments.remove)(group, time)
+def change(seen_times: SeenTimes, what: str, group: Any, time: int) -> None:
+    (seen_times.add if what == "add" else seen_times.remove)(group, time)
 
 
 @given(happened=st.lists(st.one_of(adds, st.tuples(st.just("remove"), groups, times))))
-def test_moments_in_memory_are_those_of_a_plain_list(happened: list[tuple[str, Any, int]]) -> None:
-    moments, plain = MemoryMoments(), Plain()
+def test_seen_times_in_memory_are_those_of_a_plain_list(
+    happened: list[tuple[str, Any, int]],
+) -> None:
+    seen_times, plain = MemorySeenTimes(), Plain()
     for each in happened:
-        change(moments, *each)
+        change(seen_times, *each)
         plain.change(*each)
-    plain.agrees(moments)
+    plain.agrees(seen_times)
 
 
 @settings(max_examples=40, deadline=None)
 @given(filled=steps, happened=steps, meanwhile=steps)
-def test_stored_moments_are_those_of_a_plain_list(
+def test_stored_seen_times_are_those_of_a_plain_list(
     filled: list[Any], happened: list[Any], meanwhile: list[Any]
 ) -> None:
     """`meanwhile` is what happens between a write's taking and its end."""
 
     async def run(folder: Path) -> None:
-        async with open_moments(folder, last=0) as store:
-            moments, plain, place = store.open(*SERIES), Plain(), 0
+        async with open_seen_times(folder, last=0) as store:
+            seen_times, plain, sequence = store.open(*SERIES), Plain(), 0
             for what, group, time in filled:
                 if what in ("add", "remove"):
                     # Nobody asks a journal's records to take out what was never there.
                     if what == "add" or (group, time) in plain.seen:
-                        change(moments, what, group, time)
+                        change(seen_times, what, group, time)
                         plain.change(what, group, time)
                 else:
                     await store.write_filled(*SERIES[:1], SERIES[1:], 0)
-            store.go_live(1, SERIES[1:], place)
-            plain.agrees(moments)
+            store.go_live(1, SERIES[1:], sequence)
+            plain.agrees(seen_times)
             left = iter(meanwhile)
 
             def happens(what: str, group: Any, time: Any) -> None:
-                nonlocal place
-                place += 1
-                moments.reach(place)
+                nonlocal sequence
+                sequence += 1
+                seen_times.reach(sequence)
                 if what in ("add", "remove"):
-                    change(moments, what, group, time)
+                    change(seen_times, what, group, time)
                     plain.change(what, group, time)
 
             async def written() -> None:
                 for _ in range(2):
                     happens(*next(left, ("", None, None)))
-                plain.agrees(moments)
+                plain.agrees(seen_times)
 
             async def refused() -> None:
                 await written()
@@ -117,17 +121,17 @@ def test_stored_moments_are_those_of_a_plain_list(
                         with pytest.raises(Unavailable):
                             await store.write(refused)
                     case "forget":
-                        store._lately._new.clear()
-                        store._lately._old.clear()
+                        store._recent._new.clear()
+                        store._recent._old.clear()
                     case _:
                         happens(what, group, time)
-                plain.agrees(moments)
+                plain.agrees(seen_times)
             await store.write(nothing)
-        async with open_moments(folder, last=place) as store:
-            assert store.place(*SERIES) == place
-            moments = store.open(*SERIES)
-            store.go_live(1, SERIES[1:], place)
-            plain.agrees(moments)
+        async with open_seen_times(folder, last=sequence) as store:
+            assert store.sequence(*SERIES) == sequence
+            seen_times = store.open(*SERIES)
+            store.go_live(1, SERIES[1:], sequence)
+            plain.agrees(seen_times)
 
     with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
@@ -137,62 +141,62 @@ async def nothing() -> None:
     pass
 
 
-async def live(store: MomentsStore, digest: str = "digest", place: int = 1) -> Moments:
-    moments = store.open(1, digest)
-    store.go_live(1, [digest], place)
-    return moments
+async def live(store: SeenTimesStore, digest: str = "digest", sequence: int = 1) -> SeenTimes:
+    seen_times = store.open(1, digest)
+    store.go_live(1, [digest], sequence)
+    return seen_times
 
 
 async def test_what_was_not_written_is_filled_again(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
-        moments = await live(store)
+    async with open_seen_times(tmp_path, last=0) as store:
+        seen_times = await live(store)
         await store.write(nothing)
-        moments.reach(2)
-        moments.add("a", 5)
-    async with open_moments(tmp_path, last=2) as store:
-        assert store.place(*SERIES) == 1
+        seen_times.reach(2)
+        seen_times.add("a", 5)
+    async with open_seen_times(tmp_path, last=2) as store:
+        assert store.sequence(*SERIES) == 1
         assert (await live(store)).first("a") is None
 
 
 async def test_what_is_withdrawn_while_it_is_written_waits(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
-        moments = await live(store)
-        moments.reach(2)
-        moments.add("a", 5)
+    async with open_seen_times(tmp_path, last=0) as store:
+        seen_times = await live(store)
+        seen_times.reach(2)
+        seen_times.add("a", 5)
 
         async def withdrawn() -> None:
-            moments.reach(2)
-            moments.remove("a", 5)
+            seen_times.reach(2)
+            seen_times.remove("a", 5)
 
         await store.write(withdrawn)
-    async with open_moments(tmp_path, last=2) as store:
-        assert store.place(*SERIES) == 0
+    async with open_seen_times(tmp_path, last=2) as store:
+        assert store.sequence(*SERIES) == 0
 
 
 async def test_a_series_of_another_journal_begins_anew(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
-        (await live(store, place=7)).add("a", 5)
+    async with open_seen_times(tmp_path, last=0) as store:
+        (await live(store, sequence=7)).add("a", 5)
         await store.write(nothing)
-    async with open_moments(tmp_path, last=6) as store:
-        assert store.place(*SERIES) == 0
+    async with open_seen_times(tmp_path, last=6) as store:
+        assert store.sequence(*SERIES) == 0
         assert (await live(store)).first("a") is None
 
 
 async def test_a_past_that_was_being_rewritten_is_filled_again(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0) as store:
         await live(store)
         await store.write(nothing)
         with pytest.raises(RuntimeError):
             async with store.rewriting(1, nothing):
                 raise RuntimeError
         await store.write(nothing)
-    async with open_moments(tmp_path, last=9) as store:
-        assert store.place(*SERIES) == 0
-        moments = await live(store)
+    async with open_seen_times(tmp_path, last=9) as store:
+        assert store.sequence(*SERIES) == 0
+        seen_times = await live(store)
         async with store.rewriting(1, nothing):
-            moments.add("a", 5)
-    async with open_moments(tmp_path, last=9) as store:
-        assert store.place(*SERIES) == 1
+            seen_times.add("a", 5)
+    async with open_seen_times(tmp_path, last=9) as store:
+        assert store.sequence(*SERIES) == 1
 
 
 def damage_header(path: Path) -> None:
@@ -207,19 +211,19 @@ def damage_version(path: Path) -> None:
 async def test_a_file_that_cannot_be_used_is_made_anew(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    async with open_moments(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0) as store:
         (await live(store)).add("a", 5)
         await store.write(nothing)
     damage(tmp_path / "ages.db")
-    async with open_moments(tmp_path, last=9) as store:
-        assert store.place(*SERIES) == 0
+    async with open_seen_times(tmp_path, last=9) as store:
+        assert store.sequence(*SERIES) == 0
         (await live(store)).add("a", 6)
         await store.write(nothing)
     assert (tmp_path / "ages.db").stat().st_mode & 0o077 == 0
 
 
 async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0) as store:
         for digest in ("kept", "dropped", "left"):
             (await live(store, digest)).add("a", 5)
         await store.write(nothing)
@@ -227,8 +231,8 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
         await store.write(nothing)
         while await store.remove_some():
             pass
-    async with open_moments(tmp_path, last=9) as store:
-        assert [store.place(1, each) for each in ("kept", "dropped", "left")] == [1, 0, 1]
+    async with open_seen_times(tmp_path, last=9) as store:
+        assert [store.sequence(1, each) for each in ("kept", "dropped", "left")] == [1, 0, 1]
         store.give_up_others({(1, "kept")})
         await store.write(nothing)
         while await store.remove_some():
@@ -237,25 +241,25 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
         assert store._file._run("SELECT DISTINCT series FROM moments").fetchall() == [(1,)]
 
 
-async def test_memory_holds_only_what_was_asked_for_lately(
+async def test_memory_holds_only_what_was_asked_for_recent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_moments, "CACHED", 50)
-    async with open_moments(tmp_path, last=0) as store:
-        moments = await live(store)
+    monkeypatch.setattr(first_seen_store, "CACHED", 50)
+    async with open_seen_times(tmp_path, last=0) as store:
+        seen_times = await live(store)
         for number in range(500):
-            moments.reach(number)
-            moments.add(f"card-{number}", number)
+            seen_times.reach(number)
+            seen_times.add(f"card-{number}", number)
             if number % 20 == 0:
                 await store.write(nothing)
-            lately = store._lately
+            lately = store._recent
             assert len(lately._new) + len(lately._old) <= 100
         await store.write(nothing)
-        assert all(moments.first(f"card-{number}") == number for number in range(500))
+        assert all(seen_times.first(f"card-{number}") == number for number in range(500))
 
 
 async def test_the_file_says_of_nobody_that_they_were_there(tmp_path: Path) -> None:
-    async with open_moments(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0) as store:
         (await live(store)).add("ana@mail.example", 5)
         await store.write(nothing)
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())

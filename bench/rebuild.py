@@ -133,7 +133,7 @@ async def read_alone(folder: Path) -> float:
     """Processor seconds of reading every entry, and decoding what the series read of it."""
     async with open_engine(folder, "bench") as engine:
         [account] = engine.state.accounts.values()
-        plans = engine.force[account.number].plans()
+        plans = engine.active[account.number].plans()
         begun = process_time()
         stored = StoredRecords(account, plans)
         for stretch in engine.journal.replay_latest(

@@ -38,7 +38,7 @@ from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.entries import Kind as EntryKind
 from tollkeeper.engine.open import now, open_engine, rebuild
-from tollkeeper.engine.programs.active import InForce, choose_programs
+from tollkeeper.engine.programs.active import ActivePrograms, choose_programs
 from tollkeeper.engine.programs.decider import decide
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -85,11 +85,11 @@ class Measured:
     parts: dict[str, float]
 
 
-def read_all(bodies: Sequence[bytes], force: InForce) -> list[tuple[Payment, int]]:
+def read_all(bodies: Sequence[bytes], active: ActivePrograms) -> list[tuple[Payment, int]]:
     found = []
     for each in bodies:
         arrived = now()
-        payment = read_creation(each, arrived, force.limits)
+        payment = read_creation(each, arrived, active.limits)
         assert isinstance(payment, Payment)
         found.append((payment, arrived))
     return found
@@ -103,7 +103,7 @@ def writer_seconds() -> float:
 
 
 async def whole(
-    engine: Engine, force: InForce, payments: Sequence[tuple[Payment, int]], at_once: int
+    engine: Engine, active: ActivePrograms, payments: Sequence[tuple[Payment, int]], at_once: int
 ) -> tuple[float, float]:
     """µs of the loop's thread and of the writer's for each payment."""
 
@@ -111,7 +111,7 @@ async def whole(
     for start in range(0, len(payments), at_once):
         async with asyncio.TaskGroup() as group:
             for payment, arrived in payments[start : start + at_once]:
-                group.create_task(create(engine, force, payment, arrived))
+                group.create_task(create(engine, active, payment, arrived))
     count = len(payments) / 1e6
     return (time.thread_time() - begun) / count, (writer_seconds() - written) / count
 
@@ -162,11 +162,11 @@ def finish(coroutine: Any) -> Any:
 
 
 async def by_parts(
-    engine: Engine, force: InForce, payments: Sequence[tuple[Payment, int]], at_once: int
+    engine: Engine, active: ActivePrograms, payments: Sequence[tuple[Payment, int]], at_once: int
 ) -> dict[str, float]:
     watch = Stopwatch(len(payments))
     windows, journal = engine.windows, engine.journal
-    account, thresholds = force.account.number, force.account.settings.thresholds
+    account, thresholds = active.account.number, active.account.settings.thresholds
     watch.part(
         "exists",
         lambda: [finish(journal.exists(account, EntryKind.PAYMENT, p.id)) for p, _ in payments],
@@ -174,7 +174,7 @@ async def by_parts(
     facts: list[Facts] = watch.part(
         "derive", lambda: [derive(p, arrived, engine.clients) for p, arrived in payments]
     )
-    programs = watch.part("choose", lambda: [choose_programs(force, p) for p, _ in payments])
+    programs = watch.part("choose", lambda: [choose_programs(active, p) for p, _ in payments])
     reads = watch.part(
         "keys to read by",
         lambda: [decision_reads(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
@@ -193,7 +193,7 @@ async def by_parts(
     decisions = watch.part(
         "decide",
         lambda: [
-            decide(chosen, f, seen.values, force.environment, thresholds, lost=seen.lost)
+            decide(chosen, f, seen.values, active.environment, thresholds, lost=seen.lost)
             for chosen, f, seen in zip(programs, facts, observed, strict=True)
         ],
     )
@@ -238,17 +238,17 @@ async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
             for verb in verbs:
                 await verb.perform(engine, "bench", lambda _share: None)
             await rebuild(engine, lambda _share: None)
-            force = engine.force[1]
+            active = engine.active[1]
             random = Random(4)
             totals, parts = [], []
             for _ in range(options.rounds):
                 bodies = [body(random, traffic) for _ in range(2 * options.payments)]
-                payments = read_all(bodies, force)
+                payments = read_all(bodies, active)
                 gc.collect()
                 first, second = payments[: options.payments], payments[options.payments :]
-                totals.append(await whole(engine, force, first, options.at_once))
+                totals.append(await whole(engine, active, first, options.at_once))
                 gc.collect()
-                parts.append(await by_parts(engine, force, second, options.at_once))
+                parts.append(await by_parts(engine, active, second, options.at_once))
             least = {part: min(each[part] for each in parts) for part in parts[0]}
             least["the loop alone"] = await idle(options.payments, options.at_once)
             loop, writer = (min(column) for column in zip(*totals, strict=True))

@@ -189,13 +189,13 @@ async def decided(paid: Sequence[Created]) -> float:
     with TemporaryDirectory() as folder:
         async with open_engine(Path(folder), "bench") as engine:
             await CreateAccount("bench").perform(engine, "bench", lambda _share: None)
-            (force,) = engine.force.values()
+            (active,) = engine.active.values()
             await rebuild(engine, lambda _share: None)
             begun = process_time()
             for first in range(0, len(paid), AT_ONCE):
                 several = paid[first : first + AT_ONCE]
                 await asyncio.gather(
-                    *(create(engine, force, each.payment, each.arrived) for each in several)
+                    *(create(engine, active, each.payment, each.arrived) for each in several)
                 )
             return (process_time() - begun) / len(paid) * 1e6
 

@@ -16,9 +16,14 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.alerts import add_transitions
-from tollkeeper.engine.programs.active import InForce, Shadow, choose_programs, choose_shadows
+from tollkeeper.engine.programs.active import (
+    ActivePrograms,
+    Shadow,
+    choose_programs,
+    choose_shadows,
+)
 from tollkeeper.engine.programs.decider import Programs, decide
-from tollkeeper.engine.raise_alerts import payment_turns
+from tollkeeper.engine.raise_alerts import payment_transitions
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored
@@ -43,28 +48,28 @@ class DecidedPayment(NamedTuple):
 
 
 async def decide_payment(
-    engine: Engine, force: InForce, payment: Payment, arrived: int
+    engine: Engine, active: ActivePrograms, payment: Payment, arrived: int
 ) -> DecidedPayment:
     """Decide a new payment, which windows count from now on. `arrived` in µs since the epoch.
 
     Raises `Taken` for an id in use.
     """
-    account = force.account.number
+    account = active.account.number
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
     facts = derive(payment, arrived, engine.clients)
-    programs = choose_programs(force, payment)
-    shadows = choose_shadows(force, payment)
+    programs = choose_programs(active, payment)
+    shadows = choose_shadows(active, payment)
     observed, decision = await analyse(
         engine.windows,
         account,
         facts,
         programs,
-        force.environment,
-        force.account.settings.thresholds,
+        active.environment,
+        active.account.settings.thresholds,
         [read for shadow in shadows for read in shadow.reads(facts)],
     )
-    turns = await payment_turns(engine, force, facts)
+    transitions = await payment_transitions(engine, active, facts)
     entry = Entry(
         observed.sequence,
         account,
@@ -73,9 +78,9 @@ async def decide_payment(
         arrived,
         facts.timestamp,
         encode_stored(record(facts)),
-        encode_stored(add_transitions(decision, turns) if turns else decision),
+        encode_stored(add_transitions(decision, transitions) if transitions else decision),
     )
-    return DecidedPayment(Pending(observed, entry, turns), programs, decision, shadows)
+    return DecidedPayment(Pending(observed, entry, transitions), programs, decision, shadows)
 
 
 async def analyse(

@@ -57,7 +57,7 @@ async def fill(
             await _seal(engine, part.filling)
             done += size
     except BaseException:
-        await engine.windows.keep(account, engine.force[account].plans())
+        await engine.windows.keep(account, engine.active[account].plans())
         raise
     progress(1.0)
 

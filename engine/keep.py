@@ -10,28 +10,28 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal.entries import Entry, Idempotency
 from tollkeeper.engine.monitors.alerts import Transition
-from tollkeeper.engine.raise_alerts import count_turns, note_turns, withdraw_turns
+from tollkeeper.engine.raise_alerts import count_transitions, note_transitions, withdraw_transitions
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation
 
 
 class Pending(NamedTuple):
-    """A record that windows count and the journal does not hold yet; `turns` are its monitors'."""
+    """A record that windows count and the journal does not hold yet; `transitions` are its monitors'."""
 
     observed: Observation
     entry: Entry
-    turns: tuple[Transition, ...] = ()
+    transitions: tuple[Transition, ...] = ()
 
 
 async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None = None) -> None:
     """Done when the record is on disk, with the response to its idempotency key if it has one.
 
-    Alerts among its turns are in the outbox then. Raises `Taken` for an id in use, `Unavailable` or
+    Alerts among its transitions are in the outbox then. Raises `Taken` for an id in use, `Unavailable` or
     `Overloaded` when it can't be kept; windows and monitors forget the record then.
     """
-    observed, entry, turns = pending
+    observed, entry, transitions = pending
     account, sequence = entry.account, entry.sequence
-    count_turns(engine.watch, account, sequence, turns)
+    count_transitions(engine.watch, account, sequence, transitions)
     kept = None
     try:
         kept = engine.journal.append(entry, idempotency)
@@ -39,7 +39,7 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
     finally:
         # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
         if kept is None or kept.exception() is not None:
-            withdraw_turns(engine.watch, account, sequence, turns)
+            withdraw_transitions(engine.watch, account, sequence, transitions)
             await engine.windows.withdraw(observed)
-    if turns:
-        await note_turns(engine, account, sequence, turns)
+    if transitions:
+        await note_transitions(engine, account, sequence, transitions)

@@ -13,7 +13,7 @@ from tollkeeper.engine.journal.entries import (
     Replacement,
 )
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
-from tollkeeper.engine.programs.active import InForce, Loaded, VersionId
+from tollkeeper.engine.programs.active import ActivePrograms, Loaded, VersionId
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
 from tollkeeper.engine.registry.state import Account, fold_change
@@ -36,12 +36,12 @@ async def make_change(
     list's entries, `replaced` are the new ones of a whole import. `compiled` are versions that
     the change brings in. Raises `JournalError`.
     """
-    state, force = engine.state, dict(engine.force)
+    state, active = engine.state, dict(engine.active)
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
     engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
-    engine.force[account] = _reloaded(
-        engine.state.accounts[account], force.get(account), content, replaced, compiled
+    engine.active[account] = _reloaded(
+        engine.state.accounts[account], active.get(account), content, replaced, compiled
     )
     entry = Entry(
         sequence=sequence,
@@ -59,16 +59,16 @@ async def make_change(
     finally:
         # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
         if kept is None or kept.exception() is not None:
-            engine.state, engine.force = state, force
+            engine.state, engine.active = state, active
 
 
 def _reloaded(
     account: Account,
-    before: InForce | None,
+    before: ActivePrograms | None,
     content: ListChange | None,
     replaced: Contents | None,
     compiled: Mapping[VersionId, Loaded],
-) -> InForce:
+) -> ActivePrograms:
     held = {} if before is None else dict(before.contents)
     in_force = {} if before is None else before.compiled()
     for name, entries in account.lists.items():

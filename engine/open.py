@@ -90,7 +90,7 @@ async def open_engine(
         )
         engine.clock_watch.look(clock(), since_machine_start())
         for account in state.accounts.values():
-            engine.force[account.number] = load_account(account, contents_of(engine, account))
+            engine.active[account.number] = load_account(account, contents_of(engine, account))
         for number in state.accounts:
             await take_up_shipped(engine, number)
         beside = [
@@ -153,12 +153,12 @@ def recorded(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
 async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
     await recover_alerts(engine)
-    forces = list(engine.force.values())
+    all_active = list(engine.active.values())
     engine.seen_times.give_up_others(
         {
-            (force.account.number, plan.digest)
-            for force in forces
-            for plan in force.plans()
+            (active.account.number, plan.digest)
+            for active in all_active
+            for plan in active.plans()
             if plan.ages
         }
     )
@@ -166,13 +166,13 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
     # All that is made now stays: the collector would look through it again and again.
     gc.disable()
     try:
-        for position, force in enumerate(forces):
+        for position, active in enumerate(all_active):
 
             def share(done: float, position: int = position) -> None:
-                engine.rebuilt = (position + done) / len(forces)
+                engine.rebuilt = (position + done) / len(all_active)
                 progress(engine.rebuilt)
 
-            await fill(engine, force.account.number, force.plans(), share)
+            await fill(engine, active.account.number, active.plans(), share)
     finally:
         gc.enable()
         engine.snapshot = None

@@ -1,6 +1,6 @@
-"""What monitors make of a record: from turning at it, through the journal, to the outbox.
+"""What monitors make of a record: a transition at it, through the journal, into the outbox.
 
-A turn is counted before its record is appended, so that the next record meets it; it is taken back
+A transition is counted before its record is appended, so that the next record meets it; it is taken back
 when the append fails, and put into the outbox once the record is on disk. What a crash leaves
 between the two is put there by the next start.
 """
@@ -21,7 +21,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.watch import Watch, transitions_at
-from tollkeeper.engine.programs.active import InForce, choose_event_type
+from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
@@ -29,49 +29,55 @@ FAR = 10_000
 """How many sequence numbers a start looks through again at most, beside those of open records."""
 
 
-async def payment_turns(engine: Engine, force: InForce, facts: Facts) -> tuple[Transition, ...]:
-    """How monitors of payments turn with one that windows count already, decision included."""
-    loaded = choose_event_type(force, BUILT_IN_EVENT, facts.timestamp)
+async def payment_transitions(
+    engine: Engine, active: ActivePrograms, facts: Facts
+) -> tuple[Transition, ...]:
+    """The transitions of payments' monitors at one that windows count already, decision included."""
+    loaded = choose_event_type(active, BUILT_IN_EVENT, facts.timestamp)
     if loaded is None or not loaded.monitors:
         return ()
-    account, at = force.account.number, facts.timestamp
+    account, at = active.account.number, facts.timestamp
     values = await engine.windows.read(account, at, loaded.reads(facts, None))
     return transitions_at(
-        engine.watch.standings, account, loaded, at, facts, None, values, force.environment
+        engine.watch.standings, account, loaded, at, facts, None, values, active.environment
     )
 
 
-def count_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Transition]) -> None:
-    """Turns of a record that is about to be appended."""
-    if turns:
-        watch.open.add(sequence)
-        watch.standings.add(account, sequence, turns)
-
-
-def withdraw_turns(watch: Watch, account: int, sequence: int, turns: Sequence[Transition]) -> None:
-    """The record could not be kept."""
-    if turns:
-        watch.open.discard(sequence)
-        watch.standings.undo(account, sequence, turns)
-
-
-async def note_turns(
-    engine: Engine, account: int, sequence: int, turns: Sequence[Transition]
+def count_transitions(
+    watch: Watch, account: int, sequence: int, transitions: Sequence[Transition]
 ) -> None:
-    """Turns of a record that is on disk: done once they are listed and in the outbox.
+    """Transitions of a record that is about to be appended."""
+    if transitions:
+        watch.open.add(sequence)
+        watch.standings.add(account, sequence, transitions)
+
+
+def withdraw_transitions(
+    watch: Watch, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
+    """The record could not be kept."""
+    if transitions:
+        watch.open.discard(sequence)
+        watch.standings.undo(account, sequence, transitions)
+
+
+async def note_transitions(
+    engine: Engine, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
+    """Transitions of a record that is on disk: done once they are listed and in the outbox.
 
     When the outbox can't be written, the next start does it: the record itself is kept.
     """
-    if not turns:
+    if not transitions:
         return
     watch = engine.watch
-    watch.standings.settle(account, sequence, turns)
+    watch.standings.settle(account, sequence, transitions)
     urls = tuple(engine.state.accounts[account].webhooks)
     noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
 
     def work(connection: sqlite3.Connection) -> None:
-        outbox.add_alerts(connection, account, sequence, turns, urls, now)
+        outbox.add_alerts(connection, account, sequence, transitions, urls, now)
         outbox.set_listed(connection, min(noted, sequence))
 
     try:
@@ -82,7 +88,7 @@ async def note_turns(
         )
         return
     watch.open.discard(sequence)
-    if any(turn.met for turn in turns):
+    if any(transition.met for transition in transitions):
         watch.raised.set()
 
 
@@ -95,12 +101,12 @@ async def recover_alerts(engine: Engine) -> None:
     while batch := await _next(batches):
         for entry in batch:
             try:
-                turns = transitions_of(entry.outcome)
+                transitions = transitions_of(entry.outcome)
             except UNREADABLE as error:
                 engine.damage.meet(entry, error)
                 continue
-            if turns:
-                await _note_again(engine, entry, turns)
+            if transitions:
+                await _note_again(engine, entry, transitions)
     engine.watch.noted = noted
     await remember_progress(engine)
 
@@ -125,12 +131,12 @@ async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
         return await asyncio.to_thread(next, batches, None)
 
 
-async def _note_again(engine: Engine, entry: Entry, turns: Sequence[Transition]) -> None:
+async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transition]) -> None:
     urls = tuple(engine.state.accounts[entry.account].webhooks)
     now = engine.clock()
-    engine.watch.standings.replay(entry.account, entry.sequence, turns)
+    engine.watch.standings.replay(entry.account, entry.sequence, transitions)
     await engine.outbox.write(
         lambda connection: outbox.add_alerts(
-            connection, entry.account, entry.sequence, turns, urls, now
+            connection, entry.account, entry.sequence, transitions, urls, now
         )
     )

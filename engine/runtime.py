@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.side_file import SideFile
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
-from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
@@ -27,7 +27,7 @@ from tollkeeper.engine.velocity.snapshot import Snapshot
 
 @dataclass(slots=True)
 class Engine:
-    """`clock` gives µs since the epoch. `state` and `force` are replaced whole by each change,
+    """`clock` gives µs since the epoch. `state` and `active` are replaced whole by each change,
     under `changing`; a request that has begun keeps the picture it started with. An account's
     programs are published one at a time, under `publishing`; `filling` tells how far each is, from
     0 to 1, by account, kind and name. `watch` is
@@ -47,7 +47,7 @@ class Engine:
     clients: Clients
     clock: Callable[[], int]
     state: Configuration
-    force: dict[int, InForce] = field(default_factory=dict)
+    active: dict[int, ActivePrograms] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     publishing: defaultdict[int, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)

@@ -11,7 +11,7 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.monitors.alerts import EventOutcome
-from tollkeeper.engine.raise_alerts import payment_turns
+from tollkeeper.engine.raise_alerts import payment_transitions
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored, state_of
 from tollkeeper.engine.velocity.contract import Record, State
@@ -42,7 +42,7 @@ async def merge_update(
     observed = await engine.windows.observe(
         Record(account, payment_id, facts.timestamp, arrived, after, before), ()
     )
-    turns = await payment_turns(engine, engine.force[account], facts)
+    transitions = await payment_transitions(engine, engine.active[account], facts)
     entry = Entry(
         sequence=observed.sequence,
         account=account,
@@ -51,9 +51,9 @@ async def merge_update(
         arrived=arrived,
         time=facts.timestamp,
         body=encode_stored(record(facts)),
-        outcome=encode_stored(EventOutcome(transitions=turns)) if turns else None,
+        outcome=encode_stored(EventOutcome(transitions=transitions)) if transitions else None,
     )
-    return UpdatedPayment(Pending(observed, entry, turns), facts.payment)
+    return UpdatedPayment(Pending(observed, entry, transitions), facts.payment)
 
 
 def updated(before: State, update: Update, arrived: int) -> State | tuple[Violation, ...]:

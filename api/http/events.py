@@ -38,7 +38,7 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError, Taken
 from tollkeeper.engine.keep import keep
-from tollkeeper.engine.programs.active import InForce, choose_event_type
+from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
 
@@ -168,8 +168,8 @@ async def submit_batch(
     if not 1 <= len(batch) <= MAX_EVENTS:
         message = f"a batch has 1 to {MAX_EVENTS} events"
         raise invalid([Violation("events", "out_of_range", message)])
-    force = request.engine.force[request.key.account]
-    results = await accepted_all(request.engine, force, batch, arrived)
+    active = request.engine.active[request.key.account]
+    results = await accepted_all(request.engine, active, batch, arrived)
     kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
     request.log.update(events=len(results), kept=kept)
     status = HTTPStatus.CREATED if kept == len(results) else HTTPStatus.MULTI_STATUS
@@ -185,7 +185,7 @@ async def submit_one(
         if stored is not None:
             return created(repeated(request, stored, body))
     try:
-        pending, accepted = await take_in(engine, engine.force[account], body, arrived)
+        pending, accepted = await take_in(engine, engine.active[account], body, arrived)
         response = encode({"event": accepted})
         await keep(engine, pending, repeatable(request, repeat_key, body, response))
     except Taken:
@@ -221,7 +221,7 @@ async def read_metric(
 ) -> MetricAnswer:
     engine, account = request.engine, request.key.account
     now = engine.clock()
-    loaded = choose_event_type(engine.force[account], name, now)
+    loaded = choose_event_type(engine.active[account], name, now)
     if loaded is None:
         raise not_found("type", f"there is no active event type `{name}`")
     found = next((each for each in loaded.metrics if each.name == metric), None)
@@ -252,16 +252,18 @@ def created(body: bytes) -> Response[Any]:
     return Response(body, status_code=HTTPStatus.CREATED, media_type=MediaType.JSON)
 
 
-async def take_in(engine: Engine, force: InForce, body: bytes, arrived: int) -> AcceptedEvent:
+async def take_in(
+    engine: Engine, active: ActivePrograms, body: bytes, arrived: int
+) -> AcceptedEvent:
     """Raises `Problem` for an event that is refused."""
-    event = read_event(body, arrived, force)
+    event = read_event(body, arrived, active)
     if not isinstance(event, Event):
         raise invalid(event)
-    return await accept_event(engine, force, event, arrived)
+    return await accept_event(engine, active, event, arrived)
 
 
 async def accepted_all(
-    engine: Engine, force: InForce, batch: Sequence[bytes], arrived: int
+    engine: Engine, active: ActivePrograms, batch: Sequence[bytes], arrived: int
 ) -> list[dict[str, Any]]:
     """The result of each event, in order; each is kept whole or not at all."""
 
@@ -270,7 +272,7 @@ async def accepted_all(
 
     async def one(index: int) -> dict[str, Any]:
         try:
-            pending, accepted = await take_in(engine, force, batch[index], arrived)
+            pending, accepted = await take_in(engine, active, batch[index], arrived)
             await keep(engine, pending)
         except Problem as problem:
             return failed(index, problem)

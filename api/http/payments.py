@@ -155,17 +155,17 @@ async def create_payment(request: Request) -> bytes:
         stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
             return repeated(request, stored, body)
-    force = engine.force[account]
-    payment = read_creation(body, arrived, force.limits)
+    active = engine.active[account]
+    payment = read_creation(body, arrived, active.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
     try:
-        decided = await decide_payment(engine, force, payment, arrived)
+        decided = await decide_payment(engine, active, payment, arrived)
         response = _created(payment, decided.decision)
         await keep(engine, decided.pending, repeatable(request, repeat_key, body, response))
     except Taken:
         raise taken("payment.id") from None
-    queue_shadows(engine, force, decided)
+    queue_shadows(engine, active, decided)
     _note(request, payment.id, decided.decision)
     return response
 
@@ -215,7 +215,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     admit(engine)
     body = await read_json_bytes(request.scope, request.receive)
     arrived = engine.clock()
-    sent = read_update(body, arrived, engine.force[account].limits)
+    sent = read_update(body, arrived, engine.active[account].limits)
     if not isinstance(sent, Update):
         raise invalid(sent)
     updated = await merge_update(engine, account, payment_id, sent, arrived)

@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.watch import transitions_at
-from tollkeeper.engine.programs.active import InForce
+from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
@@ -48,18 +48,20 @@ class AcceptedEvent(NamedTuple):
     accepted: Accepted
 
 
-async def accept_event(engine: Engine, force: InForce, event: Event, arrived: int) -> AcceptedEvent:
+async def accept_event(
+    engine: Engine, active: ActivePrograms, event: Event, arrived: int
+) -> AcceptedEvent:
     """Take in an event, which windows count from now on. `arrived` in µs since the epoch.
 
     Raises `Taken` for an id in use.
     """
-    account, loaded = force.account.number, event.loaded
+    account, loaded = active.account.number, event.loaded
     if await engine.journal.exists(account, Kind.EVENT, event.id):
         raise Taken(event.id)
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     observed = await engine.windows.observe(record, loaded.reads(facts, event.data))
-    turns = transitions_at(
+    transitions = transitions_at(
         engine.watch.standings,
         account,
         loaded,
@@ -67,14 +69,14 @@ async def accept_event(engine: Engine, force: InForce, event: Event, arrived: in
         facts,
         event.data,
         observed.values,
-        force.environment,
+        active.environment,
     )
     accepted = Accepted(
         id=event.id,
         type=name,
         version=loaded.version,
         metrics=metrics_of(loaded, observed),
-        alerts=tuple(turn.monitor for turn in turns if turn.met),
+        alerts=tuple(transition.monitor for transition in transitions if transition.met),
     )
     entry = Entry(
         sequence=observed.sequence,
@@ -84,9 +86,9 @@ async def accept_event(engine: Engine, force: InForce, event: Event, arrived: in
         arrived=arrived,
         time=event.timestamp,
         body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
-        outcome=encode_stored(EventOutcome(observed.values, turns)),
+        outcome=encode_stored(EventOutcome(observed.values, transitions)),
     )
-    return AcceptedEvent(Pending(observed, entry, turns), accepted)
+    return AcceptedEvent(Pending(observed, entry, transitions), accepted)
 
 
 def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, JsonValue]:

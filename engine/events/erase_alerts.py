@@ -1,6 +1,6 @@
 """Alerts and standings follow the journal when it was rewritten: what it forgot, they forget.
 
-All that is kept of alerts comes from the journal's turns, so a run that was cut off is done again.
+All that is kept of alerts comes from the journal's transitions, so a run that was cut off is done again.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ async def _follow_alerts(engine: Engine, account: int) -> int:
 
 
 async def _as_kept(engine: Engine, alert: Alert) -> Alert:
-    turns = await _turns_at(engine, alert.sequence)
-    if turns is None or alert.number >= len(turns):
+    transitions = await _transitions_at(engine, alert.sequence)
+    if transitions is None or alert.number >= len(transitions):
         return alert
-    return replace(alert, transition=turns[alert.number])
+    return replace(alert, transition=transitions[alert.number])
 
 
 async def _follow_standings(engine: Engine, account: int) -> None:
@@ -63,11 +63,13 @@ async def _follow_standings(engine: Engine, account: int) -> None:
 
 async def _stands(engine: Engine, of: MonitorKey, standing: Standing) -> bool:
     """What was purged stands on: the journal no longer tells how it came about."""
-    turns = await _turns_at(engine, standing.sequence)
-    return turns is None or of[1:] in [(turn.type, turn.monitor, turn.key) for turn in turns]
+    transitions = await _transitions_at(engine, standing.sequence)
+    return transitions is None or of[1:] in [
+        (transition.type, transition.monitor, transition.key) for transition in transitions
+    ]
 
 
-async def _turns_at(engine: Engine, sequence: int) -> tuple[Transition, ...] | None:
+async def _transitions_at(engine: Engine, sequence: int) -> tuple[Transition, ...] | None:
     entry = await engine.journal.entry(sequence)
     return None if entry is None else transitions_of(entry.outcome)
 

@@ -16,7 +16,7 @@ from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.identifiers import new_identifier
 from tollkeeper.engine.intake.payment import RequiredText, Timestamp
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.programs.active import InForce, choose_event_type
+from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.programs.event_contract import Data, own_data, read_data
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
@@ -115,10 +115,10 @@ def within(index: int, found: Sequence[Violation]) -> list[Violation]:
     ]
 
 
-def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation, ...]:
+def read_event(body: bytes, now: int, active: ActivePrograms) -> Event | tuple[Violation, ...]:
     """The event in the body, or all its violations; `now` is the request's one reading of the
     clock, in µs since the epoch."""
-    rules = rules_at(now, force.limits)
+    rules = rules_at(now, active.limits)
     sent: SentEvent | tuple[Violation, ...]
     try:
         sent = _EVENT.decode(body).event
@@ -129,10 +129,10 @@ def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation
     if not isinstance(sent, SentEvent):
         walked = find_violations(body, SingleEventBody, rules)
         if isinstance(walked, tuple):
-            return violations.cap_violations([*walked, *_more(body, now, force)])
+            return violations.cap_violations([*walked, *_more(body, now, active)])
         sent = walked.event
     at = now if sent.timestamp is None else to_microseconds(sent.timestamp)
-    loaded = _in_force(force, sent.type, at)
+    loaded = _in_force(active, sent.type, at)
     if isinstance(loaded, Violation):
         return (loaded,)
     reading = read_data(loaded.contract, sent.data, "event.data")
@@ -143,7 +143,7 @@ def read_event(body: bytes, now: int, force: InForce) -> Event | tuple[Violation
     return Event(event_id, at, loaded, reading.kept, data)
 
 
-def _more(body: bytes, now: int, force: InForce) -> list[Violation]:
+def _more(body: bytes, now: int, active: ActivePrograms) -> list[Violation]:
     """What is wrong with the type and the data of an event that is refused for its form."""
     try:
         sent = _LOOSE.decode(body).event
@@ -152,7 +152,7 @@ def _more(body: bytes, now: int, force: InForce) -> list[Violation]:
     if not isinstance(sent.type, str) or not sent.type:
         return []
     at = _moment(sent.timestamp, now)
-    loaded = _in_force(force, sent.type, at)
+    loaded = _in_force(active, sent.type, at)
     if isinstance(loaded, Violation):
         return [loaded]
     if not isinstance(sent.data, dict):
@@ -167,15 +167,15 @@ def _moment(timestamp: Any, now: int) -> int:
         return now
 
 
-def _in_force(force: InForce, name: str, at: int) -> LoadedEventType | Violation:
+def _in_force(active: ActivePrograms, name: str, at: int) -> LoadedEventType | Violation:
     field = "event.type"
     if name == BUILT_IN_EVENT:
         message = "payments are reported to `/payments`"
         return Violation(field, "unknown_event_type", message)
-    lineage = force.account.files.get(("event", name))
+    lineage = active.account.files.get(("event", name))
     if lineage is None:
         return Violation(field, "unknown_event_type", "no event type has this id")
-    loaded = choose_event_type(force, name, at)
+    loaded = choose_event_type(active, name, at)
     if loaded is None:
         return Violation(field, "inactive_event_type", "this event type is not active")
     return loaded

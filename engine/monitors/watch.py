@@ -45,7 +45,7 @@ class Standings:
     _standings: dict[MonitorKey, tuple[Standing, ...]] = field(default_factory=dict)
     _moved: MutableSet[tuple[int, str, str]] = field(default_factory=set)
 
-    def has_turned(self, account: int, type_: str, monitor: str) -> bool:
+    def has_transitions(self, account: int, type_: str, monitor: str) -> bool:
         """Whether there may be a key for which the monitor stands in any way."""
         return (account, type_, monitor) in self._moved
 
@@ -135,7 +135,7 @@ def transitions_at(
     type_name = loaded.program.name
     for monitor in loaded.monitors:
         met = monitor.compiled.when(facts, data, values, environment) is True
-        if not met and not standings.has_turned(account, type_name, monitor.name):
+        if not met and not standings.has_transitions(account, type_name, monitor.name):
             continue
         parts = monitor.key(facts, data)
         if parts is None:

@@ -216,7 +216,7 @@ async def _erase_from_lists(
     """By list, how many entries went; the audit log says that too, but never which."""
     removed = {}
     async with engine.changing:
-        for name, held in engine.force[account].contents.items():
+        for name, held in engine.active[account].contents.items():
             values = tuple(sorted(_listed_values(held, person.names)))
             if values:
                 change = EntriesChanged(name, "remove", len(values), ())

@@ -54,7 +54,7 @@ async def purge_account(engine: Engine, account: int) -> int:
 
 def _outlives(engine: Engine, account: int, kept: int) -> bool:
     """Whether a window reaches back further than what is kept (µs)."""
-    plans = engine.force[account].plans()
+    plans = engine.active[account].plans()
     return any(plan.ages or (plan.over or 0) > kept for plan in plans)
 
 

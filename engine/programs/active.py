@@ -44,7 +44,7 @@ class Shadow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class ActivePrograms:
     """One account's picture: a request uses one from its start to its end.
 
     `rules` are the loaded versions that a payment can meet, by name and version. `shadows` are
@@ -78,66 +78,66 @@ class InForce:
         return [series for loaded in self.compiled().values() for series in loaded.series]
 
 
-def choose_event_type(force: InForce, name: str, at: int) -> LoadedEventType | None:
+def choose_event_type(active: ActivePrograms, name: str, at: int) -> LoadedEventType | None:
     """The version of an event type in force at `at` (µs), None for a type that is not published."""
-    lineage = force.account.files.get(("event", name))
+    lineage = active.account.files.get(("event", name))
     version = None if lineage is None else version_in_force(lineage, at)
-    return None if version is None else force.events.get((name, version.number))
+    return None if version is None else active.events.get((name, version.number))
 
 
-def choose_programs(force: InForce, payment: Payment) -> Programs:
+def choose_programs(active: ActivePrograms, payment: Payment) -> Programs:
     """The programs that decide a payment: none unless it asks for an analysis."""
-    rule = choose_rule(force, payment)
+    rule = choose_rule(active, payment)
     recommends = payment.analyze is not None and payment.analyze.bot_behaviour is True
     scored = recommends or rule is not None
-    return Programs(choose_scorecard(force, payment) if scored else None, rule, recommends)
+    return Programs(choose_scorecard(active, payment) if scored else None, rule, recommends)
 
 
-def choose_rule(force: InForce, payment: Payment) -> LoadedRule | None:
+def choose_rule(active: ActivePrograms, payment: Payment) -> LoadedRule | None:
     """The rule that a payment gets (docs/api.md, "Analysis").
 
     The one it names, when that has an active version; the account's default rule when it names
     none and asks for a recommendation.
     """
-    name = rule_name(force, payment)
+    name = rule_name(active, payment)
     if name is None:
         return None
-    version = pick_version(force.account, "rule", name, lambda by: rollout_key(payment, by))
-    return None if version is None else force.rules.get((name, version.number))
+    version = pick_version(active.account, "rule", name, lambda by: rollout_key(payment, by))
+    return None if version is None else active.rules.get((name, version.number))
 
 
-def rule_name(force: InForce, payment: Payment) -> str | None:
+def rule_name(active: ActivePrograms, payment: Payment) -> str | None:
     """The rule that a payment asks for, whether or not there is one of that name."""
     analyze = payment.analyze
     if analyze is None:
         return None
     if analyze.rule is not None and analyze.rule.name is not None:
         return analyze.rule.name
-    return force.account.settings.default_rule if analyze.bot_behaviour else None
+    return active.account.settings.default_rule if analyze.bot_behaviour else None
 
 
-def choose_shadows(force: InForce, payment: Payment) -> tuple[Shadow, ...]:
+def choose_shadows(active: ActivePrograms, payment: Payment) -> tuple[Shadow, ...]:
     """The shadows that look at a payment: of the rule it asks for, and of its scorecard.
 
     None looks at a payment that gets neither score nor rule.
     """
     analyze = payment.analyze
-    if not force.shadows or analyze is None:
+    if not active.shadows or analyze is None:
         return ()
-    if not analyze.bot_behaviour and choose_rule(force, payment) is None:
+    if not analyze.bot_behaviour and choose_rule(active, payment) is None:
         return ()
-    name = rule_name(force, payment)
+    name = rule_name(active, payment)
     return tuple(
-        shadow for shadow in force.shadows if shadow.kind == "scorecard" or shadow.name == name
+        shadow for shadow in active.shadows if shadow.kind == "scorecard" or shadow.name == name
     )
 
 
-def choose_scorecard(force: InForce, payment: Payment) -> LoadedScorecard:
+def choose_scorecard(active: ActivePrograms, payment: Payment) -> LoadedScorecard:
     """The account's own scorecard when it has published one, else the shipped one."""
     version = pick_version(
-        force.account, "scorecard", SCORECARD_NAME, lambda by: rollout_key(payment, by)
+        active.account, "scorecard", SCORECARD_NAME, lambda by: rollout_key(payment, by)
     )
-    return force.scorecards[0 if version is None else version.number]
+    return active.scorecards[0 if version is None else version.number]
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:

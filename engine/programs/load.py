@@ -9,7 +9,13 @@ from pathlib import Path
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.lists.contents import Contents
-from tollkeeper.engine.programs.active import SCORECARD_NAME, InForce, Loaded, Shadow, VersionId
+from tollkeeper.engine.programs.active import (
+    SCORECARD_NAME,
+    ActivePrograms,
+    Loaded,
+    Shadow,
+    VersionId,
+)
 from tollkeeper.engine.programs.event_type import LoadedEventType, load_event_type
 from tollkeeper.engine.programs.event_versions import live_versions
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
@@ -27,7 +33,7 @@ SHIPPED = Path(__file__).parents[2] / "rules"
 
 def load_account(
     account: Account, contents: Mapping[str, Contents], compiled: Mapping[VersionId, Loaded] = {}
-) -> InForce:
+) -> ActivePrograms:
     """What is in force for the account now, with its lists' contents.
 
     Versions that are in `compiled` are taken from there.
@@ -47,7 +53,7 @@ def load_account(
                 scorecards[version.number] = scorecard
             case LoadedEventType() as type_:
                 events[version.name, version.number] = type_
-    return InForce(
+    return ActivePrograms(
         account=account,
         limits=account_limits(account.settings, DEFAULT_LIMITS),
         contents=contents,

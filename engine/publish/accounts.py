@@ -24,7 +24,7 @@ class CreateAccount(Verb, frozen=True):
             await make_change(engine, number, author, created)
             await take_up_shipped(engine, number)
             if engine.ready.is_set():
-                await fill(engine, number, engine.force[number].plans(), progress)
+                await fill(engine, number, engine.active[number].plans(), progress)
         return Effect()
 
 

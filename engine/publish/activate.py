@@ -142,7 +142,7 @@ async def bring_in(
         if kind != "definitions":
             loaded = compiled[kind, name, number] = load_version(version)
             if engine.ready.is_set():
-                needed = [*engine.force[account].plans(), *loaded.series]
+                needed = [*engine.active[account].plans(), *loaded.series]
                 await _filled(engine, account, needed, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
 
@@ -179,7 +179,7 @@ async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, na
     async with engine.publishing[account]:
         change(engine.state.accounts[account])
         if (kind, name) == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
-            needed = [*engine.force[account].plans(), *shipped_scorecard().series]
+            needed = [*engine.active[account].plans(), *shipped_scorecard().series]
             await fill(engine, account, needed, lambda _share: None)
         await _change(engine, account, by, change)
 
@@ -202,7 +202,7 @@ async def _change(
     async with engine.changing:
         made = change(engine.state.accounts[account])
         await make_change(engine, account, by, made, compiled=compiled)
-    await engine.windows.keep(account, engine.force[account].plans())
+    await engine.windows.keep(account, engine.active[account].plans())
 
 
 def violations(name: str, rejected: Rejected) -> list[Violation]:

@@ -63,7 +63,7 @@ async def remove(engine: Engine, account: int, by: str, name: str, given: Sequen
     async with engine.changing:
         state = engine.state.accounts[account]
         find_list(state, name)
-        held = engine.force[account].contents[name]
+        held = engine.active[account].contents[name]
         change, content = remove_entries(state, name, given, held)
         await make_change(engine, account, by, change, content)
         return change.count

@@ -8,20 +8,20 @@ from functools import partial
 from tollkeeper.engine.decide import DecidedPayment
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts
-from tollkeeper.engine.programs.active import InForce, Shadow
+from tollkeeper.engine.programs.active import ActivePrograms, Shadow
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import LoadedRule, ProgramValues
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import Waiting
 
 
-def queue_shadows(engine: Engine, force: InForce, decided: DecidedPayment) -> None:
+def queue_shadows(engine: Engine, active: ActivePrograms, decided: DecidedPayment) -> None:
     """Lets the shadows of a payment that is kept be evaluated, after its answer."""
-    for waiting in _evaluations(force, decided):
+    for waiting in _evaluations(active, decided):
         engine.shadows.add(waiting)
 
 
-def _evaluations(force: InForce, decided: DecidedPayment) -> Iterator[Waiting]:
+def _evaluations(active: ActivePrograms, decided: DecidedPayment) -> Iterator[Waiting]:
     decision, observed = decided.decision, decided.pending.observed
     facts: Facts = observed.record.state.payment
     position = len(decision.reads)
@@ -29,20 +29,20 @@ def _evaluations(force: InForce, decided: DecidedPayment) -> Iterator[Waiting]:
         end = position + len(shadow.loaded.reading.plan.windows)
         evaluate = partial(
             _decide_by_shadow,
-            force,
+            active,
             decided.programs,
             shadow,
             facts,
             decision,
             observed.values[position:end],
         )
-        trial = (force.account.number, shadow.kind, shadow.name, shadow.loaded.version)
+        trial = (active.account.number, shadow.kind, shadow.name, shadow.loaded.version)
         yield Waiting(trial, facts.payment.id, facts.timestamp, decision, evaluate)
         position = end
 
 
 def _decide_by_shadow(
-    force: InForce,
+    active: ActivePrograms,
     programs: Programs,
     shadow: Shadow,
     facts: Facts,
@@ -59,4 +59,4 @@ def _decide_by_shadow(
         programs, values = programs._replace(rule=shadow.loaded), [*of_scorecard, *values]
     else:
         programs, values = programs._replace(scorecard=shadow.loaded), [*values, *of_rule]
-    return decide(programs, facts, values, force.environment, force.account.settings.thresholds)
+    return decide(programs, facts, values, active.environment, active.account.settings.thresholds)

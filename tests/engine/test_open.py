@@ -25,7 +25,7 @@ from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 
 async def held(shop: Shop) -> list[tuple[Any, ...]]:
     """What every aggregate of the rule says of every group, now and a while ago."""
-    [rule] = shop.engine.force[shop.account].rules.values()
+    [rule] = shop.engine.active[shop.account].rules.values()
     groups = [(each,) for each in (*USERS, *(f"40000000-{card}" for card in CARDS), "m")]
     return [
         await shop.engine.windows.read(

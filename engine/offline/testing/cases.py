@@ -38,7 +38,7 @@ from tollkeeper.engine.offline.testing.streams import (
     Updated,
     read_stream,
 )
-from tollkeeper.engine.programs.active import SCORECARD_NAME, InForce, choose_programs
+from tollkeeper.engine.programs.active import SCORECARD_NAME, ActivePrograms, choose_programs
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.load import SHIPPED, load_account
@@ -173,15 +173,15 @@ def _with_default(account: Account, file: RuleFile | None) -> Account:
 
 async def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
     contents = empty_contents(file.program for file in case.files)
-    force = _scoring(load_account(account, contents), score)
+    active = _scoring(load_account(account, contents), score)
 
     def items() -> Iterator[StreamItem]:
         """The items but for the lists, which are in force for those behind them."""
-        nonlocal contents, force
+        nonlocal contents, active
         for item in case.items:
             if isinstance(item, Entered):
                 contents = _entered(contents, item)
-                force = _scoring(load_account(account, contents, force.compiled()), score)
+                active = _scoring(load_account(account, contents, active.compiled()), score)
             else:
                 yield item
 
@@ -191,25 +191,25 @@ async def _run(case: Case, account: Account, score: int | None) -> list[CaseDeci
             raise StreamError(f"line {line}: a case decides its payments itself")
         facts = creation.record.state.payment
         facts = structs.replace(facts, payment=_asking(facts.payment))
-        programs, thresholds = choose_programs(force, facts.payment), account.settings.thresholds
-        return await analyse(windows, TEST_ACCOUNT, facts, programs, force.environment, thresholds)
+        programs, thresholds = choose_programs(active, facts.payment), account.settings.thresholds
+        return await analyse(windows, TEST_ACCOUNT, facts, programs, active.environment, thresholds)
 
-    windows = await empty_windows(force.plans())
+    windows = await empty_windows(active.plans())
     return [
-        _decided(case, force, step.happening.origin, step.observed, step.decision)
+        _decided(case, active, step.happening.origin, step.observed, step.decision)
         async for step in replay(happenings(items(), case.events()), windows, judge)
         if step.observed is not None and step.decision is not None
     ]
 
 
-def _scoring(force: InForce, score: int | None) -> InForce:
+def _scoring(active: ActivePrograms, score: int | None) -> ActivePrograms:
     if score is None:
-        return force
+        return active
     scorecards = {
         number: replace(scorecard, score=lambda *_read: score)
-        for number, scorecard in force.scorecards.items()
+        for number, scorecard in active.scorecards.items()
     }
-    return replace(force, scorecards=scorecards)
+    return replace(active, scorecards=scorecards)
 
 
 def _asking(payment: Payment) -> Payment:
@@ -224,10 +224,10 @@ def _named(payment: Payment) -> str | None:
 
 
 def _decided(
-    case: Case, force: InForce, item: Created, observed: Observation, decision: Decision
+    case: Case, active: ActivePrograms, item: Created, observed: Observation, decision: Decision
 ) -> CaseDecision:
-    facts, environment = observed.record.state.payment, force.environment
-    scorecard, rule, _ = choose_programs(force, facts.payment)
+    facts, environment = observed.record.state.payment, active.environment
+    scorecard, rule, _ = choose_programs(active, facts.payment)
     if scorecard is None:
         return CaseDecision(item, decision)
     split = len(scorecard.reading.plan.windows)

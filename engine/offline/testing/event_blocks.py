@@ -92,11 +92,16 @@ async def _watch(
         if of.program.name == BUILT_IN_EVENT:
             # Monitors of payments look once a payment is decided, those of events as one arrives.
             values = await windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data))
-        turns = transitions_at(
+        transitions = transitions_at(
             standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
-        standings.replay(TEST_ACCOUNT, sequence, turns)
-        return _Watched(of, record, values, tuple(turn.monitor for turn in turns if turn.met))
+        standings.replay(TEST_ACCOUNT, sequence, transitions)
+        return _Watched(
+            of,
+            record,
+            values,
+            tuple(transition.monitor for transition in transitions if transition.met),
+        )
 
     history = (_reading(past, each) for each in happenings(files.history, file.events))
     async for step in replay(history, windows, count_as_decided):

@@ -183,7 +183,7 @@ async def test_a_monitor_begins_anew_for_who_was_erased(shop: Service) -> None:
 async def test_windows_count_what_is_left_as_they_would_after_a_restart(shop: Service) -> None:
     await erase(shop)
     live = await shop.engine.windows.status(1)
-    plans = shop.engine.force[1].plans()
+    plans = shop.engine.active[1].plans()
     windows = [plan for plan in plans if plan.over is not None]
     shop.engine.windows = MemoryWindows(shop.engine.journal.last_sequence())
     await fill(shop.engine, 1, windows, lambda _: None)

@@ -178,7 +178,7 @@ async def test_windows_forget_an_erased_person_as_they_would_in_a_restart(
 
 async def restarted(service: Service) -> list[tuple[str, int]]:
     """What the windows hold when they are filled anew from the journal."""
-    plans = service.engine.force[1].plans()
+    plans = service.engine.active[1].plans()
     service.engine.windows = MemoryWindows(after=service.engine.journal.last_sequence())
     await fill(service.engine, 1, plans, lambda _: None)
     status = await service.engine.windows.status(1)

@@ -102,10 +102,10 @@ async def test_a_scorecard_on_trial_is_evaluated_beside_the_shipped_one(service:
 
 def broken(service: Service, decide: Any) -> None:
     """The shadow in force, with another function in the place of its own."""
-    force = service.engine.force[1]
-    (shadow,) = force.shadows
+    active = service.engine.active[1]
+    (shadow,) = active.shadows
     loaded = replace(shadow.loaded, decide=decide)
-    service.engine.force[1] = replace(force, shadows=(shadow._replace(loaded=loaded),))
+    service.engine.active[1] = replace(active, shadows=(shadow._replace(loaded=loaded),))
 
 
 async def test_a_shadow_that_fails_is_recorded_as_failed_and_changes_nothing(
@@ -129,10 +129,10 @@ async def test_a_shadow_whose_keys_fail_changes_nothing(service: Service) -> Non
     def fail(_facts: object) -> Any:
         raise RuntimeError("planted")
 
-    force = service.engine.force[1]
-    (shadow,) = force.shadows
+    active = service.engine.active[1]
+    (shadow,) = active.shadows
     loaded = replace(shadow.loaded, reading=replace(shadow.loaded.reading, keys=fail))
-    service.engine.force[1] = replace(force, shadows=(shadow._replace(loaded=loaded),))
+    service.engine.active[1] = replace(active, shadows=(shadow._replace(loaded=loaded),))
     assert (await create(service, "p-0"))["bot_behaviour"]["action"] == "challenge"
     assert (await report(service))["failed"] == 1
 
@@ -140,11 +140,11 @@ async def test_a_shadow_whose_keys_fail_changes_nothing(service: Service) -> Non
 async def test_a_shadow_whose_windows_are_not_whole_changes_nothing(service: Service) -> None:
     await with_shadow(service)
     await service.engine.windows.keep(1, [])
-    scorecard = [each.reading for each in service.engine.force[1].scorecards.values()]
+    scorecard = [each.reading for each in service.engine.active[1].scorecards.values()]
     assert any(reading.plan.windows for reading in scorecard)
-    force = service.engine.force[1]
-    only_the_shadow_reads = replace(force, scorecards={0: _without_windows(force.scorecards[0])})
-    service.engine.force[1] = only_the_shadow_reads
+    active = service.engine.active[1]
+    only_the_shadow_reads = replace(active, scorecards={0: _without_windows(active.scorecards[0])})
+    service.engine.active[1] = only_the_shadow_reads
     assert (await create(service, "p-0"))["bot_behaviour"]["action"] == "challenge"
     assert (await report(service))["failed"] == 1
 

@@ -52,7 +52,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def force():
+def active():
     program = read_file(TYPE.encode(), Known()).program
     assert program is not None
     made = RecordedChange(1, NOW, 1, "test", AccountCreated("shop"))
@@ -71,8 +71,8 @@ def force():
 
 @settings(max_examples=300)
 @given(sent=EVENTS | JSON)
-def test_reading_an_event_never_fails(force, sent):
-    found = read_event(json.dumps({"event": sent}).encode(), NOW, force)
+def test_reading_an_event_never_fails(active, sent):
+    found = read_event(json.dumps({"event": sent}).encode(), NOW, active)
     if isinstance(found, Event):
         assert found.data["user_id"] == sent["data"]["user_id"]
         assert found.data["timestamp"] == found.timestamp
@@ -82,8 +82,8 @@ def test_reading_an_event_never_fails(force, sent):
 
 
 @given(st.binary(max_size=60) | st.text().map(str.encode))
-def test_bytes_that_are_no_event_are_refused(force, body):
-    assert all(isinstance(each, Violation) for each in read_event(body, NOW, force))
+def test_bytes_that_are_no_event_are_refused(active, body):
+    assert all(isinstance(each, Violation) for each in read_event(body, NOW, active))
     assert split(body) is None
 
 

@@ -53,7 +53,7 @@ async def put(shop: Shop, name: str, *entries: object) -> None:
 
 async def remove(shop: Shop, name: str, *values: str) -> None:
     account = shop.engine.state.accounts[shop.account]
-    held = shop.engine.force[shop.account].contents[name]
+    held = shop.engine.active[shop.account].contents[name]
     change, content = remove_entries(account, name, values, held)
     await make_change(shop.engine, shop.account, "test", change, content)
 

@@ -58,6 +58,6 @@ async def test_a_publish_compiles_the_version_once(
 async def test_a_publish_leaves_what_else_is_in_force_as_it_is(tmp_path: Path) -> None:
     async with open_shop(tmp_path) as shop:
         await publish_twice(shop)
-        before = shop.engine.force[shop.account].events["sign_in", 1]
+        before = shop.engine.active[shop.account].events["sign_in", 1]
         await shop.publish(RULE % 3)
-        assert shop.engine.force[shop.account].events["sign_in", 1] is before
+        assert shop.engine.active[shop.account].events["sign_in", 1] is before

@@ -68,10 +68,10 @@ class Shop:
     async def create(self, sent: dict[str, Any]) -> None:
         payment = read_creation(json.dumps({"payment": sent}).encode(), self.now)
         assert isinstance(payment, Payment), payment
-        force = self.engine.force[self.account]
-        decided = await decide_payment(self.engine, force, payment, self.now)
+        active = self.engine.active[self.account]
+        decided = await decide_payment(self.engine, active, payment, self.now)
         await keep(self.engine, decided.pending)
-        queue_shadows(self.engine, force, decided)
+        queue_shadows(self.engine, active, decided)
 
     async def update(self, id_: str, sent: dict[str, Any]) -> None:
         change = read_update(json.dumps({"payment": sent}).encode(), self.now)
@@ -82,10 +82,10 @@ class Shop:
 
     async def happen(self, sent: dict[str, Any]) -> None:
         """An event, the body of `POST /events`."""
-        force = self.engine.force[self.account]
-        event = read_event(json.dumps({"event": sent}).encode(), self.now, force)
+        active = self.engine.active[self.account]
+        event = read_event(json.dumps({"event": sent}).encode(), self.now, active)
         assert isinstance(event, Event), event
-        accepted = await accept_event(self.engine, force, event, self.now)
+        accepted = await accept_event(self.engine, active, event, self.now)
         await keep(self.engine, accepted.pending)
 
 

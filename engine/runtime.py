@@ -36,7 +36,8 @@ class Engine:
     from 0 to 1, and `snapshot` what they are filled from. `rewriting` are the
     accounts whose past is being changed, or was when that failed.
     `damage` holds what
-    could not be read, `clock_watch` whether the clock is right.
+    could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
+    key's last use, by its id.
     """
 
     folder: Path
@@ -63,6 +64,7 @@ class Engine:
     rebuilt: float = 0.0
     damage: Damage = field(default_factory=Damage)
     clock_watch: ClockWatch = field(default_factory=ClockWatch)
+    key_uses: dict[str, int] = field(default_factory=dict)
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""

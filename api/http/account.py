@@ -98,7 +98,7 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     summary="Read the account's settings",
     doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes; "
     "and how much the account's windows hold of what they may.",
-    scope="admin",
+    scope="settings:read",
     answers={200: Answer("The settings.")},
 )
 async def read_account(request: Request) -> AccountRead:
@@ -125,7 +125,7 @@ async def read_account(request: Request) -> AccountRead:
 
 A member that is no setting is refused, and so is null, but for `default_rule`.
 """,
-    scope="admin",
+    scope="settings:write",
     sent=Body(
         AccountBody,
         {

@@ -40,7 +40,7 @@ class AlertPage(Struct, frozen=True):
     tag=EVENTS,
     summary="List alerts, newest first",
     doc="What monitors raised; the same that webhooks send.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )

@@ -25,7 +25,7 @@ class AuditPage(Struct, frozen=True):
     tag=ACCOUNT,
     summary="Read who changed what, newest first",
     doc="Keys, settings, versions, lists and webhooks; no secret is shown.",
-    scope="admin",
+    scope="audit:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )

@@ -13,9 +13,10 @@ from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.errors import forbidden, invalid, unauthorized
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
-from tollkeeper.engine.registry.changes import KeyScope
-from tollkeeper.engine.registry.keys import allows, authenticate
-from tollkeeper.engine.registry.state import ApiKey, Configuration
+from tollkeeper.engine.registry.keys import authenticate
+from tollkeeper.engine.registry.scopes import NarrowScope
+from tollkeeper.engine.registry.state import ApiKey
+from tollkeeper.engine.runtime import Engine
 
 _SCHEME = b"bearer "
 _MAX_KEY = 256
@@ -29,11 +30,11 @@ def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHa
 def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """Let a request in that has the key its route needs, and no parameter that nothing reads.
 
-    Raises as `require`, and `Problem` 422.
+    Raises as `authenticated` and `check_scope`, and `Problem` 422.
     """
-    needed: KeyScope | None = route.opt["scope"]
+    needed: NarrowScope | None = route.opt["scope"]
     if needed is not None:
-        require(request["state"]["engine"].state, request, needed)
+        check_scope(authenticated(request["state"]["engine"], request), needed)
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
 
@@ -50,16 +51,22 @@ def _check_query(query: bytes, known: frozenset[str]) -> None:
         )
 
 
-def require(state: Configuration, request: RequestScope, scope: KeyScope) -> ApiKey:
-    """The key of the request. Raises `Problem` 401 without a good one, 403 without `scope`."""
+def authenticated(engine: Engine, request: RequestScope) -> ApiKey:
+    """The key of the request, used now. Raises `Problem` 401 without a good one."""
     value = header(request, b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
-    key = authenticate(state, value[7:].strip().decode("latin-1"))
+    state, now = engine.state, engine.clock()
+    key = authenticate(state, value[7:].strip().decode("latin-1"), now)
     if key is None:
         raise unauthorized()
+    engine.key_uses[key.id] = now
     request["state"]["log"].update(account=state.accounts[key.account].name, key=key.id)
     request["state"]["key"] = key
-    if not allows(key, scope):
-        raise forbidden(scope)
     return key
+
+
+def check_scope(key: ApiKey, scope: NarrowScope) -> None:
+    """Raises `Problem` 403 for a key without `scope`."""
+    if scope not in key.granted:
+        raise forbidden(scope)

@@ -30,7 +30,7 @@ class DecisionPage(Struct, frozen=True):
     tag=PAYMENTS,
     summary="List decisions, newest first",
     doc="A page with fewer items than asked for may still have a `cursor`.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )

@@ -30,7 +30,7 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Tell what changed in meaning between two versions of {of.one}",
         doc="What was added, removed, moved or changed, in the author's words; nothing for two "
         "texts that say the same.",
-        scope="rules",
+        scope="rules:read",
         answers={200: Answer("The differences.")},
         refusals=(404, 422),
     )

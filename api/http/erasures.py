@@ -62,7 +62,7 @@ class ErasureAnswer(Struct, frozen=True):
 - Entries of lists and tables whose value is the identifier, or an e-mail address that stands beside it in a payment. They are your configuration: `list_entries` tells of each list how many went.
 
 The audit log keeps when, by whom and how much, with a hash in place of the identifier.""",
-    scope="admin",
+    scope="people:write",
     sent=Body(ErasureBody, {"user": Example("a customer", {"user": "u-1"})}),
     answers={200: Answer("What was erased.", examples={"erased": Example("a customer", _ERASURE)})},
     refusals=(422, 503),

@@ -124,7 +124,7 @@ class MetricAnswer(Struct, frozen=True):
 
 With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or not at all, by itself: the answer is 201 when all were kept, otherwise 207 with the result of each, in order. A batch takes no idempotency key; the ids of its events serve that purpose.
 """,
-    scope="payments",
+    scope="events:write",
     sent=Body(
         EventBody | EventBatch,
         {
@@ -203,7 +203,7 @@ async def submit_one(
     tag=EVENT_TYPES,
     summary="Read a metric's value now and its recent course",
     doc="For one key, hour by hour over the last day.",
-    scope="rules",
+    scope="rules:read",
     answers={200: Answer("The metric.")},
     refusals=(404, 422, 503),
 )

@@ -149,7 +149,7 @@ class PerformanceAnswer(Struct, frozen=True):
     summary="Count payments by time and dimension",
     doc="""Exact counts of the payments that the filter means, of the last 24 hours when `since` is left out. Days and months are those of the account's time zone. A dimension has at most 200 values, those with the most payments.
 """,
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("The figures, oldest first.")},
     refusals=(422, 503),
 )
@@ -214,7 +214,7 @@ async def read_figures(
     summary="What changed most",
     doc="""Values with many more payments in a span than in the same span of each of the four weeks before, the least likely first: 40 after a usual 2 come before 3 after none.
 """,
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("The movers.")},
     refusals=(422, 503),
 )
@@ -258,7 +258,7 @@ async def find_movers(
     tag=FIGURES,
     summary="How scores are distributed",
     doc="101 buckets, one for each score, each an exact count: a score has two decimals.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("The buckets, from 0.00 to 1.00.")},
     refusals=(422, 503),
 )
@@ -286,7 +286,7 @@ async def read_scores(
     summary="How a rule performs",
     doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, and the hits by day. Of 30 days when `since` is left out.
 """,
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("The conditions, those of the newest version first.")},
     refusals=(404, 422, 503),
 )

@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import UNSET, Struct, structs
 
 from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json, read_text
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import invalid
@@ -124,7 +125,7 @@ def list_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"List {of.plural}",
         doc="Those that the account has stored, by name.",
-        scope="rules",
+        scope="rules:read",
         answers={200: Answer("All of them.", answer)},
     )
     async def list_files(request: Request) -> Struct:
@@ -150,7 +151,7 @@ def read_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Read {of.one}",
         doc="All its versions, newest first, with the text of the active one, or of the newest "
         "when none is active.",
-        scope="rules",
+        scope="rules:read",
         answers={200: Answer("The file.", answer)},
         refusals=(404,),
     )
@@ -171,7 +172,7 @@ def read_version_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"Read one version of {of.one}",
         doc="Versions are numbered from 1 and never change.",
-        scope="rules",
+        scope="rules:read",
         answers={200: Answer("The version.", answer)},
         refusals=(404,),
     )
@@ -194,8 +195,8 @@ def store_route(of: FileKind) -> HTTPRouteHandler:
         summary="Check and store a new version",
         doc="""The body is the file's text, which must name `{name}`. Each diagnostic of the checker is one item of a 422, with the place in the text as its `field` and the code as its `type`. Warnings never prevent it. A text equal to the newest version's gives that version again.
 
-With `publish=true` the version becomes active once the windows that it reads are filled from history.""",
-        scope="rules",
+With `publish=true`, which needs the scope `rules:publish` too, the version becomes active once the windows that it reads are filled from history.""",
+        scope="rules:write",
         sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
         answers={
             201: Answer(
@@ -236,6 +237,8 @@ With `publish=true` the version becomes active once the windows that it reads ar
     ) -> Response[Struct]:
         key = request.key
         at_once, newest = read_flag("publish", publish), read_count("expected", expected)
+        if at_once:
+            check_scope(key, "rules:publish")
         planned = read_plan(read_flag("breaking", breaking), applies_from)
         content = await read_text(request)
         try:
@@ -265,7 +268,7 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary="Make a version active",
         doc="Publishes a stored version, or goes back to an earlier one.",
-        scope="rules",
+        scope="rules:publish",
         sent=Body(VersionChoice, {"first": Example("back to version 1", {"version": 1})}),
         answers={200: Answer("It is active.", answer), 202: later(answer)},
         refusals=(404, 409, 422, 503),
@@ -290,7 +293,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"Take {of.one} out of force",
         doc="Its versions stay; any of them can be made active again.",
-        scope="rules",
+        scope="rules:publish",
         answers={200: Answer("It is not active any more.", answer)},
         refusals=(404, 409, 422, 503),
     )

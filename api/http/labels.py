@@ -144,7 +144,7 @@ class LabelResults(Struct, frozen=True):
     summary="Say what became known of a payment",
     doc="""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure.
 """,
-    scope="payments",
+    scope="labels:write",
     sent=Body(
         LabelBody,
         {"fraud": Example("a chargeback", {"label": "fraud", "reason": "card not present"})},
@@ -170,7 +170,7 @@ async def put_label(
     tag=LABELS,
     summary="Take a label back",
     doc="As when a dispute is won. Whoever reads the past reads it as it was known then.",
-    scope="payments",
+    scope="labels:write",
     answers={200: Answer("It is taken back, on disk.")},
     refusals=(404, 503),
 )
@@ -192,7 +192,7 @@ async def remove_label(
     tag=LABELS,
     summary="A payment's labels",
     doc="What each source says now.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("The labels.")},
     refusals=(404, 503),
 )
@@ -215,7 +215,7 @@ async def read_labels(
     tag=LABELS,
     summary="Say what became known of many payments",
     doc=f"Up to {_MOST} labels, each kept or refused by itself, in the order they are sent.",
-    scope="payments",
+    scope="labels:write",
     sent=Body(
         LabelBatch,
         {
@@ -265,7 +265,7 @@ async def set_labels(request: Request) -> LabelResults:
     tag=LABELS,
     summary="List labels, newest first",
     doc="What payments are labelled with now, in the order in which the labels were told.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )

@@ -135,7 +135,7 @@ class RemovedAnswer(Struct, frozen=True):
     tag=LISTS,
     summary="List the lists and tables",
     doc="By name.",
-    scope="rules",
+    scope="lists:read",
     answers={200: Answer("All of them.")},
 )
 async def list_lists(request: Request) -> ListOfLists:
@@ -150,7 +150,7 @@ async def list_lists(request: Request) -> ListOfLists:
     tag=LISTS,
     summary="Read what a list or table is",
     doc="Its type, or its lookup and columns.",
-    scope="rules",
+    scope="lists:read",
     answers={200: Answer("The list.")},
     refusals=(404,),
 )
@@ -167,7 +167,7 @@ async def read_list(request: Request, name: NamedList) -> ListAnswer:
     doc="With `type` a list, with `by` and `columns` a table. One that is there already is left as "
     "it is; when it is of another type, the answer is 422. Publishing a rule that declares a "
     "list makes it as well, empty.",
-    scope="rules",
+    scope="lists:write",
     sent=Body(
         ListBody | TableBody,
         {
@@ -202,7 +202,7 @@ async def make_list(request: Request, name: NamedList) -> Response[ListAnswer]:
     tag=LISTS,
     summary="Read entries, page by page",
     doc="Ordered by value, expired ones included.",
-    scope="rules",
+    scope="lists:read",
     answers={200: Answer("A page.")},
     refusals=(404, 422, 503),
 )
@@ -227,7 +227,7 @@ async def read_entries(
     tag=LISTS,
     summary="Add or renew entries",
     doc="All or none; they work at once, in every rule that uses the list.",
-    scope="rules",
+    scope="lists:write",
     sent=Body(
         EntryBody,
         {
@@ -263,7 +263,7 @@ async def put_entries(request: Request, name: NamedList) -> PutAnswer:
     tag=LISTS,
     summary="Remove entries",
     doc="By their values, all or none: one that is not there is a 404.",
-    scope="rules",
+    scope="lists:write",
     sent=Body(EntryBody, {"entry": Example("one", {"entries": [{"value": "m-1"}]})}),
     answers={200: Answer("They are out.")},
     refusals=(404, 503),

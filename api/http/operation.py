@@ -12,7 +12,7 @@ from litestar.params import QueryParameter
 
 from tollkeeper.api.http.authentication import authorize
 from tollkeeper.api.http.request import Request
-from tollkeeper.engine.registry.changes import KeyScope
+from tollkeeper.engine.registry.scopes import NarrowScope
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Refusal: TypeAlias = Literal[404, 409, 422, 503]
@@ -68,7 +68,7 @@ class Operation:
     `Idempotency-Key`.
     """
 
-    scope: KeyScope | None
+    scope: NarrowScope | None
     answers: Mapping[int, Answer]
     sent: Body | None
     refusals: tuple[Refusal, ...]
@@ -85,7 +85,7 @@ def operation(
     tag: str,
     summary: str,
     doc: str,
-    scope: KeyScope | None,
+    scope: NarrowScope | None,
     answers: Mapping[int, Answer],
     sent: Body | None = None,
     refusals: tuple[Refusal, ...] = (),
@@ -143,5 +143,5 @@ def declared(route: HTTPRouteHandler) -> Operation:
     return found
 
 
-def _with_scope(doc: str, scope: KeyScope | None) -> str:
+def _with_scope(doc: str, scope: NarrowScope | None) -> str:
     return doc if scope is None else f"{doc.rstrip()}\n\nThe key needs the scope `{scope}`."

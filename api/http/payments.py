@@ -68,7 +68,7 @@ RawId = Annotated[
 - `analyses.bot_behaviour` is there when `analyze.bot_behaviour` is true. **Decide by its `action`**; the score informs.
 - `analyze.rule.name` applies the active version of that rule. A name that is unknown or unpublished is no error: `analyses.rule` is null, and the account's thresholds give the action.
 """,
-    scope="payments",
+    scope="payments:write",
     sent=Body(
         CreationBody,
         {
@@ -184,7 +184,7 @@ async def create_payment(request: Request) -> bytes:
 - A transaction sent again under its id replaces that attempt and keeps its timestamp unless a new one is sent; others are added.
 - The decision of the creation stays as it was. Counters of later payments see the new status.
 """,
-    scope="payments",
+    scope="payments:write",
     sent=Body(UpdateBody, {"succeeded": Example("it was paid", UPDATE)}),
     answers={
         200: Answer(
@@ -237,7 +237,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     summary="Read a payment and its history",
     doc="The fields as known now, under the names they were sent with, and the creation and every "
     "update, oldest first. Confidential headers and full card numbers were never stored.",
-    scope="payments",
+    scope="personal:read",
     answers={
         200: Answer(
             "The payment.",
@@ -288,7 +288,7 @@ async def read_payment(request: Request, raw_id: RawId) -> bytes:
     summary="Explain a payment's decision",
     doc="What each signal added to the score, and what every part of each condition was, from the "
     "versions and values that the payment recorded; the same years later.",
-    scope="payments",
+    scope="personal:read",
     answers={200: Answer("The explanation.", ExplanationAnswer)},
     refusals=(404, 503),
 )

@@ -120,7 +120,7 @@ class RelatedAnswer(Struct, frozen=True):
 
 The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
 """,
-    scope="payments",
+    scope="personal:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
@@ -142,7 +142,7 @@ async def find_payments(
     summary="Count payments",
     doc="How many payments the same parameters would find. A payment whose id is `count` is at "
     "`/v1/payments/%63ount`.",
-    scope="payments",
+    scope="payments:read",
     answers={200: Answer("How many.")},
     refusals=(422, 503),
 )
@@ -160,7 +160,7 @@ async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
     summary="What a payment shares with others",
     doc="By card, device, address, network, user, e-mail, order and BIN: how many payments have "
     "the same, this one among them, and what became of them.",
-    scope="payments",
+    scope="personal:read",
     answers={200: Answer("What is shared, the most telling first.")},
     refusals=(404, 422, 503),
 )

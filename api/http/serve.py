@@ -26,6 +26,7 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.progress import Progress
@@ -65,6 +66,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
         )
         async with opening as engine, searching(engine.folder) as search:
             engine.reach = settings.reach
+            engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
             app = create_app(engine, settings, search, figures)
             server = Server(configuration(app, settings))
@@ -157,6 +159,7 @@ async def beside(
                 tasks.create_task(keep_to_retention(engine))
                 tasks.create_task(watch_disk(engine))
                 tasks.create_task(watch_clock(engine))
+                tasks.create_task(keep_key_uses(engine))
         except Exception as error:
             get_logger().error(
                 "stopped", reason=str(error), exc_info=not isinstance(error, JournalError)

@@ -55,7 +55,7 @@ def report_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"Report what a {of.noun}'s shadow would change",
         doc="How many decisions would go from which action to which, with examples.",
-        scope="rules",
+        scope="rules:read",
         answers={200: Answer("The report.")},
         refusals=(404, 503),
     )
@@ -77,7 +77,7 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"Evaluate a version of a {of.noun} beside the active one",
         doc="What it says is recorded and never applied; it delays no answer.",
-        scope="rules",
+        scope="rules:write",
         sent=Body(VersionChoice, {"second": Example("version 2", {"version": 2})}),
         answers={200: Answer("It is evaluated from now on.", answer), 202: later(answer)},
         refusals=(404, 409, 503),
@@ -102,7 +102,7 @@ def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"End a {of.noun}'s shadow",
         doc="What it recorded stays.",
-        scope="rules",
+        scope="rules:write",
         answers={200: Answer("There is no shadow any more.", answer)},
         refusals=(404, 409, 503),
     )
@@ -125,7 +125,7 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Give a version of a {of.noun} to a percentage of the payments",
         doc="The same user, device or order always falls on the same side. A payment without the "
         "key gets the active version.",
-        scope="rules",
+        scope="rules:publish",
         sent=Body(
             RolloutBody,
             {"tenth": Example("a tenth of the users", {"version": 2, "percent": 10, "by": "user"})},
@@ -163,7 +163,7 @@ def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"End a {of.noun}'s rollout",
         doc="The active version decides for all again.",
-        scope="rules",
+        scope="rules:publish",
         answers={200: Answer("There is no rollout any more.", answer)},
         refusals=(404, 409, 503),
     )

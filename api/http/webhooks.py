@@ -107,7 +107,7 @@ class DeliveryPage(Struct, frozen=True):
     tag=ACCOUNT,
     summary="List the webhooks",
     doc="Where alerts are sent.",
-    scope="admin",
+    scope="settings:read",
     answers={200: Answer("All of them.")},
 )
 async def list_webhooks(request: Request) -> WebhookList:
@@ -124,7 +124,7 @@ async def list_webhooks(request: Request) -> WebhookList:
     doc="A new address, or new secrets for one that is there. It starts with `https://` and is a "
     "public one, both when it is set and whenever its name is resolved. Each delivery is signed with every "
     "secret, so that a receiver can change from one to the other.",
-    scope="admin",
+    scope="settings:write",
     sent=Body(
         WebhookBody,
         {
@@ -159,7 +159,7 @@ async def put_webhook(request: Request) -> WebhookAnswer:
     tag=ACCOUNT,
     summary="Send no more alerts to an address",
     doc="Deliveries that are still pending are dropped.",
-    scope="admin",
+    scope="settings:write",
     answers={200: Answer("Nothing is sent there any more.")},
     refusals=(404, 503),
 )
@@ -182,7 +182,7 @@ async def delete_webhook(
     tag=ACCOUNT,
     summary="List deliveries, newest first",
     doc="Each alert on its way to each address, with its attempts.",
-    scope="admin",
+    scope="settings:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )

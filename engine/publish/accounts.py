@@ -7,8 +7,8 @@ from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb
 from tollkeeper.engine.registry.accounts import create_account
-from tollkeeper.engine.registry.changes import KeyScope
 from tollkeeper.engine.registry.keys import create_key, revoke_key
+from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shipped import take_up_shipped
 
@@ -29,14 +29,18 @@ class CreateAccount(Verb, frozen=True):
 
 
 class CreateKey(AccountVerb, frozen=True):
-    """Make a key, which the effect holds this once."""
+    """Make a key, which the effect holds this once; `expires_at` in µs."""
 
     scopes: tuple[KeyScope, ...]
+    name: str = ""
+    expires_at: int | None = None
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         number = self.number(engine)
         async with engine.changing:
-            key, created = create_key(engine.state.accounts[number], self.scopes)
+            key, created = create_key(
+                engine.state.accounts[number], self.scopes, self.name, self.expires_at
+            )
             await make_change(engine, number, author, created)
         return Effect(key=key)
 

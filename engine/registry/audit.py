@@ -49,7 +49,6 @@ class AuditItem(Struct, frozen=True):
 # What is shown of a change: a new field stays hidden until it stands here.
 _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     AccountCreated: (),
-    KeyCreated: ("scopes",),
     KeyRevoked: (),
     VersionStored: ("number", "checksum", "language"),
     ScorecardShipped: ("checksum", "language"),
@@ -85,6 +84,13 @@ def _detail(change: Change) -> dict[str, Any]:
     if isinstance(change, SettingsChanged):
         settings = show_settings(change.settings)
         return {name: settings[name] for name in change.changed}
+    if isinstance(change, KeyCreated):
+        end = change.expires_at
+        return {
+            "scopes": list(change.scopes),
+            "name": change.name,
+            "expires_at": None if end is None else show_instant(end),
+        }
     if isinstance(change, Activated) and change.applies_from is not None:
         return {"version": change.number, "applies_from": show_instant(change.applies_from)}
     return {

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.lists.spec import Spec
+from tollkeeper.engine.registry.scopes import KeyScope
 
 ProgramKind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
-KeyScope: TypeAlias = Literal["payments", "rules", "admin"]
 RolloutKey: TypeAlias = Literal["user", "device", "order"]
 
 
@@ -62,11 +62,16 @@ class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
 
 
 class KeyCreated(Struct, frozen=True, tag="key_created"):
-    """`id` is the part of the key that may be shown, `hash` the SHA-256 of all of it."""
+    """`id` is the part of the key that may be shown, `hash` the SHA-256 of all of it.
+
+    `name` is what people call it; it is good before `expires_at` (µs), None for no end.
+    """
 
     id: str
     hash: bytes
     scopes: tuple[KeyScope, ...]
+    name: str = ""
+    expires_at: int | None = None
 
 
 class KeyRevoked(Struct, frozen=True, tag="key_revoked"):

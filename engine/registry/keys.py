@@ -6,36 +6,41 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
-from typing import get_args
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked, KeyScope
+from tollkeeper.engine.registry.changes import KeyCreated, KeyRevoked
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.registry.scopes import KEY_SCOPES
 from tollkeeper.engine.registry.state import Account, ApiKey, Configuration
 
 PREFIX = "toll_"
-SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
+MAX_KEY_NAME = 64
 _SECRET_BYTES = 40
 _ID_LENGTH = len(PREFIX) + 8
 
 
-def create_key(account: Account, scopes: Sequence[str]) -> tuple[str, KeyCreated]:
-    """The key, to be shown this once, and its creation.
+def create_key(
+    account: Account,
+    scopes: Sequence[str],
+    name: str = "",
+    expires_at: int | None = None,
+) -> tuple[str, KeyCreated]:
+    """The key, to be shown this once, and its creation; `expires_at` in µs.
 
     Its first eight random characters are its id; 256 bits and more stay secret. Raises `Invalid`
-    for a scope that is none.
+    with all that is wrong.
     """
-    unknown = [scope for scope in scopes if scope not in SCOPES]
-    if unknown or not scopes:
-        allowed = ", ".join(f"`{scope}`" for scope in SCOPES)
-        named = ", ".join(f"`{scope}`" for scope in unknown)
-        message = f"the scopes are {allowed}" + (f", not {named}" if named else "")
-        raise Invalid([Violation("key.scopes", "invalid_value", message)])
+    violations = _check_scopes(scopes)
+    if len(name) > MAX_KEY_NAME or not name.isprintable():
+        message = f"a key's name has at most {MAX_KEY_NAME} characters, none of them a control"
+        violations.append(Violation("key.name", "invalid_format", message))
+    if violations:
+        raise Invalid(violations)
     while True:
         key = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         if key[:_ID_LENGTH] not in account.keys:
-            chosen = tuple(scope for scope in SCOPES if scope in scopes)
-            return key, KeyCreated(key[:_ID_LENGTH], _hash(key), chosen)
+            chosen = tuple(scope for scope in KEY_SCOPES if scope in scopes)
+            return key, KeyCreated(key[:_ID_LENGTH], _hash(key), chosen, name, expires_at)
 
 
 def revoke_key(account: Account, id_: str) -> KeyRevoked:
@@ -48,17 +53,24 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
     return KeyRevoked(id_)
 
 
-def authenticate(state: Configuration, presented: str) -> ApiKey | None:
-    """The good key that was presented, or None."""
+def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | None:
+    """The key that was presented, if it is good at `now` (µs), or None."""
     hash_ = _hash(presented)
     key = state.keys.get(hash_)
     # The lookup sees hashes only; comparing again takes constant time.
-    return key if key is not None and hmac.compare_digest(key.hash, hash_) else None
+    if key is None or not hmac.compare_digest(key.hash, hash_):
+        return None
+    return key if key.expires_at is None or now < key.expires_at else None
 
 
-def allows(key: ApiKey, scope: KeyScope) -> bool:
-    """Whether the key may do what needs `scope`; `admin` may do all."""
-    return scope in key.scopes or "admin" in key.scopes
+def _check_scopes(scopes: Sequence[str]) -> list[Violation]:
+    unknown = [scope for scope in scopes if scope not in KEY_SCOPES]
+    if scopes and not unknown:
+        return []
+    allowed = ", ".join(f"`{scope}`" for scope in KEY_SCOPES)
+    named = ", ".join(f"`{scope}`" for scope in unknown)
+    message = f"the scopes are {allowed}" + (f", not {named}" if named else "")
+    return [Violation("key.scopes", "invalid_value", message)]
 
 
 def _hash(key: str) -> bytes:

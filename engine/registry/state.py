@@ -17,7 +17,6 @@ from tollkeeper.engine.registry.changes import (
     EntriesChanged,
     KeyCreated,
     KeyRevoked,
-    KeyScope,
     ListMade,
     ListReplaced,
     PersonErased,
@@ -34,18 +33,25 @@ from tollkeeper.engine.registry.changes import (
     WebhookRemoved,
     WebhookSet,
 )
+from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """`revoked_at` (µs) is None while the key is good."""
+    """`granted` is all that its `scopes` let it do.
+
+    Times in µs; `expires_at` and `revoked_at` are None while there is no end.
+    """
 
     id: str
     account: int
     hash: bytes
+    name: str
     scopes: tuple[KeyScope, ...]
+    granted: frozenset[NarrowScope]
     created_at: int
     created_by: str
+    expires_at: int | None = None
     revoked_at: int | None = None
 
 
@@ -182,7 +188,15 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             return replace(account, settings=change.settings)
         case KeyCreated():
             key = ApiKey(
-                change.id, account.number, change.hash, change.scopes, recorded.at, recorded.by
+                id=change.id,
+                account=account.number,
+                hash=change.hash,
+                name=change.name,
+                scopes=change.scopes,
+                granted=granted(change.scopes),
+                created_at=recorded.at,
+                created_by=recorded.by,
+                expires_at=change.expires_at,
             )
             return replace(account, keys={**account.keys, key.id: key})
         case KeyRevoked():

@@ -44,6 +44,7 @@ ROOMS = (
     "open",
     "read_folder",
     "publish",
+    "key_uses",
     "watching",
     "explain",
     "search",

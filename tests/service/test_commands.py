@@ -18,7 +18,8 @@ from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.lists.spec import EntryType, Lookup
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.offline.prove.questions import ProofBasis
-from tollkeeper.engine.registry.changes import KeyScope, ProgramKind, RolloutKey
+from tollkeeper.engine.registry.changes import ProgramKind, RolloutKey
+from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,15 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import say, show_rows
 
 if TYPE_CHECKING:
-    from tollkeeper.engine.registry.changes import KeyScope
+    from tollkeeper.engine.registry.scopes import KeyScope
+
+_BUNDLES = ("payments", "rules", "admin")
+_SCOPES = (
+    *("payments:write", "payments:read", "personal:read", "labels:write", "events:write"),
+    *("rules:read", "rules:write", "rules:publish", "lists:read", "lists:write"),
+    *("settings:read", "settings:write", "audit:read", "people:write"),
+)
+_DAYS = re.compile(r"([1-9][0-9]{0,4})d")
 
 
 @click.group(panel="Accounts")
@@ -26,17 +36,26 @@ def keys() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(("payments", "rules", "admin")),
+    type=click.Choice((*_BUNDLES, *_SCOPES)),
     default=("payments",),
     show_default=True,
-    help="What the key may do; give it more than once for more scopes.",
+    metavar="SCOPE",
+    help="What the key may do; give it more than once for more scopes. "
+    f"Bundles: {', '.join(_BUNDLES)}. Scopes: {', '.join(_SCOPES)}.",
+)
+@click.option("--name", default="", help="What people call the key.")
+@click.option(
+    "--expires", metavar="INSTANT|DAYSd", help="When the key ends: `2027-01-01T00:00Z`, or `90d`."
 )
 @data_option
-def create_key(account: str, scopes: tuple[KeyScope, ...], data: Path) -> None:
+def create_key(
+    account: str, scopes: tuple[KeyScope, ...], name: str, expires: str | None, data: Path
+) -> None:
     """Make a key and print it alone; it is shown this once."""
     from tollkeeper.engine.publish.accounts import CreateKey
 
-    print(perform(data, CreateKey(account, scopes)).key)  # noqa: T201 - the key alone, for a script
+    verb = CreateKey(account, scopes, name, None if expires is None else _read_end(expires))
+    print(perform(data, verb).key)  # noqa: T201 - the key alone, for a script
 
 
 @keys.command("list")
@@ -45,18 +64,19 @@ def create_key(account: str, scopes: tuple[KeyScope, ...], data: Path) -> None:
 @data_option
 def list_keys(account: str, as_json_: bool, data: Path) -> None:
     """List the account's keys by the part of them that may be shown."""
-    from tollkeeper.engine.instants import show_instant
+    from tollkeeper.engine.key_uses import read_key_uses
 
+    uses = read_key_uses(data)
     rows = [
         (
             key.id,
+            key.name,
             " ".join(key.scopes),
-            show_instant(key.created_at),
-            "" if key.revoked_at is None else show_instant(key.revoked_at),
+            *map(_show, (key.created_at, key.expires_at, uses.get(key.id), key.revoked_at)),
         )
         for key in read_account(data, account).keys.values()
     ]
-    titles = ("id", "scopes", "created_at", "revoked_at")
+    titles = ("id", "name", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
     show_rows(titles, rows, as_json_)
 
 
@@ -70,3 +90,22 @@ def revoke_key(key_id: str, account: str, data: Path) -> None:
 
     perform(data, RevokeKey(account, key_id))
     say(f"key [bold]{key_id}[/] is revoked")
+
+
+def _read_end(text: str) -> int:
+    """The instant (µs) at which a key ends. Raises `BadParameter`."""
+    from tollkeeper.engine.instants import DAY
+    from tollkeeper.engine.lists.values import read_instant
+
+    if days := _DAYS.fullmatch(text):
+        return time.time_ns() // 1000 + int(days[1]) * DAY
+    try:
+        return read_instant(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--expires") from None
+
+
+def _show(at: int | None) -> str:
+    from tollkeeper.engine.instants import show_instant
+
+    return "" if at is None else show_instant(at)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.engine.publish.accounts import RevokeKey
-from tollkeeper.tests.api.http.service import Service, errors, payment
+from tollkeeper.engine.registry.scopes import SCOPES
+from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -68,3 +70,36 @@ async def test_only_a_hash_of_a_key_is_stored(service: Service) -> None:
         if path.name.startswith("tollkeeper.db")
     )
     assert key.encode() not in stored
+
+
+async def test_a_narrow_key_creates_payments_and_reads_none(service: Service) -> None:
+    async with service.client_with(await service.key("shop", "payments:write")) as client:
+        assert (await client.post("/v1/payments", json=payment(id="p-1"))).status_code == 201
+        answer = await client.get("/v1/payments/p-1")
+    assert answer.status_code == 403
+    assert answer.json()["errors"][0]["message"] == "this key has no `personal:read` scope"
+
+
+async def test_a_key_that_stores_versions_publishes_none(service: Service) -> None:
+    text = "rule shop\n  condition c when amount > 1 then deny\n"
+    headers = {"content-type": "text/plain"}
+    async with service.client_with(await service.key("shop", "rules:write")) as client:
+        stored = await client.post("/v1/rules/shop/versions", content=text, headers=headers)
+        published = await client.post(
+            "/v1/rules/shop/versions?publish=true", content=text, headers=headers
+        )
+        activated = await client.put("/v1/rules/shop/active", json={"version": 1})
+    assert [stored.status_code, published.status_code, activated.status_code] == [201, 403, 403]
+
+
+async def test_a_keys_last_use_is_known(service: Service) -> None:
+    key = await service.key("shop", "payments:write")
+    assert key[:13] not in service.engine.key_uses
+    async with service.client_with(key) as client:
+        await client.post("/v1/payments", json=payment())
+    assert service.engine.key_uses[key[:13]] == NOW
+
+
+async def test_every_operation_names_a_scope_that_some_bundle_has(service: Service) -> None:
+    needed = {route.opt["scope"] for route in ROUTES}
+    assert needed == {*SCOPES, None}

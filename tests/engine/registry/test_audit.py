@@ -16,7 +16,7 @@ SECRET = "tell-nobody"
 EVERY = [
     changes.AccountCreated("shop"),
     changes.SettingsChanged(changes.AccountSettings(changes.Thresholds(40, 90)), ("thresholds",)),
-    changes.KeyCreated("toll_abcdefgh", SECRET.encode(), ("payments", "rules")),
+    changes.KeyCreated("toll_abcdefgh", SECRET.encode(), ("payments", "rules"), "till", 17),
     changes.KeyRevoked("toll_abcdefgh"),
     changes.VersionStored("rule", "checkout", 3, "text", {}, "c0ffee", 1, SECRET.encode()),
     changes.Activated("event", "chargeback", 3, 1_800_000_000_000_000),

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import hashlib
+from typing import get_args
 
 import pytest
 
 from tollkeeper.engine.registry.accounts import create_account
 from tollkeeper.engine.registry.changes import encode_change
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
-from tollkeeper.engine.registry.keys import allows, authenticate, create_key, revoke_key
+from tollkeeper.engine.registry.keys import authenticate, create_key, revoke_key
+from tollkeeper.engine.registry.scopes import BUNDLES, SCOPES, Bundle, NarrowScope
+
+NOW = 1_789_000_000_000_000
 
 
 def test_a_key_opens_its_own_account_only(registry):
@@ -17,8 +21,8 @@ def test_a_key_opens_its_own_account_only(registry):
     registry.record(change)
     theirs, change = create_key(registry.state.accounts[number], ["payments"])
     registry.record(change, account=number)
-    assert authenticate(registry.state, ours).account == 1
-    assert authenticate(registry.state, theirs).account == number
+    assert authenticate(registry.state, ours, NOW).account == 1
+    assert authenticate(registry.state, theirs, NOW).account == number
 
 
 def test_a_key_has_256_bits_that_are_kept_nowhere(registry):
@@ -38,14 +42,14 @@ def test_two_keys_are_never_the_same(registry):
 @pytest.mark.parametrize("presented", ["", "toll_", "toll_nobody", "é", "\ud800", "x" * 10_000])
 def test_what_is_no_key_opens_nothing(registry, presented):
     registry.record(create_key(registry.account, ["admin"])[1])
-    assert authenticate(registry.state, presented) is None
+    assert authenticate(registry.state, presented, NOW) is None
 
 
 def test_a_revoked_key_opens_nothing_and_stays_listed(registry):
     key, change = create_key(registry.account, ["payments"])
     registry.record(change)
     revoked = registry.record(revoke_key(registry.account, change.id))
-    assert authenticate(registry.state, key) is None
+    assert authenticate(registry.state, key, NOW) is None
     assert registry.account.keys[change.id].revoked_at == revoked.at
 
 
@@ -62,18 +66,37 @@ def test_an_unknown_key_is_not_found(registry):
         revoke_key(registry.account, "toll_nobody")
 
 
-def test_admin_may_do_everything_and_the_others_only_their_own(registry):
+def test_a_key_may_do_what_its_scopes_and_bundles_say_and_nothing_else(registry):
     allowed = {}
-    for scope in ("payments", "rules", "admin"):
-        key, change = create_key(registry.account, [scope])
+    for scopes in (["payments:write"], ["rules", "events:write"], ["payments"], ["admin"]):
+        key, change = create_key(registry.account, scopes)
         registry.record(change)
-        good = authenticate(registry.state, key)
-        allowed[scope] = [s for s in ("payments", "rules", "admin") if allows(good, s)]
+        allowed[scopes[0]] = authenticate(registry.state, key, NOW).granted
     assert allowed == {
-        "payments": ["payments"],
-        "rules": ["rules"],
-        "admin": ["payments", "rules", "admin"],
+        "payments:write": {"payments:write"},
+        "rules": BUNDLES["rules"] | {"events:write"},
+        "payments": BUNDLES["payments"],
+        "admin": set(get_args(NarrowScope)),
     }
+
+
+def test_every_scope_is_described():
+    assert set(SCOPES) == set(get_args(NarrowScope))
+    assert set(BUNDLES) == set(get_args(Bundle))
+
+
+def test_a_key_is_good_until_it_expires(registry):
+    key, change = create_key(registry.account, ["payments"], "till", NOW)
+    registry.record(change)
+    assert authenticate(registry.state, key, NOW - 1).name == "till"
+    assert authenticate(registry.state, key, NOW) is None
+
+
+@pytest.mark.parametrize("name", ["x" * 65, "two\nlines"])
+def test_a_name_is_short_and_printable(registry, name):
+    with pytest.raises(Invalid) as refused:
+        create_key(registry.account, ["payments"], name)
+    assert [v.field for v in refused.value.violations] == ["key.name"]
 
 
 @pytest.mark.parametrize("scopes", [[], ["payment"], ["payments", "root"]])

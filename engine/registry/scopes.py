@@ -1,0 +1,74 @@
+"""What keys may do: scopes, and bundles of them under one name (docs/api.md, "Authentication").
+
+No scope contains another: a shop's backend that only creates payments cannot read any back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+NarrowScope: TypeAlias = Literal[
+    "payments:write",
+    "payments:read",
+    "personal:read",
+    "labels:write",
+    "events:write",
+    "rules:read",
+    "rules:write",
+    "rules:publish",
+    "lists:read",
+    "lists:write",
+    "settings:read",
+    "settings:write",
+    "audit:read",
+    "people:write",
+]
+Bundle: TypeAlias = Literal["payments", "rules", "admin"]
+KeyScope: TypeAlias = Literal[Bundle, NarrowScope]
+
+SCOPES: Final[Mapping[NarrowScope, str]] = {
+    "payments:write": "create and update payments",
+    "payments:read": "decisions, their stream, counts, figures, scores, labels and alerts",
+    "personal:read": "payments with what was sent of a person, their explanations, the search",
+    "labels:write": "say what became known of payments",
+    "events:write": "submit events",
+    "rules:read": "rules, scorecards, event types, definitions, and their metrics",
+    "rules:write": "store versions, set shadows",
+    "rules:publish": "make a version active, roll it out or back, unpublish it",
+    "lists:read": "lists and their entries",
+    "lists:write": "make lists, change their entries",
+    "settings:read": "the account's settings and webhooks",
+    "settings:write": "change the account's settings and webhooks",
+    "audit:read": "the audit log",
+    "people:write": "erase what is kept of a person",
+}
+"""Each scope and what it lets a key do."""
+
+_PAYMENTS: Final[frozenset[NarrowScope]] = frozenset(
+    ("payments:write", "payments:read", "personal:read", "labels:write", "events:write")
+)
+_RULES: Final[frozenset[NarrowScope]] = frozenset(
+    ("rules:read", "rules:write", "rules:publish", "lists:read", "lists:write")
+)
+BUNDLES: Final[Mapping[Bundle, frozenset[NarrowScope]]] = {
+    "payments": _PAYMENTS,
+    "rules": _RULES,
+    "admin": frozenset(SCOPES),
+}
+"""The scopes that stand behind one name."""
+
+KEY_SCOPES: Final[tuple[KeyScope, ...]] = get_args(KeyScope)
+"""Whatever a key can be given."""
+
+
+def granted(scopes: Iterable[KeyScope]) -> frozenset[NarrowScope]:
+    """All that a key with these scopes and bundles may do."""
+    given: set[NarrowScope] = set()
+    for scope in scopes:
+        match scope:
+            case "payments" | "rules" | "admin":
+                given |= BUNDLES[scope]
+            case _:
+                given.add(scope)
+    return frozenset(given)

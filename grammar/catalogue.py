@@ -121,9 +121,10 @@ CHECK_WARNINGS: Final = (
     "odd-characters",
 )
 
-TEST_ERRORS: Final = ("failing-test",)
+PUBLISH_ERRORS: Final = ("failing-test",)
+PUBLISH_WARNINGS: Final = ("empty-list", "no-rates")
 
 CODES: Final = {
-    **dict.fromkeys(SYNTAX_ERRORS + CHECK_ERRORS + TEST_ERRORS, "error"),
-    **dict.fromkeys(CHECK_WARNINGS, "warning"),
+    **dict.fromkeys(SYNTAX_ERRORS + CHECK_ERRORS + PUBLISH_ERRORS, "error"),
+    **dict.fromkeys(CHECK_WARNINGS + PUBLISH_WARNINGS, "warning"),
 }

@@ -31,10 +31,19 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.offline.testing.publishable import failing_tests_of
 from tollkeeper.engine.programs.event_versions import Planned
-from tollkeeper.engine.publish.activate import Rejected, publish, store, unpublish, violations
+from tollkeeper.engine.publish.activate import (
+    Rejected,
+    needs_of,
+    placed,
+    publish,
+    store,
+    unpublish,
+    violations,
+)
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
-from tollkeeper.engine.registry.versions import find_lineage, find_version
+from tollkeeper.engine.registry.versions import find_lineage, find_version, was_active
 
 FileName = Annotated[str, path_parameter("The name that the file's text gives itself.", "checkout")]
 VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(1))]
@@ -43,6 +52,12 @@ Breaking = Annotated[
     query_parameter(
         "For an event type's version that existing events may not fit: whether that is meant.",
         FLAG,
+    ),
+]
+Untested = Annotated[
+    str | None,
+    query_parameter(
+        "With `publish`: whether to publish it though its own tests fail; the audit shows it.", FLAG
     ),
 ]
 AppliesFrom = Annotated[
@@ -56,9 +71,13 @@ AppliesFrom = Annotated[
 
 
 class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which version is meant; `breaking` and `applies_from` are for event types alone."""
+    """Which version is meant; `breaking` and `applies_from` are for event types alone.
+
+    `untested` publishes it though its own tests fail; the audit shows it.
+    """
 
     version: int
+    untested: bool = False
     breaking: bool = False
     applies_from: str | None = None
 
@@ -102,11 +121,16 @@ class VersionView(Struct, frozen=True):
 
 
 class VersionState(Struct, frozen=True):
-    """`filling` is there while the windows of a version are being filled."""
+    """`filling` is there while the windows of a version are being filled.
+
+    `warnings` have the checker's own, and what the version reads that the account lacks: entries of
+    a list, rates. Each has the place in the text as its `field`.
+    """
 
     name: str
     version: int
     active: bool
+    warnings: list[Violation]
     filling: Filling = UNSET
 
 
@@ -185,7 +209,7 @@ def read_version_route(of: FileKind) -> HTTPRouteHandler:
 
 def store_route(of: FileKind) -> HTTPRouteHandler:
     answer = of.answer_type("StateAnswer", VersionState)
-    stored = {of.noun: {"name": of.example, "version": 1, "active": False}}
+    stored = {of.noun: {"name": of.example, "version": 1, "active": False, "warnings": []}}
 
     @operation(
         "POST",
@@ -195,7 +219,7 @@ def store_route(of: FileKind) -> HTTPRouteHandler:
         summary="Check and store a new version",
         doc="""The body is the file's text, which must name `{name}`. Each diagnostic of the checker is one item of a 422, with the place in the text as its `field` and the code as its `type`. Warnings never prevent it. A text equal to the newest version's gives that version again.
 
-With `publish=true`, which needs the scope `rules:publish` too, the version becomes active once the windows that it reads are filled from history.""",
+With `publish=true`, which needs the scope `rules:publish` too, the text's own tests run first: each that fails is one item with the type `failing-test`, and then nothing is stored. A test that takes files fails, as none come with the text. The version becomes active once the windows that it reads are filled from history.""",
         scope="rules:write",
         sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
         answers={
@@ -232,6 +256,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the version beco
                 whole(0),
             ),
         ] = None,
+        untested: Untested = None,
         breaking: Breaking = None,
         applies_from: AppliesFrom = None,
     ) -> Response[Struct]:
@@ -240,7 +265,9 @@ With `publish=true`, which needs the scope `rules:publish` too, the version beco
         if at_once:
             check_scope(key, "rules:publish")
         planned = read_plan(read_flag("breaking", breaking), applies_from)
-        content = await read_text(request)
+        content, is_untested = await read_text(request), read_flag("untested", untested)
+        if at_once and not is_untested:
+            await require_passing(request, name, content)
         try:
             stored = await store(
                 request.engine, key.account, key.id, of.kind, name, content, newest
@@ -249,11 +276,16 @@ With `publish=true`, which needs the scope `rules:publish` too, the version beco
             raise invalid(violations(name, rejected)) from None
         number = stored.version.number
         if at_once:
-            filling = await publish_within_time(request, of, name, number, planned)
-            state = VersionState(name, number, filling is UNSET, filling)
-            return accepted(answer(state), filling, HTTPStatus.CREATED)
-        active = request.account.files[of.kind, name].active == number
-        return Response(answer(VersionState(name, number, active)), status_code=HTTPStatus.CREATED)
+            filling = await publish_within_time(
+                request, of, name, number, planned, untested=is_untested
+            )
+            active = filling is UNSET
+        else:
+            filling, active = UNSET, request.account.files[of.kind, name].active == number
+        warnings = placed(name, stored.version.text, stored.warnings)
+        warnings += needs_of(request.engine, key.account, stored.version)
+        state = VersionState(name, number, active, warnings, filling)
+        return accepted(answer(state), filling, HTTPStatus.CREATED)
 
     return store_version
 
@@ -267,7 +299,8 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         f"activate_{of.noun}",
         tag=of.tag,
         summary="Make a version active",
-        doc="Publishes a stored version, or goes back to an earlier one.",
+        doc="Publishes a stored version, or goes back to an earlier one. The tests of a version that "
+        "was not active before run first; where one fails, what was active stays so.",
         scope="rules:publish",
         sent=Body(VersionChoice, {"first": Example("back to version 1", {"version": 1})}),
         answers={200: Answer("It is active.", answer), 202: later(answer)},
@@ -276,8 +309,14 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
     async def activate(request: Request, name: FileName) -> Response[Struct]:
         chosen = await read_json(request, VersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
-        filling = await publish_within_time(request, of, name, chosen.version, planned)
-        state = VersionState(name, chosen.version, filling is UNSET, filling)
+        version = find_version(request.account, of.kind, name, chosen.version)
+        if not (chosen.untested or was_active(request.account, version)):
+            await require_passing(request, name, version.text.encode())
+        filling = await publish_within_time(
+            request, of, name, chosen.version, planned, untested=chosen.untested
+        )
+        warnings = needs_of(request.engine, request.key.account, version)
+        state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted(answer(state), filling, HTTPStatus.OK)
 
     return activate
@@ -304,11 +343,20 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
     return deactivate
 
 
+async def require_passing(request: Request, name: str, content: bytes) -> None:
+    """Raises `Problem` 422 with each of the text's own tests that fails."""
+    found = await failing_tests_of(request.account, content)
+    if found:
+        raise invalid(placed(name, content.decode("utf-8", "replace"), found))
+
+
 async def publish_within_time(
-    request: Request, of: FileKind, name: str, number: int, planned: Planned
+    request: Request, of: FileKind, name: str, number: int, planned: Planned, *, untested: bool
 ) -> Filling:
     engine, account, by = request.engine, request.key.account, request.key.id
-    doing = publish(engine, account, by, of.kind, name, number, untold, planned)
+    doing = publish(
+        *(engine, account, by, of.kind, name, number, untold, planned), untested=untested
+    )
     return await within_time(engine, account, of.kind, name, doing)
 
 

@@ -37,6 +37,11 @@ def refuse_all(violations: Sequence[Violation]) -> NoReturn:
     sys.exit(NO)
 
 
+def warn_all(warnings: Sequence[Violation]) -> None:
+    for each in warnings:
+        say(escape(f"{each.field} warning[{each.type}]: {each.message}"), style="yellow")
+
+
 def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_: bool) -> None:
     """A table for people, or for a program an object for each row."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tollkeeper.engine.filling import fill
@@ -14,6 +14,7 @@ from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_
 from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.needs import unmet_needs
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
@@ -98,18 +99,21 @@ async def publish(
     number: int,
     progress: Progress,
     planned: Planned = AT_ONCE,
+    *,
+    untested: bool = False,
 ) -> None:
     """Make a version the active one once its windows are whole; also rolls back.
 
     Until then, and whenever this fails, what was active stays so. Raises `NotFound`, and `Invalid`
     when a list it declares is there with another type, or an event type's version breaks the
-    contract and is not `planned`.
+    contract and is not `planned`. `untested` is for the audit: its tests were not asked.
     """
     now = engine.clock()
 
     def change(state: Account) -> Change:
         version = find_version(state, kind, name, number)
-        return activate(state, kind, name, number, applies_from(state, version, planned, now))
+        from_ = applies_from(state, version, planned, now)
+        return activate(state, kind, name, number, from_, untested=untested)
 
     await bring_in(engine, account, by, kind, name, number, change, progress)
 
@@ -206,21 +210,33 @@ async def _change(
 
 
 def violations(name: str, rejected: Rejected) -> list[Violation]:
-    """Each diagnostic as an item of the one error body (docs/api.md, "Beside payments")."""
-    source = Source.of(f"{name}.rule", rejected.text)
+    """Each error as an item of the one error body (docs/api.md, "Beside payments")."""
+    errors = [each for each in rejected.diagnostics if each.severity == "error"]
+    return placed(name, rejected.text, errors)
+
+
+def placed(name: str, text: str, found: Iterable[Diagnostic]) -> list[Violation]:
+    """Each diagnostic of a text with its place as its field."""
+    source = Source.of(f"{name}.rule", text)
     items = []
-    for found in rejected.diagnostics:
-        if found.severity == "error":
-            line, column = source.position(found.span.start)
-            message = f"{found.message}; {found.help}" if found.help else found.message
-            items.append(Violation(f"{source.name}:{line}:{column}", found.code, message))
+    for each in found:
+        line, column = source.position(each.span.start)
+        message = f"{each.message}; {each.help}" if each.help else each.message
+        items.append(Violation(f"{source.name}:{line}:{column}", each.code, message))
     return items
+
+
+def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
+    """What the version reads of the account that is not there now."""
+    found = unmet_needs(decode_program(version.program), engine.active[account])
+    return placed(version.name, version.text, found)
 
 
 class Store(AccountVerb, frozen=True):
     """Store `text` as a version; publish it too when `activate`.
 
-    `expected` is the newest version that the author knew of, None for any.
+    `expected` is the newest version that the author knew of, None for any. `untested` goes into
+    the audit.
     """
 
     kind: ProgramKind
@@ -229,6 +245,7 @@ class Store(AccountVerb, frozen=True):
     activate: bool
     expected: int | None = None
     planned: Planned = AT_ONCE
+    untested: bool = False
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         account, kind, name = self.number(engine), self.kind, self.name
@@ -240,21 +257,29 @@ class Store(AccountVerb, frozen=True):
             raise Invalid(violations(name, rejected)) from None
         version = stored.version.number
         if self.activate:
-            await publish(engine, account, author, kind, name, version, progress, self.planned)
-        return Effect(version=version)
+            await publish(
+                *(engine, account, author, kind, name, version, progress, self.planned),
+                untested=self.untested,
+            )
+        return Effect(version=version, warnings=tuple(needs_of(engine, account, stored.version)))
 
 
 class Activate(AccountVerb, frozen=True):
-    """Make a stored version the active one."""
+    """Make a stored version the active one; `untested` goes into the audit."""
 
     kind: ProgramKind
     name: str
     version: int
+    untested: bool = False
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         account = self.number(engine)
-        await publish(engine, account, author, self.kind, self.name, self.version, progress)
-        return Effect(version=self.version)
+        await publish(
+            *(engine, account, author, self.kind, self.name, self.version, progress),
+            untested=self.untested,
+        )
+        version = find_version(engine.state.accounts[account], self.kind, self.name, self.version)
+        return Effect(version=self.version, warnings=tuple(needs_of(engine, account, version)))
 
 
 class Deactivate(AccountVerb, frozen=True):

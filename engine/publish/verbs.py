@@ -10,6 +10,7 @@ from importlib import import_module
 
 from msgspec import Struct
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import PersonErased
@@ -23,13 +24,15 @@ class Effect(Struct, frozen=True, omit_defaults=True):
     """What a verb brought about.
 
     `key` is shown this once; `version` is the one stored or active now; `count` says how many
-    things changed; `erased` how much of a person's data went.
+    things changed; `erased` how much of a person's data went; `warnings` what the version reads
+    that is not there.
     """
 
     key: str | None = None
     version: int | None = None
     count: int | None = None
     erased: PersonErased | None = None
+    warnings: tuple[Violation, ...] = ()
 
 
 class Verb(Struct, frozen=True):

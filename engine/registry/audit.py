@@ -52,7 +52,6 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     KeyRevoked: (),
     VersionStored: ("number", "checksum", "language"),
     ScorecardShipped: ("checksum", "language"),
-    Activated: ("number",),
     Deactivated: (),
     ShadowSet: ("number",),
     ShadowCleared: (),
@@ -91,12 +90,21 @@ def _detail(change: Change) -> dict[str, Any]:
             "name": change.name,
             "expires_at": None if end is None else show_instant(end),
         }
-    if isinstance(change, Activated) and change.applies_from is not None:
-        return {"version": change.number, "applies_from": show_instant(change.applies_from)}
+    if isinstance(change, Activated):
+        return _activated(change)
     return {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
     }
+
+
+def _activated(change: Activated) -> dict[str, Any]:
+    detail: dict[str, Any] = {"version": change.number}
+    if change.applies_from is not None:
+        detail["applies_from"] = show_instant(change.applies_from)
+    if change.untested:
+        detail["untested"] = True
+    return detail
 
 
 def _subject(change: Change) -> str:

@@ -98,13 +98,15 @@ class VersionStored(Struct, frozen=True, tag="version_stored"):
 class Activated(Struct, frozen=True, tag="activated"):
     """`applies_from` (µs) is the time from which an event type's version is in force.
 
-    None means from the moment of the change. A rollout of the name ends with it.
+    None means from the moment of the change. A rollout of the name ends with it. `untested` says
+    that its author did not want its tests to be asked.
     """
 
     kind: ProgramKind
     name: str
     number: int
     applies_from: int | None = None
+    untested: bool = False
 
 
 class Deactivated(Struct, frozen=True, tag="deactivated"):

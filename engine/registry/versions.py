@@ -98,6 +98,12 @@ def active_version(account: Account, kind: ProgramKind, name: str) -> Version | 
     return lineage.versions[lineage.active - 1]
 
 
+def was_active(account: Account, version: Version) -> bool:
+    """Whether it has been in force since its name was last published."""
+    lineage = find_lineage(account, version.kind, version.name)
+    return any(each.number == version.number for each in lineage.activations)
+
+
 def version_in_force(lineage: Lineage, at: int) -> Version | None:
     """The version in force at `at` (µs): of an event type, by the event's own timestamp.
 
@@ -114,14 +120,20 @@ def version_in_force(lineage: Lineage, at: int) -> Version | None:
 
 
 def activate(
-    account: Account, kind: ProgramKind, name: str, number: int, applies_from: int | None = None
+    account: Account,
+    kind: ProgramKind,
+    name: str,
+    number: int,
+    applies_from: int | None = None,
+    *,
+    untested: bool = False,
 ) -> Activated:
     """Publishes a version or rolls back to it; raises `NotFound`.
 
     `applies_from` (µs) is the time from which an event type's version is in force.
     """
     find_version(account, kind, name, number)
-    return Activated(kind, name, number, applies_from)
+    return Activated(kind, name, number, applies_from, untested)
 
 
 def deactivate(account: Account, kind: ProgramKind, name: str) -> Deactivated:

@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
-from tollkeeper.grammar.program import Expression, LetValue, Node, Series
+from tollkeeper.grammar.program import (
+    Definitions,
+    EventType,
+    Expression,
+    LetValue,
+    Node,
+    Program,
+    Rule,
+    Scorecard,
+    Series,
+)
 
 _Part = TypeVar("_Part", bound=Node)
 
@@ -47,6 +57,26 @@ def parts(node: Expression) -> Iterator[Expression]:
         part = waiting.pop()
         yield part
         waiting.extend(children(part))
+
+
+def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
+    """The expressions of conditions, signals, monitors and lets, and whether the program's own text
+    has them.
+    """
+    match program:
+        case Rule():
+            yield from ((each.when, True) for each in program.conditions)
+        case Scorecard():
+            for signal in program.signals:
+                yield signal.adds, True
+                if signal.when is not None:
+                    yield signal.when, True
+        case EventType():
+            yield from ((each.history, True) for each in program.metrics)
+            yield from ((each.when, True) for each in program.monitors)
+        case Definitions():
+            pass
+    yield from ((let.value, let.source is None) for let in program.lets)
 
 
 def moved(part: _Part, ids: int, lets: tuple[int, ...]) -> _Part:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.folder import perform, read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, kind_option
-from tollkeeper.api.terminal.output import progress_bar, say
+from tollkeeper.api.terminal.output import progress_bar, refuse_all, say, warn_all
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.registry.state import Account
 
 
 @click.command(panel="What decides")
@@ -17,11 +21,33 @@ from tollkeeper.api.terminal.output import progress_bar, say
 @click.argument("version", type=int)
 @kind_option
 @account_option
+@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @data_option
-def activate(name: str, version: int, kind: Any, account: str, data: Path) -> None:
-    """Make VERSION of NAME the active one; also rolls back."""
+def activate(name: str, version: int, kind: Any, account: str, untested: bool, data: Path) -> None:
+    """Make VERSION of NAME the active one; also rolls back.
+
+    The tests of a version that was not active before run first.
+    """
     from tollkeeper.engine.publish.activate import Activate
 
+    if not untested:
+        require_passing_version(read_account(data, account), kind, name, version)
     with progress_bar("filling windows") as progress:
-        perform(data, Activate(account, kind, name, version), progress)
+        done = perform(data, Activate(account, kind, name, version, untested), progress)
+    warn_all(done.warnings)
     say(f"[bold]{name}[/] version {version} is active")
+
+
+def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
+    """Says which tests fail of a version that was not active before, and exits 1 then."""
+    from tollkeeper.engine.offline.testing.publishable import failing_tests_of
+    from tollkeeper.engine.publish.activate import placed
+    from tollkeeper.engine.registry.versions import find_version, was_active
+
+    with refusals():
+        version = find_version(of, kind, name, number)
+    if was_active(of, version):
+        return
+    found = asyncio.run(failing_tests_of(of, version.text.encode()))
+    if found:
+        refuse_all(placed(name, version.text, found))

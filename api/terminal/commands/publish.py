@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
 from tollkeeper.api.terminal.options import account_option, data_option
-from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
+from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, warn_all
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
@@ -44,19 +44,24 @@ def publish(
     with progress_bar("filling windows") as progress:
         answer = perform(
             data,
-            Store(account, program_kind(program), program.name, reading.text, not draft, expected),
+            Store(
+                *(account, program_kind(program), program.name, reading.text),
+                *(not draft, expected),
+                untested=untested,
+            ),
             progress,
         )
+    warn_all(answer.warnings)
     state = "stored" if draft else "active"
     say(f"[bold]{program.name}[/] version {answer.version} is {state}")
 
 
 def require_passing(file: Path, reading: Reading) -> None:
     """Says which of the file's own tests fail, and exits 1 then."""
-    from tollkeeper.engine.offline.testing.publishable import failing_tests
+    from tollkeeper.engine.offline.testing.publishable import failing_tests_at
     from tollkeeper.grammar.render import Source, as_rich
 
-    found = list(failing_tests(file))
+    found = failing_tests_at(file)
     if found:
         err.print(as_rich(Source.of(str(file), reading.text), found), soft_wrap=True)
         refuse("nothing is published")

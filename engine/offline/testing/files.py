@@ -30,10 +30,12 @@ class RuleFile:
     """A file without errors, as it was read once.
 
     `texts` has its own text under None, those of definitions and event types by their names;
-    `events` are the event types near it.
+    `events` are the event types near it. `folder` has the files that its tests are given, None when
+    the text came alone.
     """
 
     path: Path
+    folder: Path | None
     program: Program
     texts: Sources
     events: Mapping[str, EventType | None]
@@ -72,7 +74,16 @@ def library_of(paths: Iterable[Path]) -> Library:
 
 def load_file(path: Path, library: Library) -> RuleFile:
     """Raises `BrokenFileError`."""
-    reading = read_file(path.read_bytes(), library.known)
+    return _load(path, path.parent, path.read_bytes(), library)
+
+
+def load_text(content: bytes, library: Library) -> RuleFile:
+    """A file that came as a text alone. Raises `BrokenFileError`."""
+    return _load(Path("text"), None, content, library)
+
+
+def _load(path: Path, folder: Path | None, content: bytes, library: Library) -> RuleFile:
+    reading = read_file(content, library.known)
     if reading.program is None:
         raise BrokenFileError(path, reading.text, reading.diagnostics)
     texts: dict[str | None, str] = {}
@@ -81,4 +92,4 @@ def load_file(path: Path, library: Library) -> RuleFile:
     events = {**library.known.events}
     if isinstance(reading.program, EventType):
         events[reading.program.name] = reading.program
-    return RuleFile(path, reading.program, texts, events)
+    return RuleFile(path, folder, reading.program, texts, events)

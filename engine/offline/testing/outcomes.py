@@ -76,13 +76,15 @@ class GivenFiles:
 
 
 def given_files(file: RuleFile, test: p.Test) -> GivenFiles:
-    """What the test takes from files beside its own. Raises `StreamError`."""
+    """What the test takes from files beside its own. Raises `StreamError`, `BlockError`."""
     payment: Payment | None = None
     event: Happened | None = None
     history: list[StreamItem] = []
     for each in test.given:
         if isinstance(each, p.GivenFile):
-            path = file.path.parent / each.path
+            if file.folder is None:
+                raise BlockError(f"it takes `{each.path}`, and no file came with the text")
+            path = file.folder / each.path
             match each.kind:
                 case "payment":
                     payment = read_payment_line(path)

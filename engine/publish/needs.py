@@ -1,0 +1,56 @@
+"""What a program reads of the account that is not there: it decides, but not as its author meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.programs.active import ActivePrograms
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.walk import parts, roots
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+
+def unmet_needs(program: p.Program, active: ActivePrograms) -> tuple[Diagnostic, ...]:
+    """A warning for each list without entries and each currency that no rate leads to.
+
+    Each stands where the text first names it, at its beginning where definitions do.
+    """
+    found: dict[tuple[str, str], Diagnostic] = {}
+    empty = {name for name, held in active.contents.items() if _is_empty(held)}
+    priced = {to for _, to in active.environment.rates}
+    for root, is_own in roots(program):
+        for part in parts(root):
+            span = part.span if is_own else Span(0, 0)
+            for what, name in _needs(part):
+                if what == "list" and name in empty:
+                    found.setdefault((what, name), _empty_list(span, name))
+                elif what == "rate" and name not in priced:
+                    found.setdefault((what, name), _no_rates(span, name))
+    return tuple(found.values())
+
+
+def _needs(part: p.Expression) -> Iterator[tuple[str, str]]:
+    match part:
+        case p.InList(list=name) | p.TableValue(table=name):
+            yield "list", name
+        case p.Call(function="amount_in", arguments=(p.Constant(value=str(currency)),)):
+            yield "rate", currency
+        case _:
+            pass
+
+
+def _is_empty(held: Contents) -> bool:
+    return not any(entry for layer in held.index.held.layers for entry in layer.values())
+
+
+def _empty_list(span: Span, name: str) -> Diagnostic:
+    message = f"`@{name}` has no entries yet, so that nothing is found in it"
+    return Diagnostic("empty-list", "warning", span, message, f"`toll lists add {name} …`")
+
+
+def _no_rates(span: Span, currency: str) -> Diagnostic:
+    message = f"the account has no rate to {currency}: amounts in other currencies are missing here"
+    help_ = f"`toll accounts set ACCOUNT rates.EUR.{currency}=…`, for each currency that you take"
+    return Diagnostic("no-rates", "warning", span, message, help_)

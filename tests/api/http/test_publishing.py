@@ -1,0 +1,94 @@
+"""Publishing over HTTP: a text's own tests run first, and what it lacks is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.tests.api.http.service import Service, errors
+
+pytestmark = pytest.mark.anyio
+
+FAILING = """rule gate
+  condition large when amount > 100.00 then challenge
+  test "large payments are denied" given amount = 500.00 expect deny
+"""
+PASSING = FAILING.replace("expect deny", "expect challenge")
+
+
+async def store(service: Service, text: str, **query: Any) -> httpx.Response:
+    return await service.client.post("/v1/rules/gate/versions", content=text, params=query)
+
+
+async def audited(service: Service, action: str) -> list[dict[str, Any]]:
+    items = (await service.client.get("/v1/audit")).json()["audit"]
+    return [item["detail"] for item in items if item["action"] == action]
+
+
+async def test_a_text_whose_own_test_fails_is_not_published_and_not_stored(
+    service: Service,
+) -> None:
+    refused = await store(service, FAILING, publish="true")
+    assert refused.status_code == 422
+    assert errors(refused) == [("gate.rule:3:3", "failing-test")]
+    assert "expected deny, came out challenge by large" in refused.json()["errors"][0]["message"]
+    assert (await service.client.get("/v1/rules/gate")).status_code == 404
+    assert (await store(service, PASSING, publish="true")).json()["rule"]["active"] is True
+    assert await audited(service, "activated") == [{"version": 1}]
+
+
+async def test_what_is_published_untested_is_told_in_the_audit(service: Service) -> None:
+    answer = await store(service, FAILING, publish="true", untested="true")
+    assert answer.json()["rule"]["active"] is True
+    assert await audited(service, "activated") == [{"version": 1, "untested": True}]
+
+
+async def test_a_draft_is_tested_when_it_is_made_active_and_not_when_gone_back_to(
+    service: Service,
+) -> None:
+    assert (await store(service, FAILING)).status_code == 201
+    active = "/v1/rules/gate/active"
+    refused = await service.client.put(active, json={"version": 1})
+    assert errors(refused) == [("gate.rule:3:3", "failing-test")]
+    chosen = {"version": 1, "untested": True}
+    assert (await service.client.put(active, json=chosen)).status_code == 200
+    await store(service, PASSING, publish="true")
+    assert (await service.client.put(active, json={"version": 1})).status_code == 200
+
+
+async def test_a_test_reads_no_file_of_the_service(service: Service) -> None:
+    text = PASSING.replace("given amount = 500.00", 'given payment "/etc/hostname"')
+    refused = await store(service, text, publish="true")
+    assert errors(refused) == [("gate.rule:3:3", "failing-test")]
+    assert "no file came with the text" in refused.json()["errors"][0]["message"]
+
+
+async def test_tests_run_among_the_definitions_that_the_account_has_published(
+    service: Service,
+) -> None:
+    definitions = "definitions own\n  let large = amount > 100.00\n"
+    await service.client.post(
+        "/v1/definitions/own/versions", content=definitions, params={"publish": "true"}
+    )
+    text = PASSING.replace("rule gate", "rule gate\n  use own").replace("amount > 100.00", "large")
+    assert (await store(service, text, publish="true")).status_code == 201
+
+
+async def test_lists_without_entries_and_missing_rates_are_told(service: Service) -> None:
+    text = """rule gate
+  list blocked: string
+  condition known when user.id in @blocked then deny
+  condition large when amount_in("USD") > 100.00 then challenge
+"""
+    told = (await store(service, text, publish="true")).json()["rule"]["warnings"]
+    assert [(each["field"], each["type"]) for each in told] == [
+        ("gate.rule:3:24", "empty-list"),
+        ("gate.rule:4:24", "no-rates"),
+    ]
+    await service.client.put("/v1/account", json={"account": {"rates": {"BRL": {"USD": "0.18"}}}})
+    entries = {"entries": [{"value": "u-1"}]}
+    await service.client.put("/v1/lists/blocked/entries", json=entries)
+    again = await service.client.put("/v1/rules/gate/active", json={"version": 1})
+    assert again.json()["rule"]["warnings"] == []

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from tollkeeper.api.terminal.demo_service import DemoAccess, Sample, curl_line
-from tollkeeper.api.terminal.rendering import ACTION_STYLES
+from tollkeeper.api.terminal.explanation import ACTION_STYLES
 
 
 def demo_lines(news: DemoAccess | Sample) -> Iterator[str]:

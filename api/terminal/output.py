@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from tollkeeper.engine.intake.violations import Violation
 
 OK, NO, USAGE = 0, 1, 2
@@ -24,6 +26,12 @@ err = Console(stderr=True)
 def say(message: str, style: str = "") -> None:
     """A line for a person, on standard error; never broken to a width in a pipe."""
     err.print(message, style=style, highlight=False, soft_wrap=True)
+
+
+def print_lines(lines: Iterable[Text]) -> None:
+    """Lines for a person on standard output; never broken to a width in a pipe."""
+    for line in lines:
+        out.print(line, highlight=False, soft_wrap=True)
 
 
 def refuse(message: str) -> NoReturn:

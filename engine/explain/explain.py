@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.decision import Action, AppliedRule, Decision
+from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.explain.evidence import (
     AggregateRead,
     aggregate_reads,
@@ -306,20 +306,3 @@ def _repeated(
     if scorecard is None or scorecard.score != decision.score:
         return False
     return decision.rule is None or (rule is not None and rule.met == decision.rule.condition)
-
-
-def by_what(explanation: Explanation) -> tuple[Action | None, str]:
-    """The action, and in a few words what it came from."""
-    decision = explanation.decision
-    if decision.score is None:
-        return None, "no analysis was asked for"
-    if decision.rule is not None and decision.rule.condition is not None:
-        return decision.action, f"condition `{decision.rule.condition}` was met"
-    thresholds = explanation.thresholds
-    limits = (
-        f"the account challenges from {thresholds.challenge / 100:.2f}"
-        f" and denies from {thresholds.deny / 100:.2f}"
-    )
-    if decision.rule is None:
-        return decision.action, f"no rule was applied; {limits}"
-    return decision.action, f"no condition was met; without an `otherwise`, {limits}"

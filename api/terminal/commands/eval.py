@@ -10,7 +10,7 @@ import rich_click as click
 from rich.markup import escape
 
 from tollkeeper.api.terminal.options import json_option
-from tollkeeper.api.terminal.output import out, print_json, refuse
+from tollkeeper.api.terminal.output import print_json, print_lines, refuse
 
 
 @click.command("eval", panel="Rule files")
@@ -21,7 +21,7 @@ from tollkeeper.api.terminal.output import out, print_json, refuse
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Payments and updates before this one, as JSON Lines.",
 )
-@click.option("--explain", is_flag=True, help="Show the value of every part.")
+@click.option("--explain", is_flag=True, help="Show why, part by part.")
 @json_option
 def evaluate(
     file: Path, score: float | None, history: Path | None, explain: bool, as_json_: bool
@@ -29,8 +29,9 @@ def evaluate(
     """Decide about the payment on standard input with FILE, with no server."""
     import msgspec
 
-    from tollkeeper.api.http.answers import analyses
-    from tollkeeper.engine.offline.testing.evaluation import evaluate_payment, explanation_lines
+    from tollkeeper.api.http.views import explanation_view
+    from tollkeeper.api.terminal.explanation import explanation_lines, reason_line
+    from tollkeeper.engine.offline.testing.evaluation import evaluate_payment
     from tollkeeper.engine.offline.testing.files import BrokenFileError, library_of
     from tollkeeper.engine.offline.testing.streams import StreamError
 
@@ -45,20 +46,8 @@ def evaluate(
         )
     except (StreamError, BrokenFileError) as error:
         refuse(escape(str(error)))
-    result = analyses(found.decision)
     if as_json_:
-        answer = {"analyses": result} | (
-            {"scorecard": found.scorecard, "rule": found.rule} if explain else {}
-        )
-        print_json(msgspec.to_builtins(answer if explain else result))
+        answer = explanation_view(found).explanation
+        print_json(msgspec.to_builtins(answer if explain else answer.analyses))
         return
-    condition = found.decision.rule and found.decision.rule.condition
-    by = f" by {condition}" if condition else ""
-    out.print(
-        f"{found.decision.action}{by}, score {(found.decision.score or 0) / 100:.2f}",
-        markup=False,
-        highlight=False,
-    )
-    if explain:
-        for line in explanation_lines(found):
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_lines([reason_line(found), *(explanation_lines(found) if explain else ())])

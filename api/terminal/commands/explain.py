@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
 from tollkeeper.api.terminal.options import account_option, data_option, json_option
-from tollkeeper.api.terminal.output import out, print_json, refuse
+from tollkeeper.api.terminal.output import print_json, print_lines, refuse
 
 if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
-    """Explain a stored decision: its signals, its conditions, the value of every part."""
+    """Explain a stored decision: the reason, then what the rule and the scorecard read."""
     import msgspec
 
     from tollkeeper.api.http.views import explanation_view
-    from tollkeeper.api.terminal.rendering import draw_explanation
+    from tollkeeper.api.terminal.explanation import (
+        explanation_lines,
+        payment_line,
+        reason_line,
+    )
     from tollkeeper.engine.explain.explain import explain as explain_payment
     from tollkeeper.engine.registry.accounts import find_account
 
@@ -39,4 +43,4 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     if as_json_:
         print_json(msgspec.to_builtins(explanation_view(found).explanation))
     else:
-        out.print(draw_explanation(found), soft_wrap=True, highlight=False)
+        print_lines([reason_line(found), payment_line(found), *explanation_lines(found)])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.evidence import aggregate_reads, list_records, list_without_records
+from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze
 from tollkeeper.engine.offline.paths import SUFFIX
@@ -19,7 +18,6 @@ from tollkeeper.engine.offline.testing.cases import Case, CaseDecision, decide_c
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import happenings
 from tollkeeper.engine.offline.testing.outcomes import Ran
-from tollkeeper.engine.offline.testing.reasons import INDENT, let_lines, part_lines
 from tollkeeper.engine.offline.testing.streams import (
     Entered,
     StreamError,
@@ -28,27 +26,13 @@ from tollkeeper.engine.offline.testing.streams import (
 )
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedHistory,
-    ExplainedLet,
-    ExplainedPart,
-    ExplainedSignal,
-    RuleExplanation,
     ScorecardExplanation,
     explain_scorecard,
 )
-from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.loaded import reading_of
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Observation, Record, Windows
-from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """`scorecard` is None when the score was set, `rule` when a scorecard was tried out."""
-
-    decision: Decision
-    scorecard: ScorecardExplanation | None
-    rule: RuleExplanation | None
 
 
 def evaluate_payment(
@@ -59,12 +43,13 @@ def evaluate_payment(
     now: int,
     history: Path | None = None,
     score: int | None = None,
-) -> Evaluation:
-    """What the rule or scorecard in `path` decides about the payment in `body`.
+) -> Explanation:
+    """What the rule or scorecard in `path` decides about the payment in `body`, and why.
 
     `body` is that of `POST /payments`; the payment arrives at its own timestamp, or at `now` (µs)
     without one, after the stream in `history`, all of it decided by the same rule. The scorecard is
-    the folder's own, or the shipped one; `score` (hundredths) takes its place. Raises
+    the folder's own, or the shipped one; `score` (hundredths) takes its place, and no scorecard is
+    explained then. Raises
     `BrokenFileError`, and `StreamError` for what is wrong with the payment or the history.
 
     A recommendation is always asked for, whatever the payment says of `analyze`.
@@ -90,15 +75,15 @@ def evaluate_payment(
         rule = explained_rule(decided.rule)
         listed = _with_records(decided.rule, rule.histories, records)
         rule = replace(rule, histories=listed)
-    return Evaluation(decided.decision, scorecard, rule)
-
-
-def explanation_lines(evaluation: Evaluation) -> Iterator[str]:
-    """Every condition with the value of every part, then the signals that had something to say."""
-    if evaluation.rule is not None:
-        yield from _rule_lines(evaluation.rule)
-    if evaluation.scorecard is not None:
-        yield from _scorecard_lines(evaluation.scorecard)
+    return Explanation(
+        payment=created.payment.id,
+        arrived=created.arrived,
+        decision=decided.decision,
+        thresholds=Thresholds(),
+        scorecard=scorecard,
+        rule=rule,
+        repeated=True,
+    )
 
 
 def _scorecards_beside(tried: RuleFile, library: Library) -> list[RuleFile]:
@@ -148,63 +133,3 @@ def _with_records(
 def _scored(ran: Ran) -> ScorecardExplanation:
     assert isinstance(ran.program, Scorecard)
     return explain_scorecard(ran.program, ran.file.texts, ran.inputs, full_vocabulary())
-
-
-def _scorecard_lines(explained: ScorecardExplanation) -> Iterator[str]:
-    yield f"scorecard {explained.scorecard} gives {shown(explained.score, SCORE)}"
-    yield f"{INDENT}baseline adds {explained.baseline:+.2f}"
-    heard = [each for each in explained.signals if each.contribution]
-    for each in heard:
-        yield f"{INDENT}{each.name} adds {each.contribution:+.2f}"
-        for part in _parts(each):
-            yield from part_lines(part, 2)
-    for let in _lets_read(explained.lets, [part for each in heard for part in _parts(each)]):
-        yield from (INDENT + line for line in let_lines(let))
-    yield f"{INDENT}{len(explained.signals) - len(heard)} other signals add nothing"
-
-
-def _parts(signal: ExplainedSignal) -> list[ExplainedPart]:
-    said = [] if signal.adds.text == signal.adds.value else [signal.adds]
-    return said if signal.when is None else [signal.when, *said]
-
-
-def _lets_read(lets: Sequence[ExplainedLet], parts: Sequence[ExplainedPart]) -> list[ExplainedLet]:
-    """The lets that the parts read, themselves or through others, in the order of the file."""
-    read = {text for part in parts for text in _texts(part)}
-    found = []
-    for let in reversed(lets):
-        if let.name in read:
-            found.append(let)
-            read.update(_texts(let.value))
-    return found[::-1]
-
-
-def _texts(part: ExplainedPart) -> Iterator[str]:
-    yield part.text
-    for each in part.parts:
-        yield from _texts(each)
-
-
-def _rule_lines(explained: RuleExplanation) -> Iterator[str]:
-    met = "no condition is met" if explained.met is None else f"{explained.met} is met"
-    nearest = "" if explained.nearest is None else f", {explained.nearest} came nearest"
-    yield f"rule {explained.rule}: {met}{nearest}"
-    for each in explained.conditions:
-        yield f"{INDENT}{each.name} ({each.action}): {each.outcome}"
-        if each.outcome != "not reached":
-            yield from part_lines(each.when, 2)
-    for let in explained.lets:
-        yield from (INDENT + line for line in let_lines(let))
-    yield from _history_lines(explained.histories)
-
-
-def _history_lines(histories: tuple[ExplainedHistory, ...]) -> Iterator[str]:
-    for each in histories:
-        keys = ", ".join(each.keys)
-        over = "" if each.window is None else f" over {each.window}"
-        yield f"{INDENT}{each.text} is {each.value}, for {keys}{over}"
-        for record in each.records or ():
-            value = "" if record.value is None else f"  {record.value}"
-            yield f"{INDENT * 2}{record.id}  {record.at}{value}"
-        if each.note is not None:
-            yield f"{INDENT * 2}{each.note}"

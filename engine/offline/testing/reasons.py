@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tollkeeper.engine.programs.compile.explain import (
     ExplainedCondition,
-    ExplainedLet,
     ExplainedPart,
     RuleExplanation,
     ScorecardExplanation,
@@ -47,11 +46,6 @@ def values_read(part: ExplainedPart) -> Iterator[str]:
         yield f"{part.text} is {part.value}"
     for each in part.parts:
         yield from values_read(each)
-
-
-def let_lines(let: ExplainedLet) -> Iterator[str]:
-    yield f"let {let.name} is {let.value.value}"
-    yield from part_lines(let.value, 1)
 
 
 def _condition(condition: ExplainedCondition) -> Iterator[str]:

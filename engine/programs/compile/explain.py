@@ -90,11 +90,13 @@ class ExplainedCondition(Struct, frozen=True):
 
 
 class RuleExplanation(Struct, frozen=True):
-    """`met` is the met condition. Without one, `nearest` is the condition that came nearest."""
+    """`met` is the met condition. Without one, `nearest` is the condition that came nearest, and
+    `otherwise` is the action, None where the account's thresholds decide."""
 
     rule: str
     met: str | None
     nearest: str | None
+    otherwise: p.Action | None
     conditions: tuple[ExplainedCondition, ...]
     lets: tuple[ExplainedLet, ...]
     histories: tuple[ExplainedHistory, ...]
@@ -164,6 +166,7 @@ def explain_rule(
         rule.name,
         None if met is None else rule.conditions[met].name,
         None if nearest is None else rule.conditions[nearest].name,
+        rule.otherwise,
         conditions,
         _lets(rule, scope, sources),
         _histories(rule, scope, sources),

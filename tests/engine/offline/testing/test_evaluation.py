@@ -6,13 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
-from tollkeeper.engine.offline.testing.evaluation import (
-    Evaluation,
-    evaluate_payment,
-    explanation_lines,
-)
+from tollkeeper.engine.explain.explain import Explanation
+from tollkeeper.engine.offline.testing.evaluation import evaluate_payment
 from tollkeeper.engine.offline.testing.files import library_of
 from tollkeeper.engine.offline.testing.streams import START, StreamError
 from tollkeeper.tests.engine.offline.testing.conftest import Write, card, payment
@@ -24,7 +20,7 @@ RULE = """rule example
 """
 
 
-def evaluate(write: Write, sent: Any, rule: str = RULE, **options: Any) -> Evaluation:
+def evaluate(write: Write, sent: Any, rule: str = RULE, **options: Any) -> Explanation:
     path = write("example.rule", rule)
     body = sent if isinstance(sent, bytes) else json.dumps({"payment": sent}).encode()
     return evaluate_payment(path, body, library_of([path]), now=START, **options)
@@ -68,16 +64,6 @@ def test_a_scorecard_can_be_tried_alone(write: Write) -> None:
     rule = "scorecard bot_behaviour baseline 0.9 signal s adds 0 when amount > 1"
     decision = evaluate(write, payment("p"), rule).decision
     assert (decision.action, decision.score, decision.rule) == ("deny", 90, None)
-
-
-def test_everything_is_explained(write: Write, snapshot: SnapshotAssertion) -> None:
-    write(
-        "bot_behaviour.rule",
-        "scorecard bot_behaviour baseline 0.1 signal small adds 1.5 when amount < 10",
-    )
-    history = write("history.jsonl", [{"payment": payment("before", "11:30:00", method=card())}])
-    evaluation = evaluate(write, payment("p", method=card(), amount=12), history=history)
-    assert "\n".join(explanation_lines(evaluation)) == snapshot
 
 
 @pytest.mark.parametrize(

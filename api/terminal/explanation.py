@@ -1,0 +1,195 @@
+"""An explanation on a terminal: the reason first, with the records that its values count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.text import Text
+
+from tollkeeper.engine.explain.explain import Explanation
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.programs.compile.explain import (
+    ExplainedCondition,
+    ExplainedHistory,
+    ExplainedLet,
+    ExplainedPart,
+    ExplainedSignal,
+    RuleExplanation,
+    ScorecardExplanation,
+)
+
+ACTION_STYLES = {"allow": "green", "challenge": "yellow", "deny": "red"}
+_MARKS = {"met": "✔", "refused": "✘", "undecided": "?", "not reached": "·"}
+_OUTCOME_STYLES = {"met": "bold green", "refused": "", "undecided": "yellow", "not reached": "dim"}
+_VALUE_STYLES = {"true": "green", "false": "red", "missing": "yellow"}
+_SHOWN_CONTRIBUTION = 0.005
+
+
+def reason_line(found: Explanation) -> Text:
+    """The action, the condition that gave it, and the score: `deny by large, score 0.91`."""
+    decision = found.decision
+    if decision.score is None:
+        return Text("no analysis was asked for")
+    line = Text(decision.action or "no action", style=ACTION_STYLES.get(decision.action or "", ""))
+    if decision.rule is not None and decision.rule.condition is not None:
+        line.append(f" by {decision.rule.condition}")
+    return line.append(f", score {decision.score / 100:.2f}", style="default")
+
+
+def payment_line(found: Explanation) -> Text:
+    """The stored payment, and the versions that decided about it."""
+    decision = found.decision
+    said = [f"payment {found.payment}", f"arrived {show_instant(found.arrived)}"]
+    if decision.rule is not None:
+        said.append(f"rule {decision.rule.name} version {decision.rule.version}")
+    if decision.score is not None:
+        version = f"version {decision.scorecard}" if decision.scorecard else "as shipped"
+        said.append(f"scorecard {version}")
+    return Text(", ".join(said))
+
+
+def explanation_lines(found: Explanation) -> Iterator[Text]:
+    """What decided where no condition did, the rule from the reason on, then the scorecard.
+
+    Signals that add nothing are named in one line; of conditions that were not met, but for the
+    nearest, only what they read is shown. JSON has every part.
+    """
+    yield from _default_lines(found)
+    if found.rule is not None:
+        yield from _rule_lines(found.rule)
+    if found.scorecard is not None:
+        yield from _scorecard_lines(found.scorecard)
+
+
+def _default_lines(found: Explanation) -> Iterator[Text]:
+    decision, rule = found.decision, found.rule
+    if not found.repeated:
+        yield Text("evaluating it again gives another result: data was erased", style="yellow")
+    if decision.score is None or (rule is not None and rule.met is not None):
+        return
+    unmet = "no rule was applied" if rule is None else f"no condition of {rule.rule} is met"
+    if rule is not None and rule.otherwise is not None:
+        yield Text(f"{unmet}, and it closes with otherwise {rule.otherwise}")
+        return
+    challenge, deny = (
+        f"{each / 100:.2f}" for each in (found.thresholds.challenge, found.thresholds.deny)
+    )
+    yield Text(f"{unmet}: the account challenges from {challenge} and denies from {deny}")
+
+
+def _rule_lines(rule: RuleExplanation) -> Iterator[Text]:
+    yield Text(f"rule {rule.rule}", style="bold")
+    reason = rule.met or rule.nearest
+    for each in rule.conditions:
+        if each.name == reason:
+            yield _condition_head(each, nearest=rule.nearest)
+            yield from _part_lines(each.when, 2, rule.histories)
+            yield from _let_lines(_lets_read([each.when], rule.lets), rule.histories)
+    for each in rule.conditions:
+        if each.name != reason and each.outcome != "not reached":
+            read = dict.fromkeys(_values_read(each.when))
+            yield _condition_head(each, rule.nearest).append(f": {', '.join(read)}", style="")
+    if unreached := [each.name for each in rule.conditions if each.outcome == "not reached"]:
+        yield Text(f"  {_MARKS['not reached']} not reached: {', '.join(unreached)}", style="dim")
+
+
+def _condition_head(condition: ExplainedCondition, nearest: str | None) -> Text:
+    line = Text(f"  {_MARKS[condition.outcome]} {condition.name} ({condition.action})")
+    line.stylize(_OUTCOME_STYLES[condition.outcome])
+    if condition.title is not None:
+        line.append(f" {condition.title}", style="default")
+    if condition.name == nearest:
+        line.append(", came nearest", style="cyan")
+    return line
+
+
+def _scorecard_lines(scorecard: ScorecardExplanation) -> Iterator[Text]:
+    score = f"{scorecard.score / 100:.2f}"
+    yield Text(f"scorecard {scorecard.scorecard}: score {score}", style="bold")
+    yield Text(f"  {scorecard.baseline:+.2f} baseline")
+    said = [each for each in scorecard.signals if abs(each.contribution) >= _SHOWN_CONTRIBUTION]
+    lets = list(scorecard.lets)
+    for signal in sorted(said, key=lambda each: -abs(each.contribution)):
+        line = Text(f"  {signal.contribution:+.2f} {signal.name}")
+        yield line if signal.title is None else line.append(f" {signal.title}", style="dim")
+        parts = _signal_parts(signal)
+        for part in parts:
+            yield from _part_lines(part, 2, scorecard.histories)
+        read = _lets_read(parts, lets)
+        yield from _let_lines(read, scorecard.histories)
+        lets = [let for let in lets if let not in read]
+    if silent := [each.name for each in scorecard.signals if each not in said]:
+        signals = "signal adds" if len(silent) == 1 else "signals add"
+        yield Text(f"  {len(silent)} {signals} nothing: {', '.join(silent)}", style="dim")
+
+
+def _signal_parts(signal: ExplainedSignal) -> list[ExplainedPart]:
+    computed = [] if signal.adds.text == signal.adds.value else [signal.adds]
+    return computed if signal.when is None else [signal.when, *computed]
+
+
+def _let_lines(
+    lets: Iterable[ExplainedLet], histories: Sequence[ExplainedHistory]
+) -> Iterator[Text]:
+    for let in lets:
+        yield _is(f"let {let.name}", let.value.value, 2)
+        yield from _part_lines(let.value, 3, histories)
+
+
+def _lets_read(parts: Sequence[ExplainedPart], lets: Sequence[ExplainedLet]) -> list[ExplainedLet]:
+    """The lets that the parts read, themselves or through others, in the order of the file."""
+    read = {text for part in parts for text in _texts(part)}
+    found = []
+    for let in reversed(lets):
+        if let.name in read:
+            found.append(let)
+            read.update(_texts(let.value))
+    return found[::-1]
+
+
+def _texts(part: ExplainedPart) -> Iterator[str]:
+    yield part.text
+    for each in part.parts:
+        yield from _texts(each)
+
+
+def _part_lines(
+    part: ExplainedPart, depth: int, histories: Iterable[ExplainedHistory]
+) -> Iterator[Text]:
+    """The part, then its own parts a step deeper; what it reads directly stands on its line."""
+    line = _is(part.text, part.value, depth)
+    counted = [each for each in histories if (each.text, each.value) == (part.text, part.value)]
+    if part.parts and not any(each.parts for each in part.parts):
+        read = dict.fromkeys(f"{each.text} is {each.value}" for each in part.parts)
+        yield line.append(f", as {', '.join(read)}", style="default")
+        return
+    if not counted:
+        yield line
+    for history in counted:
+        yield from _history_lines(line.copy(), history, depth)
+    for each in part.parts:
+        yield from _part_lines(each, depth + 1, histories)
+
+
+def _history_lines(line: Text, history: ExplainedHistory, depth: int) -> Iterator[Text]:
+    if history.keys:
+        line.append(f", for {', '.join(history.keys)}", style="default")
+    yield line
+    if history.records:
+        records = (
+            f"{each.id} {each.at if each.value is None else each.value}" for each in history.records
+        )
+        yield Text(f"{'  ' * (depth + 1)}of {', '.join(records)}", style="dim")
+    if history.note is not None:
+        yield Text(f"{'  ' * (depth + 1)}{history.note}", style="dim")
+
+
+def _values_read(part: ExplainedPart) -> Iterator[str]:
+    if not part.parts:
+        yield f"{part.text} is {part.value}"
+    for each in part.parts:
+        yield from _values_read(each)
+
+
+def _is(text: str, value: str, depth: int) -> Text:
+    return Text(f"{'  ' * depth}{text} is ").append(value, _VALUE_STYLES.get(value, "magenta"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
@@ -24,6 +25,8 @@ from tollkeeper.grammar.syntax_errors import file_too_large
 
 FILES_A_PROCESS = 20
 """So many files to check are worth a process of their own."""
+
+_SHARED = re.compile(r"\ufeff?(?:\s|#[^\n]*(?:\n|\Z))*+(?:definitions|event)\b")
 
 CheckedFile: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
 
@@ -120,7 +123,7 @@ def known_contents(contents: Iterable[bytes]) -> Known:
     definitions: dict[str, Definitions | None] = {}
     events: dict[str, EventType | None] = {}
     for content in contents:
-        if not content.lstrip().startswith((b"definitions", b"event", b"#")):
+        if not is_shared(content.decode("utf-8", "replace")):
             continue
         program = _read_alone(content)
         if isinstance(program, Definitions):
@@ -130,7 +133,12 @@ def known_contents(contents: Iterable[bytes]) -> Known:
     return Known(definitions=definitions, events=events)
 
 
-@lru_cache(maxsize=256)
+def is_shared(text: str) -> bool:
+    """Whether a text begins as one that other files can refer to."""
+    return _SHARED.match(text) is not None
+
+
+@lru_cache(maxsize=2_000)
 def _read_alone(content: bytes) -> Program | None:
     return read_file(content, Known()).program
 

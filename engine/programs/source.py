@@ -36,7 +36,7 @@ def read_file(content: bytes, known: Known) -> Reading:
     if parsed.file is None:
         return Reading(text, None, parsed.diagnostics)
     uses = tuple(item.name.text for item in parsed.file.items if isinstance(item, Use))
-    known, shipped = _with_shipped(known, uses)
+    known, shipped = with_shipped(known, uses)
     checked = check(parsed.file, text, full_vocabulary(), known, parsed.lost)
     found = (*parsed.diagnostics, *checked.diagnostics)
     broken = any(each.severity == "error" for each in found)
@@ -49,7 +49,7 @@ def read_file(content: bytes, known: Known) -> Reading:
     )
 
 
-def _with_shipped(known: Known, uses: Sequence[str]) -> tuple[Known, dict[str, str]]:
+def with_shipped(known: Known, uses: Sequence[str]) -> tuple[Known, dict[str, str]]:
     """What a file can refer to with the definitions that come with the service, and their texts.
 
     Definitions of the same name that are known already win.

@@ -153,7 +153,7 @@ def _reachable(document: Document) -> Iterator[tuple[s.File, s.Item]]:
         if isinstance(item, s.Use):
             used = document.around.get(("definitions", item.name.text))
             if used is not None:
-                yield from ((used, each) for each in used.items)
+                yield from ((used.file, each) for each in used.file.items)
 
 
 def _lists(document: Document, span: Span) -> Iterator[Completion]:
@@ -179,7 +179,7 @@ def _members(document: Document, before: str, span: Span) -> Iterator[Completion
     path = read[0]
     event = document.around.get(("event", path[0]))
     if event is not None and len(path) == 1:
-        for item in event.items:
+        for item in event.file.items:
             if isinstance(item, s.Metric):
                 title = item.title.value if item.title is not None else ""
                 yield Completion(item.name.text, "metric", span, "metric", title)

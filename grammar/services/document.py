@@ -16,6 +16,22 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A file that others can refer to, and its text."""
+
+    file: s.File
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.file.name.text
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.file.kind, self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A text with all that the services need to know of it.
 
@@ -29,7 +45,7 @@ class Document:
     program: Program | None
     diagnostics: tuple[Diagnostic, ...]
     vocabulary: Vocabulary
-    around: Mapping[tuple[str, str], s.File]
+    around: Mapping[tuple[str, str], Neighbour]
 
     def piece_at(self, offset: int) -> int | None:
         """The index of the token that holds or touches the offset; the later one of two."""
@@ -57,7 +73,7 @@ def path_up_to(
 
 
 def read_document(
-    text: str, vocabulary: Vocabulary, known: Known, around: Iterable[s.File] = ()
+    text: str, vocabulary: Vocabulary, known: Known, around: Iterable[Neighbour] = ()
 ) -> Document:
     """Parses and checks a text; never raises, whatever it holds."""
     parsed = parse(text)
@@ -68,5 +84,4 @@ def read_document(
         found = tuple(sorted((*found, *checked.diagnostics), key=lambda each: each.span))
         if not any(each.severity == "error" for each in found):
             program = checked.program
-    files: dict[tuple[str, str], s.File] = {(file.kind, file.name.text): file for file in around}
-    return Document(text, parsed, program, found, vocabulary, files)
+    return Document(text, parsed, program, found, vocabulary, {each.key: each for each in around})

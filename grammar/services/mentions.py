@@ -12,7 +12,7 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.diagnostics import Edit
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
 from tollkeeper.grammar.parser import MAX_NAME, reserved_words
-from tollkeeper.grammar.services.document import Document
+from tollkeeper.grammar.services.document import Document, Neighbour
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 SymbolKind: TypeAlias = Literal[
@@ -28,7 +28,7 @@ SymbolKind: TypeAlias = Literal[
     "metric",
     "monitor",
 ]
-Around: TypeAlias = Mapping[tuple[str, str], s.File]
+Around: TypeAlias = Mapping[tuple[str, str], Neighbour]
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARES: Mapping[type[Any], SymbolKind] = {
@@ -157,7 +157,7 @@ def _meanings(file: s.File, around: Around) -> dict[str, Symbol]:
         if isinstance(item, s.Use):
             key = ("definitions", item.name.text)
             if key in around:
-                found |= {name: Symbol("let", name, key) for name in _lets(around[key])}
+                found |= {name: Symbol("let", name, key) for name in _lets(around[key].file)}
     own = (file.kind, file.name.text)
     for item in file.items:
         if isinstance(item, s.Field):

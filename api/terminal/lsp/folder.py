@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.offline.rule_files import known_contents, rule_files
-from tollkeeper.grammar import syntax as s
+from tollkeeper.engine.offline.rule_files import is_shared, known_contents, rule_files
+from tollkeeper.engine.programs import shipped_definitions as shipped
+from tollkeeper.engine.programs.source import with_shipped
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.parser import parse
-from tollkeeper.grammar.services.document import Document, read_document
+from tollkeeper.grammar.services.document import Document, Neighbour, read_document
 
 MAX_FILES = 2_000
 """The most files on disk that are looked at."""
 
+MAX_READ = 256
+"""The most files that are kept as they were read."""
+
 
 class Folder:
-    """The files under some roots; `revision` counts what has changed, so that nothing is read twice."""
+    """The files under some roots.
+
+    `revision` counts what has changed, so that nothing is read twice; `closed_revision` what has
+    changed for the files that are not open.
+    """
 
     def __init__(self) -> None:
         self.roots: list[Path] = []
         self.open: dict[Path, str] = {}
         self.revision = 0
+        self.closed_revision = 0
+        self._looked = -1
         self._on_disk: dict[Path, str] = {}
-        self._documents: dict[Path, tuple[int, Document]] = {}
-        self._neighbours: tuple[int, Known, tuple[s.File, ...]] | None = None
+        self._documents: OrderedDict[Path, tuple[int, Document]] = OrderedDict()
+        self._shared: tuple[tuple[Path, str], ...] | None = None
+        self._known = Known()
+        self._neighbours: tuple[Neighbour, ...] = ()
 
     def scan(self) -> None:
         """Looks at the disk again."""
@@ -35,6 +49,7 @@ class Folder:
         if texts != self._on_disk:
             self._on_disk = texts
             self.revision += 1
+            self.closed_revision += 1
 
     def write(self, path: Path, text: str) -> None:
         """Takes what the editor shows for a file."""
@@ -47,6 +62,7 @@ class Folder:
         self.open.pop(path, None)
         self._documents.pop(path, None)
         self.revision += 1
+        self.closed_revision += 1
 
     def text(self, path: Path) -> str | None:
         return self.open.get(path, self._on_disk.get(path))
@@ -54,48 +70,70 @@ class Folder:
     def paths(self) -> list[Path]:
         return sorted({*self._on_disk, *self.open})
 
+    def naming(self, name: str) -> Iterator[tuple[Path, Document]]:
+        """The files that hold a name somewhere; those that come with the service last."""
+        paths = [path for path in self.paths() if name in (self.text(path) or "")]
+        yield from ((path, self.document(path)) for path in paths)
+        for path, each in _shipped():
+            if each in self._neighbours and path not in paths and name in each.text:
+                yield path, read_document(each.text, full_vocabulary(), Known())
+
     def document(self, path: Path) -> Document:
         """The file, read among the others; an unknown one is empty."""
         revision, found = self._documents.get(path, (-1, None))
         if found is None or revision != self.revision:
-            known, files = self._around()
-            text = self.text(path) or ""
-            if found is None or not _is_same(found, text, files):
-                found = read_document(text, full_vocabulary(), known, files)
+            self._look_around()
+            text, near = self.text(path) or "", self._neighbours
+            if found is None or not _is_same(found, text, near):
+                found = read_document(text, full_vocabulary(), self._known, near)
+            else:
+                found = replace(found, around={each.key: each for each in near})
             self._documents[path] = (self.revision, found)
+        self._documents.move_to_end(path)
+        while len(self._documents) > MAX_READ:
+            self._documents.popitem(last=False)
         return found
 
-    def documents(self) -> Iterator[Document]:
-        return (self.document(path) for path in self.paths())
-
     def known(self) -> Known:
-        """What the definitions and event types of the folder declare."""
-        return self._around()[0]
+        """What the definitions and event types of the folder declare, and those that ship."""
+        self._look_around()
+        return self._known
 
-    def _around(self) -> tuple[Known, tuple[s.File, ...]]:
-        if self._neighbours is None or self._neighbours[0] != self.revision:
-            texts = [self.text(path) or "" for path in self.paths()]
-            shared = [text for text in texts if _may_be_shared(text)]
-            known = known_contents(text.encode("utf-8", "replace") for text in shared)
-            files = tuple(file for text in shared if (file := _file(text)) is not None)
-            self._neighbours = (self.revision, known, files)
-        return self._neighbours[1:]
-
-
-def _is_same(document: Document, text: str, files: tuple[s.File, ...]) -> bool:
-    """Whether reading again would find the same; unchanged files are the same objects."""
-    around = document.around.values()
-    return document.text == text and {id(each) for each in around} == {id(each) for each in files}
-
-
-def _may_be_shared(text: str) -> bool:
-    return text.lstrip().startswith(("definitions", "event", "#"))
+    def _look_around(self) -> None:
+        if self._looked == self.revision:
+            return
+        self._looked = self.revision
+        texts = ((path, self.text(path) or "") for path in self.paths())
+        shared = tuple((path, text) for path, text in texts if is_shared(text))
+        if shared == self._shared:
+            return
+        own = known_contents(text.encode("utf-8", "replace") for _, text in shared)
+        self._known, _ = with_shipped(own, tuple(shipped.shipped_definitions()))
+        near = {each.key: each for _, each in _shipped()}
+        near |= {each.key: each for _, text in shared if (each := _neighbour(text)) is not None}
+        self._shared, self._neighbours = shared, tuple(near.values())
+        self.closed_revision += 1
 
 
-@lru_cache(maxsize=256)
-def _file(text: str) -> s.File | None:
+def _is_same(document: Document, text: str, near: tuple[Neighbour, ...]) -> bool:
+    """Whether reading again would find the same: what a file doesn't name can't change it."""
+    if document.text != text:
+        return False
+    now = {each.key: each.text for each in near if each.name in text}
+    return now == {key: each.text for key, each in document.around.items() if each.name in text}
+
+
+@lru_cache(maxsize=MAX_FILES)
+def _neighbour(text: str) -> Neighbour | None:
     file = parse(text).file
-    return file if file is not None and file.kind in ("definitions", "event") else None
+    return None if file is None else Neighbour(file, text)
+
+
+def _shipped() -> Iterator[tuple[Path, Neighbour]]:
+    for name, each in shipped.shipped_definitions().items():
+        found = _neighbour(each.text)
+        assert found is not None
+        yield shipped.FOLDER / f"{name}.rule", found
 
 
 def _text(path: Path) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from lsprotocol import types as lsp
+from pygls.uris import from_fs_path, to_fs_path
 
 from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax import Span
@@ -46,3 +48,12 @@ class Places:
 def units(text: str) -> int:
     """The length in UTF-16 code units."""
     return len(text) + sum(character > "\uffff" for character in text)
+
+
+def path_of(uri: str) -> Path:
+    """The file of a uri; a text that is in no file yet stands under its uri."""
+    return Path(to_fs_path(uri) or uri)
+
+
+def uri_of(path: Path) -> str:
+    return from_fs_path(str(path)) or str(path)

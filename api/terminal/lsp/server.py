@@ -16,10 +16,10 @@ from typing import Any
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.uris import from_fs_path, to_fs_path
 
 from tollkeeper.api.terminal.lsp.folder import Folder
-from tollkeeper.api.terminal.lsp.positions import Places, units
+from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
+from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
 from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit
@@ -39,9 +39,6 @@ from tollkeeper.grammar.services.mentions import (
 )
 from tollkeeper.grammar.services.outline import TOKEN_KINDS, OutlineItem, folds, outline, tokens
 from tollkeeper.grammar.services.signature import call_at, signature
-
-QUIET_S = 0.05
-"""How long an author must rest before the text is checked."""
 
 RUN_TESTS = "toll.runTests"
 SHOW_COVERAGE = "toll.showCoverage"
@@ -85,106 +82,53 @@ def build_server() -> LanguageServer:
     return server
 
 
-def _path(uri: str) -> Path:
-    """The file of a uri; a text that is in no file yet stands under its uri."""
-    return Path(to_fs_path(uri) or uri)
-
-
-def _uri(path: Path) -> str:
-    return from_fs_path(str(path)) or str(path)
-
-
 def _follow_texts(server: LanguageServer, folder: Folder) -> None:
-    """Keeps the folder as the editor has it, and tells what is found in open files."""
-    uris: dict[Path, str] = {}
-    told: dict[Path, tuple[Document, int | None]] = {}
-    edits = 0
-
-    async def tell() -> None:
-        """Tells what is found in each open file, once the author rests."""
-        nonlocal edits
-        edits += 1
-        mine = edits
-        await asyncio.sleep(QUIET_S)
-        for path in list(folder.open):
-            if mine != edits:
-                return
-            document = folder.document(path)
-            shown = server.workspace.text_documents.get(uris[path])
-            number = None if shown is None else shown.version
-            if told.get(path) == (document, number):
-                continue
-            told[path] = (document, number)
-            found = [_diagnostic(document, each) for each in document.diagnostics]
-            server.text_document_publish_diagnostics(
-                lsp.PublishDiagnosticsParams(uris[path], found, number)
-            )
-            await asyncio.sleep(0)
-
-    async def take(uri: str) -> None:
-        path = _path(uri)
-        uris[path] = uri
-        folder.write(path, server.workspace.get_text_document(uri).source)
-        await tell()
+    """Keeps the folder as the editor has it, and tells what is found in its files."""
+    teller = Teller(server, folder)
 
     @server.feature(lsp.INITIALIZED)
-    def _initialized(_: lsp.InitializedParams) -> None:
-        folder.roots = [_path(uri) for uri in server.workspace.folders]
+    async def _initialized(_: lsp.InitializedParams) -> None:
+        folder.roots = [path_of(uri) for uri in server.workspace.folders]
         if not folder.roots and server.workspace.root_path:
             folder.roots = [Path(server.workspace.root_path)]
         folder.scan()
+        await teller.tell()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def _opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        path = _path(params.text_document.uri)
+        path = path_of(params.text_document.uri)
         if path.parent not in folder.roots and not any(
             root in path.parents for root in folder.roots
         ):
             folder.roots.append(path.parent)
         folder.scan()
-        await take(params.text_document.uri)
+        await teller.take(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     async def _changed(params: lsp.DidChangeTextDocumentParams) -> None:
-        await take(params.text_document.uri)
+        await teller.take(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     async def _saved(_: lsp.DidSaveTextDocumentParams) -> None:
         folder.scan()
-        await tell()
+        await teller.tell()
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def _watched(_: lsp.DidChangeWatchedFilesParams) -> None:
         folder.scan()
-        await tell()
+        await teller.tell()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
-        path = _path(params.text_document.uri)
-        folder.close(path)
-        told.pop(path, None)
-        server.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(params.text_document.uri, [])
-        )
-
-
-def _diagnostic(document: Document, found: Diagnostic) -> lsp.Diagnostic:
-    is_error = found.severity == "error"
-    return lsp.Diagnostic(
-        range=Places.of(document.text).range(found.span),
-        message=found.message if found.help is None else f"{found.message}\n{found.help}",
-        severity=lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Warning,
-        code=found.code,
-        source="toll",
-        tags=[lsp.DiagnosticTag.Unnecessary] if found.code == "unused" else None,
-    )
+    async def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        folder.close(path_of(params.text_document.uri))
+        await teller.tell()
 
 
 def _tell_meanings(server: LanguageServer, folder: Folder) -> None:
     """Completion, hover, signature help."""
 
     def place(params: Any) -> tuple[Document, Places, int]:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         return document, where, where.offset(params.position)
 
@@ -239,14 +183,13 @@ def _tell_places(server: LanguageServer, folder: Folder) -> None:
     """Definition, references, symbols, folding."""
 
     def mention(params: Any) -> Mention | None:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         return mention_at(document, Places.of(document.text).offset(params.position))
 
     def located(found: Mention, declarations_only: bool, declarations: bool) -> list[lsp.Location]:
         return [
-            lsp.Location(_uri(path), Places.of(document.text).range(each.span))
-            for path in folder.paths()
-            for document in [folder.document(path)]
+            lsp.Location(uri_of(path), Places.of(document.text).range(each.span))
+            for path, document in folder.naming(found.symbol.name)
             for each in places(found.symbol, document)
             if each.declares or not declarations_only
             if declarations or not each.declares
@@ -265,7 +208,7 @@ def _tell_places(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         return [
             lsp.DocumentSymbol(
@@ -283,7 +226,7 @@ def _tell_places(server: LanguageServer, folder: Folder) -> None:
         wanted = params.query.casefold()
         return [
             lsp.WorkspaceSymbol(
-                location=lsp.Location(_uri(path), Places.of(document.text).range(each.name_span)),
+                location=lsp.Location(uri_of(path), Places.of(document.text).range(each.name_span)),
                 name=each.name,
                 kind=_symbol_kind(each),
             )
@@ -295,7 +238,7 @@ def _tell_places(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def _folds(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         ranges = [where.range(span) for span in folds(document)]
         return [lsp.FoldingRange(each.start.line, each.end.line) for each in ranges]
@@ -310,26 +253,28 @@ def _rename_names(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     def _prepare(params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         found = mention_at(document, where.offset(params.position))
         return None if found is None else where.range(found.span)
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     def _rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         found = mention_at(document, Places.of(document.text).offset(params.position))
         if found is None:
             return None
-        named = {path: folder.document(path) for path in folder.paths()}
-        named = {path: each for path, each in named.items() if places(found.symbol, each)}
+        near = folder.naming(found.symbol.name)
+        named = {path: each for path, each in near if places(found.symbol, each)}
+        if not named.keys() <= {*folder.paths()}:
+            raise JsonRpcInvalidParams(f"`{found.symbol.name}` comes with the service")
         try:
             refuse_name(found.symbol, params.new_name, named.values())
         except BadNameError as error:
             raise JsonRpcInvalidParams(str(error)) from None
         return lsp.WorkspaceEdit(
             changes={
-                _uri(path): _edits(each, rename_edits(found.symbol, params.new_name, each))
+                uri_of(path): _edits(each, rename_edits(found.symbol, params.new_name, each))
                 for path, each in named.items()
             }
         )
@@ -361,7 +306,7 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _format(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        return laid_out(folder.document(_path(params.text_document.uri)))
+        return laid_out(folder.document(path_of(params.text_document.uri)))
 
     @server.feature(
         lsp.TEXT_DOCUMENT_ON_TYPE_FORMATTING,
@@ -369,7 +314,7 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
     )
     def _format_typed(params: lsp.DocumentOnTypeFormattingParams) -> list[lsp.TextEdit]:
         """Gives a new line the indent of the item or clause that it goes on with."""
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         offset = where.offset(lsp.Position(params.position.line, 0))
         before = document.text[:offset].rstrip().rpartition("\n")[2]
@@ -397,14 +342,14 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
     )
     def _actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
-        document = folder.document(_path(uri))
+        document = folder.document(path_of(uri))
         where = Places.of(document.text)
         first, last = where.offset(params.range.start), where.offset(params.range.end)
         found = [
             lsp.CodeAction(
                 title=fix.title,
                 kind=lsp.CodeActionKind.QuickFix,
-                diagnostics=[_diagnostic(document, each)],
+                diagnostics=[shown_diagnostic(where, each)],
                 is_preferred=fix.safe and fix is each.fixes[0],
                 edit=lsp.WorkspaceEdit(changes={uri: _edits(document, fix.edits)}),
             )
@@ -427,12 +372,12 @@ def _show_layers(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
     def _tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         return lsp.SemanticTokens(list(_numbers(document)))
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def _hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        document = folder.document(_path(params.text_document.uri))
+        document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         first, last = where.offset(params.range.start), where.offset(params.range.end)
         return [
@@ -444,7 +389,7 @@ def _show_layers(server: LanguageServer, folder: Folder) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
     def _lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
         uri = params.text_document.uri
-        document = folder.document(_path(uri))
+        document = folder.document(path_of(uri))
         if not any(each.keyword == "test" for each in outline(document)):
             return []
         top = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
@@ -463,7 +408,7 @@ def _show_layers(server: LanguageServer, folder: Folder) -> None:
 
     async def run(uri: str, *options: str) -> str:
         """What `toll test` says of a file on disk: in a process, for it needs its own output."""
-        path = _path(uri)
+        path = path_of(uri)
         if path.suffix != SUFFIX or not path.is_file():
             raise JsonRpcInvalidParams("save the rule file first")
         entry = "from tollkeeper.cli import main; main()"

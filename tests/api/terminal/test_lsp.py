@@ -187,6 +187,42 @@ def test_a_change_of_definitions_is_told_in_the_files_that_use_them(folder: Path
     serve(folder, script)
 
 
+def test_files_that_are_not_open_are_checked_as_well(folder: Path) -> None:
+    shop, cards, shut = folder / "shop.rule", folder / "cards.rule", folder / "shut.rule"
+    shut.write_text("rule shut\n  use cards\n  condition c when hurried then deny\n")
+
+    async def told(client: LanguageClient, wanted: list[str | int | None]) -> None:
+        while [each.code for each in client.diagnostics.get(shut.as_uri(), ())] != wanted:
+            await asyncio.sleep(0.01)
+
+    async def script(client: LanguageClient) -> None:
+        await told(client, ["unknown-name"])
+        await open_text(client, cards, CARDS)
+        change(client, cards, 2, CARDS.replace("busy", "hurried"))
+        await told(client, [])
+        shut.unlink()
+        await open_text(client, shop, RULE)
+        await told(client, [])
+
+    serve(folder, script)
+
+
+def test_what_ships_can_be_used_and_is_shown_but_not_renamed(folder: Path) -> None:
+    shop = folder / "shop.rule"
+    text = "rule shop\n  use velocity\n  condition c when payments_1h_per_card > 3 then deny\n"
+    which = lsp.TextDocumentIdentifier(shop.as_uri())
+
+    async def script(client: LanguageClient) -> None:
+        assert not await open_text(client, shop, text)
+        at = place(text, "payments_1h_per_card")
+        found = await client.text_document_definition_async(lsp.DefinitionParams(which, at))
+        assert [each.uri.rpartition("/")[2] for each in found] == ["velocity.rule"]
+        with pytest.raises(JsonRpcException, match="comes with the service"):
+            await client.text_document_rename_async(lsp.RenameParams(which, at, "cards_lately"))
+
+    serve(folder, script)
+
+
 def test_hostile_texts_leave_the_server_at_work(folder: Path) -> None:
     shop = folder / "shop.rule"
     which = lsp.TextDocumentIdentifier(shop.as_uri())

@@ -15,7 +15,7 @@ from tollkeeper.grammar.diagnostics import Fix
 from tollkeeper.grammar.fixes import applied
 from tollkeeper.grammar.parser import expected, parse
 from tollkeeper.grammar.services.complete import complete
-from tollkeeper.grammar.services.document import Document, read_document
+from tollkeeper.grammar.services.document import Document, Neighbour, read_document
 from tollkeeper.grammar.services.hover import hover, let_types
 from tollkeeper.grammar.services.mentions import (
     BadNameError,
@@ -29,10 +29,11 @@ from tollkeeper.grammar.services.signature import call_at
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 RULES = sorted((Path(__file__).parents[3] / "rules").rglob("*.rule"))
-CARDS = parse("definitions cards\n  list stolen: string\n  let busy = amount > 5\n").file
-SIGN_INS = parse(
-    "event sign_in\n  field user_id: string\n  metric failures = count(events by user_id over 1h)\n"
-).file
+CARDS = "definitions cards\n  list stolen: string\n  let busy = amount > 5\n"
+SIGN_INS = """event sign_in
+  field user_id: string
+  metric failures = count(events by user_id over 1h)
+"""
 RULE = """rule a
   use cards
   list known: string
@@ -49,9 +50,7 @@ Read: TypeAlias = Callable[[str], Document]
 
 @pytest.fixture(scope="session")
 def read(vocabulary: Vocabulary, known: Known) -> Read:
-    assert CARDS is not None
-    assert SIGN_INS is not None
-    around = (CARDS, SIGN_INS)
+    around = [Neighbour(file, text) for text in (CARDS, SIGN_INS) if (file := parse(text).file)]
     return lambda text: read_document(text, vocabulary, known, around)
 
 

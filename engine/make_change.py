@@ -40,9 +40,12 @@ async def make_change(
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
     engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
-    engine.active[account] = _reloaded(
-        engine.state.accounts[account], active.get(account), content, replaced, compiled
-    )
+    if account in engine.state.accounts:
+        engine.active[account] = _reloaded(
+            engine.state.accounts[account], active.get(account), content, replaced, compiled
+        )
+    else:
+        engine.active.pop(account)
     entry = Entry(
         sequence=sequence,
         account=account,

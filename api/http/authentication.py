@@ -10,7 +10,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
-from tollkeeper.api.http.errors import forbidden, invalid, unauthorized
+from tollkeeper.api.http.errors import forbidden, invalid, suspended, unauthorized
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.keys import authenticate
@@ -52,7 +52,10 @@ def _check_query(query: bytes, known: frozenset[str]) -> None:
 
 
 def authenticated(engine: Engine, request: RequestScope) -> ApiKey:
-    """The key of the request, used now. Raises `Problem` 401 without a good one."""
+    """The key of the request, used now.
+
+    Raises `Problem` 401 without a good one, 403 while its account is suspended.
+    """
     value = header(request, b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
@@ -61,8 +64,11 @@ def authenticated(engine: Engine, request: RequestScope) -> ApiKey:
     if key is None:
         raise unauthorized()
     engine.key_uses[key.id] = now
-    request["state"]["log"].update(account=state.accounts[key.account].name, key=key.id)
+    account = state.accounts[key.account]
+    request["state"]["log"].update(account=account.name, key=key.id)
     request["state"]["key"] = key
+    if account.suspended_at is not None:
+        raise suspended()
     return key
 
 

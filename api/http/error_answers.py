@@ -73,7 +73,7 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
     403: ErrorAnswer(
         "Forbidden",
-        "The key is good and lacks the scope that this operation needs.",
+        "The key is good and lacks the scope that this operation needs, or its account is suspended.",
         Example(
             "another scope", refusal("authorization", "forbidden", "this key has no `rules` scope")
         ),

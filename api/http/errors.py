@@ -58,6 +58,11 @@ def forbidden(scope: str) -> Problem:
     return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
 
 
+def suspended() -> Problem:
+    message = "the account is suspended"
+    return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
+
+
 def not_found(field: str, message: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, [Violation(field, "not_found", message)])
 

@@ -15,6 +15,7 @@ from tollkeeper.api.http.errors import (
     internal_error,
     method_not_allowed,
     nothing_here,
+    unauthorized,
 )
 from tollkeeper.api.http.heads import REQUEST_ID, check_head, request_id
 from tollkeeper.api.http.logs import request_log
@@ -87,6 +88,8 @@ def observed(
             await _dispatch(straight.get(route, app), found, scope, receive, noting)
         except Exception as error:
             problem = as_problem(error)
+            if problem is None and _lost_its_account(engine, state):
+                problem = unauthorized()
             if problem is None:
                 log.exception("failed", route=route, request_id=more[0][1].decode())
                 problem = internal_error()
@@ -108,6 +111,12 @@ def observed(
             )
 
     return handle
+
+
+def _lost_its_account(engine: Engine, state: Mapping[str, Any]) -> bool:
+    """Whether the account was deleted under the request, which then fails wherever it looks for it."""
+    key = state.get("key")
+    return key is not None and key.account not in engine.state.accounts
 
 
 async def _dispatch(

@@ -28,6 +28,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
 from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.queue import answer_requests
@@ -144,6 +145,7 @@ async def beside(
                 return
             # The first header set compiles the patterns: better now than with a payment waiting.
             engine.clients({"user-agent": "tollkeeper"})
+            await finish_deletions(engine)
             await rebuild(engine, progress)
             settle_memory()
             while server is not None and not server.started:

@@ -22,7 +22,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import found_view
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.search.asking import Search
+from tollkeeper.engine.registry.keys import is_good
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import NewPayments
 from tollkeeper.engine.search.questions import FindNew
@@ -69,7 +69,7 @@ async def stream_decisions(
     account = request.key.account
     # What can't be answered is refused here, with the status that says so.
     new, _ = await request.search.ask(account, FindNew(wanted, after, SENT_AT_A_TIME), NewPayments)
-    events = _events(request.search, account, wanted, new, lasting)
+    events = _events(request, wanted, new, lasting)
     return Stream(events, media_type=_EVENT_STREAM, headers={"cache-control": "no-store"})
 
 
@@ -77,8 +77,9 @@ ROUTES = (stream_decisions,)
 
 
 async def _events(
-    search: Search, account: int, wanted: Filter, new: NewPayments, lasting: float
+    request: Request, wanted: Filter, new: NewPayments, lasting: float
 ) -> AsyncIterator[bytes]:
+    engine, search, key = request.engine, request.search, request.key
     loop = asyncio.get_running_loop()
     end = loop.time() + lasting
     yield f"retry: {_RETRY_MS}\nid: {new.last}\n\n".encode()
@@ -96,9 +97,11 @@ async def _events(
         if search.stopping or loop.time() > end:
             return
         await asyncio.sleep(_PAUSE_S)
+        if not is_good(engine.state, key, engine.clock()):
+            return
         try:
             question = FindNew(wanted, new.last, SENT_AT_A_TIME)
-            new, _ = await search.ask(account, question, NewPayments)
+            new, _ = await search.ask(key.account, question, NewPayments)
         except JournalError:
             # The client connects again, and hears then what is the matter.
             return

@@ -72,6 +72,8 @@ async def _look(
     engine.watch.raised.clear()
     due = engine.outbox.read(lambda c: outbox.due_addresses(c, engine.clock()))
     for account, url in due:
+        if _waits(engine, account):
+            continue
         if (account, url) not in sending and len(sending) < _AT_ONCE:
             task = asyncio.create_task(_send_due(engine, pool, account, url, timeout_s))
             sending[account, url] = task
@@ -83,12 +85,18 @@ async def _look(
         await remember_progress(engine)
 
 
+def _waits(engine: Engine, account: int) -> bool:
+    """Whether what is due stays until the account is resumed."""
+    known = engine.state.accounts.get(account)
+    return known is not None and known.suspended_at is not None
+
+
 async def _send_due(
     engine: Engine, pool: httpcore.AsyncConnectionPool, account: int, url: str, timeout_s: float
 ) -> None:
     """All that is due to one address, one after the other."""
     try:
-        while True:
+        while not _waits(engine, account):
             due = engine.outbox.read(
                 partial(outbox.next_due, account=account, url=url, now=engine.clock())
             )
@@ -113,7 +121,8 @@ async def _send(
     engine: Engine, pool: httpcore.AsyncConnectionPool, due: Delivery, timeout_s: float
 ) -> Delivery:
     """What became of one attempt."""
-    webhook = engine.state.accounts[due.account].webhooks.get(due.url)
+    account = engine.state.accounts.get(due.account)
+    webhook = None if account is None else account.webhooks.get(due.url)
     alert = engine.outbox.read(lambda c: outbox.alert(c, due.account, due.sequence, due.number))
     if webhook is None or alert is None:
         return msgspec.structs.replace(due, state="dropped")

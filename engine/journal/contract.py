@@ -239,6 +239,12 @@ class Journal(Protocol):
     async def forget_values(self, account: int, values: Collection[str]) -> int:
         """Removes values from all that the account's lists hold and ever held; how many entries."""
 
+    async def forget_account(self, account: int) -> int:
+        """Removes all of an account but its first and its last change; how many entries.
+
+        What is left whenever this is cut off can be opened, and is removed by another call.
+        """
+
     async def forget_keys(self, sequences: Sequence[int]) -> int:
         """Removes the idempotency keys, with their answers, of the entries at these sequence
         numbers.

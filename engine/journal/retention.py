@@ -18,7 +18,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal import list_contents, reads, requests, schema
+from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
 from tollkeeper.engine.journal.checksums import Alteration, alter, checksum
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -30,6 +30,8 @@ CHUNK = 20
 EMPTY_MS = 20
 EMPTY_PAUSE_S = 0.05
 KEYS = 500
+_NEVER = 2**62
+"""Later (µs) than every event time."""
 _UPDATES_OF = "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?"
 _LATER_OF = (
     "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
@@ -94,6 +96,19 @@ async def forget_keys(read: _Run, write: _Run, sequences: Sequence[int]) -> int:
     return removed
 
 
+async def forget_account(read: _Run, write: _Run, account: int) -> int:
+    """Removes all of an account but its first and its last change; how many entries.
+
+    The newest changes go first: what is left of them at any moment is a beginning of what was.
+    """
+    removed = await purge_records(read, write, account, _NEVER)
+    while await write(partial(_delete_keys_of, account=account)):
+        pass
+    await write(partial(staging.give_up_contents, account=account))
+    changes = [sequence for (sequence,) in await read(partial(_find_changes, account=account))]
+    return removed + await _in_steps(write, changes[1:-1][::-1], _delete_entries)
+
+
 async def _in_steps(
     write: _Run, items: Sequence[T], work: Callable[[sqlite3.Connection, Sequence[T]], int]
 ) -> int:
@@ -143,7 +158,10 @@ def _delete(
         if kind == Kind.PAYMENT
         for (sequence,) in connection.execute(_LATER_OF, (account, record_id))
     ]
-    sequences = [*later, *(sequence for sequence, _, _ in old)]
+    return _delete_entries(connection, [*later, *(sequence for sequence, _, _ in old)])
+
+
+def _delete_entries(connection: sqlite3.Connection, sequences: Sequence[int]) -> int:
     alter(connection, [each._replace(after=None) for each in _checksums(connection, sequences)])
     return connection.executemany(
         "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence in sequences]
@@ -166,6 +184,22 @@ def _delete_amendments(connection: sqlite3.Connection, before: int) -> int:
         " (SELECT number FROM amendments ORDER BY number LIMIT ?))",
         (before, KEYS),
     ).rowcount
+
+
+def _delete_keys_of(connection: sqlite3.Connection, account: int) -> int:
+    return connection.execute(
+        "DELETE FROM idempotency WHERE place IN"
+        " (SELECT place FROM idempotency WHERE account = ? LIMIT ?)",
+        (account, KEYS),
+    ).rowcount
+
+
+def _find_changes(connection: sqlite3.Connection, account: int) -> list[tuple[int]]:
+    return connection.execute(
+        "SELECT place FROM journal INDEXED BY changes_by_account"
+        f" WHERE account = ? AND kind = {Kind.CHANGE:d} ORDER BY place",
+        (account,),
+    ).fetchall()
 
 
 def _delete_keys_at(connection: sqlite3.Connection, sequences: Sequence[int]) -> int:

@@ -250,6 +250,12 @@ class SqliteJournal(Journal):
         await self._in_thread(retention.empty_log)
         return removed
 
+    async def forget_account(self, account: int) -> int:
+        removed = await retention.forget_account(self._in_thread, self.run, account)
+        await asyncio.to_thread(self.discard_abandoned)
+        await self._in_thread(retention.empty_log)
+        return removed
+
     async def forget_keys(self, sequences: Sequence[int]) -> int:
         return await retention.forget_keys(self._in_thread, self.run, sequences)
 

@@ -48,6 +48,14 @@ def discard(connection: sqlite3.Connection, content: int) -> None:
     _remove_given_up(connection)
 
 
+def give_up_contents(connection: sqlite3.Connection, account: int) -> None:
+    """Gives up all that the account's lists hold and ever held, for `discard_abandoned`."""
+    connection.execute(
+        "UPDATE list_contents SET list = ?, from_place = NULL, to_place = NULL WHERE account = ?",
+        (_GIVEN_UP, account),
+    )
+
+
 def discard_abandoned(connection: sqlite3.Connection, folder: Path) -> None:
     """Removes what killed imports left; while an import runs, only what was given up before."""
     with no_import_runs(folder) as alone:

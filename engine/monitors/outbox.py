@@ -25,6 +25,12 @@ from tollkeeper.engine.programs.json_values import JsonValue
 # How many rows a purge removes in one step: a few milliseconds.
 _STEP = 500
 _LAST = 2**63 - 1
+_KEYS = {
+    "deliveries": "id",
+    "alerts": "account, place, number",
+    "standings": "account, type, monitor, key",
+}
+"""Each table that holds something of an account, and its key."""
 
 _migrations = Migrations("alerts")
 
@@ -304,6 +310,19 @@ def purge_alerts_step(connection: sqlite3.Connection, account: int, before: int)
             f"DELETE FROM {table} WHERE account = ? AND place = ? AND number = ?", old
         )
     return bool(old)
+
+
+def forget_account_step(connection: sqlite3.Connection, account: int) -> bool:
+    """Removes some of an account's alerts, deliveries and standings; False when none."""
+    removed = [
+        connection.execute(
+            f"DELETE FROM {table} WHERE ({key}) IN"
+            f" (SELECT {key} FROM {table} WHERE account = ? LIMIT ?)",
+            (account, _STEP),
+        ).rowcount
+        for table, key in _KEYS.items()
+    ]
+    return any(removed)
 
 
 def _delivery_id(sequence: int, number: int, url: str) -> str:

@@ -86,6 +86,11 @@ class Standings:
         for key in gone:
             self._standings.pop(key, None)
 
+    def forget_account(self, account: int) -> None:
+        """Nothing is known of any monitor of the account."""
+        self.forget([key for key in self._standings if key[0] == account])
+        self._moved -= {of for of in self._moved if of[0] == account}
+
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Transitions that the journal holds, in its order."""
         for transition in transitions:

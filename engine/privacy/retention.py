@@ -45,7 +45,15 @@ async def purge_account(engine: Engine, account: int) -> int:
     """
     settings = engine.state.accounts[account].settings
     before = engine.clock() - settings.retention_days * DAY
-    async with engine.publishing[account], rewriting(engine, account):
+    async with engine.publishing[account]:
+        if account not in engine.state.accounts:
+            # It was deleted meanwhile, with all that is kept of it.
+            return 0
+        return await _purge(engine, account, before)
+
+
+async def _purge(engine: Engine, account: int, before: int) -> int:
+    async with rewriting(engine, account):
         if _outlives(engine, account, engine.clock() - before):
             await _uncount(engine, account, before)
         await purge_alerts(engine, account, before)

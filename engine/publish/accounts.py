@@ -6,7 +6,7 @@ from tollkeeper.engine.filling import fill
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb
-from tollkeeper.engine.registry.accounts import create_account
+from tollkeeper.engine.registry.accounts import create_account, resume_account, suspend_account
 from tollkeeper.engine.registry.keys import create_key, revoke_key
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.runtime import Engine
@@ -25,6 +25,29 @@ class CreateAccount(Verb, frozen=True):
             await take_up_shipped(engine, number)
             if engine.ready.is_set():
                 await fill(engine, number, engine.active[number].plans(), progress)
+        return Effect()
+
+
+class SuspendAccount(AccountVerb, frozen=True):
+    """Answer nothing to the account's keys and send nothing for it, until it is resumed."""
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number = self.number(engine)
+        async with engine.changing:
+            suspended = suspend_account(engine.state.accounts[number])
+            await make_change(engine, number, author, suspended)
+        return Effect()
+
+
+class ResumeAccount(AccountVerb, frozen=True):
+    """Let a suspended account go on as it was."""
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number = self.number(engine)
+        async with engine.changing:
+            resumed = resume_account(engine.state.accounts[number])
+            await make_change(engine, number, author, resumed)
+        engine.watch.raised.set()
         return Effect()
 
 

@@ -11,6 +11,9 @@ from msgspec import Struct
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
+    AccountDeleted,
+    AccountResumed,
+    AccountSuspended,
     Activated,
     Change,
     Deactivated,
@@ -49,6 +52,9 @@ class AuditItem(Struct, frozen=True):
 # What is shown of a change: a new field stays hidden until it stands here.
 _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     AccountCreated: (),
+    AccountSuspended: (),
+    AccountResumed: (),
+    AccountDeleted: (),
     KeyRevoked: (),
     VersionStored: ("number", "checksum", "language"),
     ScorecardShipped: ("checksum", "language"),
@@ -111,7 +117,7 @@ def _subject(change: Change) -> str:
     match change:
         case AccountCreated():
             return f"account {change.name}"
-        case SettingsChanged():
+        case SettingsChanged() | AccountSuspended() | AccountResumed() | AccountDeleted():
             return "account"
         case KeyCreated() | KeyRevoked():
             return f"key {change.id}"

@@ -54,6 +54,18 @@ class AccountCreated(Struct, frozen=True, tag="account_created"):
     name: str
 
 
+class AccountSuspended(Struct, frozen=True, tag="account_suspended"):
+    """Nothing may be asked with the account's keys, and nothing is sent for it."""
+
+
+class AccountResumed(Struct, frozen=True, tag="account_resumed"):
+    """The account is as it was before it was suspended."""
+
+
+class AccountDeleted(Struct, frozen=True, tag="account_deleted"):
+    """The account's last change: of all before it, its creation alone is kept."""
+
+
 class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
     """`changed` names the settings that differ from those before."""
 
@@ -211,6 +223,9 @@ VersionChange: TypeAlias = (
 )
 Change: TypeAlias = (
     AccountCreated
+    | AccountSuspended
+    | AccountResumed
+    | AccountDeleted
     | SettingsChanged
     | KeyCreated
     | KeyRevoked

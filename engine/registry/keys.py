@@ -60,7 +60,18 @@ def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | Non
     # The lookup sees hashes only; comparing again takes constant time.
     if key is None or not hmac.compare_digest(key.hash, hash_):
         return None
-    return key if key.expires_at is None or now < key.expires_at else None
+    return key if _lasts(key, now) else None
+
+
+def is_good(state: Configuration, key: ApiKey, now: int) -> bool:
+    """Whether a key that was good still is at `now` (µs), and its account not suspended."""
+    if key.hash not in state.keys or not _lasts(key, now):
+        return False
+    return state.accounts[key.account].suspended_at is None
+
+
+def _lasts(key: ApiKey, now: int) -> bool:
+    return key.expires_at is None or now < key.expires_at
 
 
 def _check_scopes(scopes: Sequence[str]) -> list[Violation]:

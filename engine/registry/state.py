@@ -11,7 +11,10 @@ from functools import reduce
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
+    AccountDeleted,
+    AccountResumed,
     AccountSettings,
+    AccountSuspended,
     Activated,
     Deactivated,
     EntriesChanged,
@@ -121,7 +124,8 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`keys` by id, revoked ones included. `shipped` is the scorecard, as version 0, that decides
+    """`keys` by id, revoked ones included. `suspended_at` (µs) is None while requests may come, and
+    `suspended_by` says who prevents them. `shipped` is the scorecard, as version 0, that decides
     where `files` has none; None in an account that an older release made, until it is opened.
     """
 
@@ -134,20 +138,38 @@ class Account:
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     shipped: Version | None = None
+    suspended_at: int | None = None
+    suspended_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedAccount:
+    """What is kept of an account that is gone; times in µs."""
+
+    number: int
+    name: str
+    created_at: int
+    deleted_at: int
+    deleted_by: str
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`sequence` is that of the last change folded in. `keys` are the good ones, by hash."""
+    """`sequence` is that of the last change folded in. `keys` are those that were not revoked, by
+    hash. `deleted` are accounts that are gone, by their numbers, which are not given again.
+    """
 
     sequence: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[bytes, ApiKey] = field(default_factory=dict)
+    deleted: Mapping[int, DeletedAccount] = field(default_factory=dict)
 
 
 def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration:
     """The state after one more change."""
+    if isinstance(recorded.change, AccountDeleted):
+        return _without_account(state, recorded)
     numbers = state.numbers
     if isinstance(recorded.change, AccountCreated):
         account = Account(recorded.account, recorded.change.name, recorded.at)
@@ -159,12 +181,26 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
         accounts={**state.accounts, recorded.account: account},
         numbers=numbers,
         keys=_fold_keys(state.keys, account, recorded),
+        deleted=state.deleted,
     )
 
 
 def fold_changes(state: Configuration, recorded: Iterable[RecordedChange]) -> Configuration:
     """The state after all of them, given in the journal's order."""
     return reduce(fold_change, recorded, state)
+
+
+def _without_account(state: Configuration, recorded: RecordedChange) -> Configuration:
+    number = recorded.account
+    gone = state.accounts[number]
+    deleted = DeletedAccount(number, gone.name, gone.created_at, recorded.at, recorded.by)
+    return Configuration(
+        sequence=recorded.sequence,
+        accounts={each: held for each, held in state.accounts.items() if each != number},
+        numbers={name: each for name, each in state.numbers.items() if each != number},
+        keys={hash_: key for hash_, key in state.keys.items() if key.account != number},
+        deleted={**state.deleted, number: deleted},
+    )
 
 
 def _fold_keys(
@@ -184,6 +220,10 @@ def _fold_keys(
 def _fold_account(account: Account, recorded: RecordedChange) -> Account:
     change = recorded.change
     match change:
+        case AccountSuspended():
+            return replace(account, suspended_at=recorded.at, suspended_by=recorded.by)
+        case AccountResumed():
+            return replace(account, suspended_at=None, suspended_by=None)
         case SettingsChanged():
             return replace(account, settings=change.settings)
         case KeyCreated():
@@ -233,7 +273,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 stored_by=recorded.by,
             )
             return replace(account, shipped=shipped)
-        case AccountCreated() | PersonErased():
+        case AccountCreated() | AccountDeleted() | PersonErased():
             return account
         case _:
             of = (change.kind, change.name)

@@ -161,6 +161,8 @@ class _Changes:
                 self._take_payment(known)
                 self._change(account, sequence, frozenset(), self._labelled(account, sequence))
         self.write()
+        for account in {account for account, _ in payments}:
+            self._index.execute(_FORGET_NAMES, {"account": account})
 
     def write(self) -> None:
         """Writes what was taken."""
@@ -275,6 +277,11 @@ class _Changes:
         return self._tail.payment_sequence(amendment.account, amendment.id) or 0
 
 
+# An account of which nothing is left needs no names.
+_FORGET_NAMES = (
+    "DELETE FROM names WHERE account = :account"
+    " AND NOT EXISTS (SELECT 1 FROM postings WHERE account = :account)"
+)
 _OF = "account = ? AND facet = ? AND block = ? AND value = ?"
 _MEMBERS = f"SELECT members FROM postings WHERE {_OF}"
 _DELETE = f"DELETE FROM postings WHERE {_OF}"

@@ -302,6 +302,13 @@ class SeenTimesStore:
         for name in [name for name in self._kept if name not in needed]:
             self._given_up.append(self._kept.pop(name).number)
 
+    def give_up_account(self, account: int) -> None:
+        """Gives up all that the file has of an account."""
+        for kept in [of for of in self._kept if of[0] == account]:
+            self._given_up.append(self._kept.pop(kept).number)
+        for live in [of for of in self._series if of[0] == account]:
+            self._give_up(live)
+
     async def write_filled(
         self, account: int, digests: Iterable[str], beyond: int = FILLED
     ) -> None:

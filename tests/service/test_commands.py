@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import click
 import httpx
+import msgspec
 import pytest
 
 from tollkeeper.cli import main
@@ -48,6 +49,28 @@ def test_a_key_made_while_the_service_runs_works_at_once(served: tuple[Path, Run
         timeout=PATIENCE_S,
     )
     assert answer.status_code == 201
+
+
+def test_an_account_is_suspended_and_deleted_while_the_service_runs(
+    served: tuple[Path, Running],
+) -> None:
+    folder, service = served
+    toll(folder, "accounts", "create", "night")
+    key = toll(folder, "keys", "create", "--account", "night").stdout.strip()
+
+    def status() -> int:
+        headers = {"authorization": f"Bearer {key}"}
+        url = f"{service.url}/v1/payments"
+        return httpx.post(url, json=payment(), headers=headers, timeout=PATIENCE_S).status_code
+
+    assert status() == 201
+    in_use = toll(folder, "accounts", "delete", "night")
+    assert (in_use.returncode, "suspend it first" in in_use.stderr) == (1, True)
+    for command, expected in (("suspend", 403), ("resume", 201), ("suspend", 403), ("delete", 401)):
+        assert toll(folder, "accounts", command, "night").returncode == 0
+        assert status() == expected
+    listed = msgspec.json.decode(toll(folder, "accounts", "list", "--json").stdout)
+    assert [each["state"] for each in listed if each["name"] == "night"] == ["deleted"]
 
 
 def test_a_rule_published_while_the_service_runs_is_filled_from_history(tmp_path: Path) -> None:

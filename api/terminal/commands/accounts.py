@@ -14,7 +14,7 @@ from tollkeeper.api.terminal.output import plural, print_json, say, show_rows
 
 if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
-    from tollkeeper.engine.registry.state import Account
+    from tollkeeper.engine.registry.state import Account, Configuration, DeletedAccount
 
 
 @click.group(panel="Accounts")
@@ -39,16 +39,33 @@ def create_account(name: str, data: Path) -> None:
 @json_option
 @data_option
 def list_accounts(as_json_: bool, data: Path) -> None:
-    """List the accounts."""
+    """List the accounts, those that were deleted last."""
+
+    async def ask(picture: Picture) -> Configuration:
+        return picture.state
+
+    state = read_data(data, ask)
+    rows = [_account_row(each) for each in state.accounts.values()]
+    rows += [_deleted_row(each) for each in state.deleted.values()]
+    titles = ("name", "created_at", "state", "since", "by")
+    show_rows(titles, rows, as_json_)
+
+
+def _account_row(account: Account) -> tuple[str, ...]:
     from tollkeeper.engine.instants import show_instant
 
-    async def ask(picture: Picture) -> list[Account]:
-        return list(picture.state.accounts.values())
+    created = show_instant(account.created_at)
+    if account.suspended_at is None:
+        return account.name, created, "active", created, ""
+    since = show_instant(account.suspended_at)
+    return account.name, created, "suspended", since, account.suspended_by or ""
 
-    found = read_data(data, ask)
-    rows = [(each.name, show_instant(each.created_at)) for each in found]
-    titles = ("name", "created_at")
-    show_rows(titles, rows, as_json_)
+
+def _deleted_row(deleted: DeletedAccount) -> tuple[str, ...]:
+    from tollkeeper.engine.instants import show_instant
+
+    times = show_instant(deleted.created_at), show_instant(deleted.deleted_at)
+    return deleted.name, times[0], "deleted", times[1], deleted.deleted_by
 
 
 @accounts.command("show")
@@ -73,3 +90,36 @@ def set_account(name: str, settings: Sequence[str], data: Path) -> None:
         changes = read_assignments(settings)
     changed = perform(data, ChangeSettings(name, changes)).count
     say(f"{plural(changed or 0, 'setting')} of account [bold]{name}[/] changed")
+
+
+@accounts.command("suspend")
+@click.argument("name")
+@data_option
+def suspend_account(name: str, data: Path) -> None:
+    """Refuse every request with the account's keys, until it is resumed."""
+    from tollkeeper.engine.publish.accounts import SuspendAccount
+
+    perform(data, SuspendAccount(name))
+    say(f"account [bold]{name}[/] is suspended; its webhooks wait, and nothing of it is lost")
+
+
+@accounts.command("resume")
+@click.argument("name")
+@data_option
+def resume_account(name: str, data: Path) -> None:
+    """Let a suspended account go on as it was."""
+    from tollkeeper.engine.publish.accounts import ResumeAccount
+
+    perform(data, ResumeAccount(name))
+    say(f"account [bold]{name}[/] goes on")
+
+
+@accounts.command("delete")
+@click.argument("name")
+@data_option
+def delete_account(name: str, data: Path) -> None:
+    """Delete a suspended account for good, with all that is kept of it."""
+    from tollkeeper.engine.privacy.deletion import DeleteAccount
+
+    removed = perform(data, DeleteAccount(name)).count or 0
+    say(f"account [bold]{name}[/] is deleted, {plural(removed, 'entry')} with it")

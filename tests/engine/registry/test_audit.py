@@ -32,6 +32,9 @@ EVERY = [
     changes.WebhookRemoved("https://example.com/"),
     changes.PersonErased("c0ffee", 12, 3, 1, {"blocked": 2}),
     changes.ScorecardShipped("bot_behaviour", "text", "c0ffee", 1, SECRET.encode()),
+    changes.AccountSuspended(),
+    changes.AccountResumed(),
+    changes.AccountDeleted(),
 ]
 
 

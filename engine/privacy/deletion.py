@@ -1,0 +1,53 @@
+"""An account deleted: all that is kept of it goes, but for when it was made and deleted, and by whom.
+
+The deletion is a change like any other, and holds from there on. What it removes goes in steps
+beside the traffic; a start does what a run that was cut off had left.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.privacy.forgetting import rewriting
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry.accounts import delete_account
+from tollkeeper.engine.runtime import Engine
+
+_KEPT = 2
+"""How many entries are kept of a deleted account: its creation and its deletion."""
+
+
+class DeleteAccount(AccountVerb, frozen=True):
+    """Delete a suspended account for good, with all that is kept of it."""
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number = self.number(engine)
+        async with engine.publishing[number]:
+            async with engine.changing:
+                account = engine.state.accounts[number]
+                await make_change(engine, number, author, delete_account(account))
+            for key in account.keys:
+                engine.key_uses.pop(key, None)
+            return Effect(count=await remove_deleted(engine, number))
+
+
+async def remove_deleted(engine: Engine, number: int) -> int:
+    """Remove what is kept of a deleted account; how many entries. Raises `JournalError`."""
+    async with rewriting(engine, number):
+        await engine.windows.keep(number, ())
+        engine.seen_times.give_up_account(number)
+        engine.watch.standings.forget_account(number)
+        while await engine.outbox.write(partial(outbox.forget_account_step, account=number)):
+            pass
+        await engine.outbox.empty_log()
+        return await engine.journal.forget_account(number)
+
+
+async def finish_deletions(engine: Engine) -> None:
+    """Remove what is left of deleted accounts, before anything of it is read. Raises `JournalError`."""
+    for number in engine.state.deleted:
+        if engine.journal.count(number) > _KEPT:
+            await remove_deleted(engine, number)

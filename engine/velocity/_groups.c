@@ -1,140 +1,25 @@
-/* The groups of a series, as `plain_groups.py` has them: the same methods, the same answers.
+/* The groups of a series, as `groups.py` has them: the same methods, the same answers.
 
    A group's key and elements stand in one array of entries, found by an open hash table of their
-   indexes. A group of one element, as most are, has it in its entry; of a few, in a block of times
-   and values; of more than `few`, once they are read, it has a `LongRun` (run.py), which is Python.
+   indexes. A group of one element, as most are, has it in its entry; of a few, in a run; of more
+   than `few`, once they are read, in a long run. Many values whose parts are no numbers of 64 bits
+   are read from a `LongRun` of run.py, which is Python. */
 
-   Keys and values are texts, numbers and tuples of them: comparing, hashing or freeing one runs no
-   code that could come back here, and none can be part of a cycle. */
-
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "_runs.h"
 #include <structmember.h>
 
 #define SWEEP 8
 #define BUCKETS 128
-#define SHARED 256 /* among so many elements equal values are one object */
-#define NONE 0x3fffffffu
+#define NONE 0x1fffffffu
+#define TRIMMED 4   /* elements beyond the horizon that one element more takes out of a long run */
+#define SHRUNK 500  /* the same for a group that comes up for expiry */
 #define MOST NONE
 
-enum { EMPTY, ONE, RUN, LONG };
-enum { COUNT, DISTINCT, SUM, AVG, OTHER, LEAST, GREATEST, TRUTH };
+enum { EMPTY, ONE, RUN, LONG, ODD };
+enum { COUNT, DISTINCT, SUM, AVG, OTHER, MIN, MAX, ANY, ALL };
 
 static PyObject *lengthened, *name_put, *name_remove, *name_shrink, *name_read, *name_size,
     *name_latest, *name_elements;
-
-/* ---- runs: `times`, behind them as many values, of a series that has some, and behind these
-   the values' hashes, of a series whose different values are counted ---- */
-
-enum { BARE, VALUED, HASHED };
-
-typedef struct {
-    uint32_t length, room;
-    int64_t times[];
-} Run;
-
-static inline PyObject **values_of(Run *run) { return (PyObject **)(run->times + run->room); }
-
-static inline uint32_t *hashes_of(Run *run) { return (uint32_t *)(values_of(run) + run->room); }
-
-static inline uint32_t short_hash(Py_hash_t hash) {
-    uint64_t mixed = (uint64_t)hash * 0x9e3779b97f4a7c15ULL;
-    return (uint32_t)(mixed >> 32);
-}
-
-static Run *run_with_room(uint32_t room, int valued) {
-    size_t each = sizeof(int64_t) + (valued ? sizeof(PyObject *) : 0)
-        + (valued == HASHED ? sizeof(uint32_t) : 0);
-    Run *run = PyMem_Malloc(sizeof(Run) + room * each);
-    if (run == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    run->length = 0;
-    run->room = room;
-    return run;
-}
-
-static uint32_t later_than(const int64_t *times, uint32_t length, int64_t at) {
-    uint32_t low = 0, high = length;
-    while (low < high) {
-        uint32_t middle = (low + high) >> 1;
-        if (at < times[middle]) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}
-
-/* The same value where the run has it among its last, else the given one; NULL with an error. */
-static PyObject *shared_value(Run *run, PyObject *value, uint32_t hash) {
-    const uint32_t *hashes = hashes_of(run);
-    for (uint32_t at = run->length > SHARED ? run->length - SHARED : 0; at < run->length; at++) {
-        if (hashes[at] != hash) continue;
-        PyObject *found = values_of(run)[at];
-        int same = PyObject_RichCompareBool(found, value, Py_EQ);
-        if (same < 0) return NULL;
-        if (same) return found;
-    }
-    return value;
-}
-
-static Run *run_insert(Run *run, int valued, int64_t time, PyObject *value) {
-    uint32_t length = run->length, hash = 0;
-    if (valued == HASHED) {
-        Py_hash_t whole = PyObject_Hash(value);
-        if (whole == -1) return NULL;
-        hash = short_hash(whole);
-        value = shared_value(run, value, hash);
-        if (value == NULL) return NULL;
-    }
-    if (length == run->room) {
-        Run *bigger = run_with_room(length < 4 ? 4 : length + length / 2, valued);
-        if (bigger == NULL) return NULL;
-        memcpy(bigger->times, run->times, length * sizeof(int64_t));
-        if (valued) memcpy(values_of(bigger), values_of(run), length * sizeof(PyObject *));
-        if (valued == HASHED) memcpy(hashes_of(bigger), hashes_of(run), length * sizeof(uint32_t));
-        bigger->length = length;
-        PyMem_Free(run);
-        run = bigger;
-    }
-    uint32_t at = length && time < run->times[length - 1] ? later_than(run->times, length, time) : length;
-    memmove(run->times + at + 1, run->times + at, (length - at) * sizeof(int64_t));
-    run->times[at] = time;
-    if (valued) {
-        PyObject **values = values_of(run);
-        memmove(values + at + 1, values + at, (length - at) * sizeof(PyObject *));
-        values[at] = Py_NewRef(value);
-    }
-    if (valued == HASHED) {
-        uint32_t *hashes = hashes_of(run);
-        memmove(hashes + at + 1, hashes + at, (length - at) * sizeof(uint32_t));
-        hashes[at] = hash;
-    }
-    run->length++;
-    return run;
-}
-
-static void run_cut(Run *run, int valued, uint32_t from, uint32_t to) {
-    uint32_t left = run->length - to;
-    if (from == to) return;
-    memmove(run->times + from, run->times + to, left * sizeof(int64_t));
-    if (valued) {
-        PyObject **values = values_of(run);
-        for (uint32_t at = from; at < to; at++) Py_DECREF(values[at]);
-        memmove(values + from, values + to, left * sizeof(PyObject *));
-    }
-    if (valued == HASHED) {
-        uint32_t *hashes = hashes_of(run);
-        memmove(hashes + from, hashes + to, left * sizeof(uint32_t));
-    }
-    run->length -= to - from;
-}
-
-static void run_free(Run *run, int valued) {
-    run_cut(run, valued, 0, run->length);
-    PyMem_Free(run);
-}
 
 /* ---- the clock ---- */
 
@@ -175,11 +60,12 @@ typedef struct {
             PyObject *value; /* not set in a series without values */
         } one;
         Run *run;
-        PyObject *many;
+        LongRun *many;
+        PyObject *odd;
     } held;
     uint32_t hash;
-    uint32_t next : 30; /* in the chain of its bucket, or of free entries */
-    uint32_t kind : 2;
+    uint32_t next : 29; /* in the chain of its bucket, or of free entries */
+    uint32_t kind : 3;
 } Entry;
 
 typedef struct {
@@ -202,6 +88,8 @@ typedef struct {
     Py_ssize_t bucket_count, bucket_room, last_bucket;
     uint32_t *due; /* heads of chains */
     Py_ssize_t due_count, due_room;
+    PyObject *last; /* the group that was found last, and its entry: it is read when it was put */
+    uint32_t last_index;
 } Groups;
 
 static inline int64_t horizon_of(Groups *self) { return self->clock->newest - self->reach; }
@@ -232,16 +120,20 @@ static int rehash(Groups *self, uint32_t size) {
 
 /* The entry of a group, NULL without one, perhaps with an error set. */
 static Entry *find(Groups *self, PyObject *group, Py_hash_t *hash) {
+    if (group == self->last) return self->entries + self->last_index;
     *hash = PyObject_Hash(group);
     if (*hash == -1) return NULL;
     uint32_t wanted = short_hash(*hash), slot = wanted & self->mask, index;
     while ((index = self->slots[slot])) {
         Entry *entry = self->entries + index - 1;
         if (entry->hash == wanted) {
-            if (entry->key == group) return entry;
-            int same = PyObject_RichCompareBool(entry->key, group, Py_EQ);
+            int same = entry->key == group ? 1 : PyObject_RichCompareBool(entry->key, group, Py_EQ);
             if (same < 0) return NULL;
-            if (same) return entry;
+            if (same) {
+                Py_XSETREF(self->last, Py_NewRef(group));
+                self->last_index = index - 1;
+                return entry;
+            }
         }
         slot = (slot + 1) & self->mask;
     }
@@ -281,13 +173,18 @@ static Entry *new_entry(Groups *self, PyObject *group, Py_hash_t hash) {
     uint32_t slot = entry->hash & self->mask;
     while (self->slots[slot]) slot = (slot + 1) & self->mask;
     self->slots[slot] = index + 1;
+    Py_XSETREF(self->last, Py_NewRef(group));
+    self->last_index = index;
     return entry;
 }
+
+static void free_many(LongRun *many, int valued);
 
 static void clear_entry(Groups *self, Entry *entry) {
     if (entry->kind == ONE && self->valued) Py_DECREF(entry->held.one.value);
     else if (entry->kind == RUN) run_free(entry->held.run, self->valued);
-    else if (entry->kind == LONG) Py_DECREF(entry->held.many);
+    else if (entry->kind == LONG) free_many(entry->held.many, self->valued);
+    else if (entry->kind == ODD) Py_DECREF(entry->held.odd);
     entry->kind = EMPTY;
 }
 
@@ -309,6 +206,7 @@ static void drop_entry(Groups *self, uint32_t index) {
         }
     }
     self->slots[hole] = 0;
+    if (self->last_index == index) Py_CLEAR(self->last);
     Py_CLEAR(entry->key);
     entry->next = self->free;
     self->free = index;
@@ -369,13 +267,15 @@ static PyObject *pass_buckets(Groups *self, PyObject *Py_UNUSED(none)) {
     return PyLong_FromLongLong((edge + 1) * self->width + self->reach);
 }
 
-static int long_attribute(PyObject *many, PyObject *name, long long *found) {
-    PyObject *value = PyObject_GetAttr(many, name);
+static int odd_attribute(PyObject *odd, PyObject *name, long long *found) {
+    PyObject *value = PyObject_GetAttr(odd, name);
     if (value == NULL) return -1;
     *found = PyLong_AsLongLong(value);
     Py_DECREF(value);
     return *found == -1 && PyErr_Occurred() ? -1 : 0;
 }
+
+static int trim_long(Groups *self, LongRun *many, uint32_t most);
 
 /* Drops what is over of a group; 1 and the time of its latest element, 0 with nothing left. */
 static int shrink(Groups *self, Entry *entry, int64_t *latest) {
@@ -388,13 +288,22 @@ static int shrink(Groups *self, Entry *entry, int64_t *latest) {
         return 0;
     }
     if (entry->kind == LONG) {
+        LongRun *many = entry->held.many;
+        *latest = many->latest;
+        if (many->size == 0 || *latest <= horizon) {
+            self->count -= many->size;
+            return 0;
+        }
+        return trim_long(self, many, SHRUNK) < 0 ? -1 : 1;
+    }
+    if (entry->kind == ODD) {
         long long size, last;
-        if (long_attribute(entry->held.many, name_size, &size) < 0) return -1;
-        if (long_attribute(entry->held.many, name_latest, &last) < 0) return -1;
+        if (odd_attribute(entry->held.odd, name_size, &size) < 0) return -1;
+        if (odd_attribute(entry->held.odd, name_latest, &last) < 0) return -1;
         if (size && last > horizon) {
             PyObject *limit = PyLong_FromLongLong(horizon);
             if (limit == NULL) return -1;
-            PyObject *gone = PyObject_CallMethodOneArg(entry->held.many, name_shrink, limit);
+            PyObject *gone = PyObject_CallMethodOneArg(entry->held.odd, name_shrink, limit);
             Py_DECREF(limit);
             if (gone == NULL) return -1;
             long long number = PyLong_AsLongLong(gone);
@@ -440,30 +349,90 @@ static PyObject *sweep(Groups *self, PyObject *Py_UNUSED(none)) {
 
 /* ---- elements ---- */
 
-static int lengthen(Groups *self, Entry *entry) {
-    Run *run = entry->held.run;
-    PyObject *times = PyBytes_FromStringAndSize((char *)run->times, run->length * sizeof(int64_t));
-    PyObject *values = self->valued ? PyList_New(run->length) : Py_NewRef(Py_None);
-    PyObject *many = NULL;
-    if (times != NULL && values != NULL) {
-        for (uint32_t at = 0; self->valued && at < run->length; at++)
-            PyList_SET_ITEM(values, at, Py_NewRef(values_of(run)[at]));
-        many = PyObject_CallFunctionObjArgs(lengthened, times, values, self->lengths, NULL);
+static int distinct_put(LongRun *many, int64_t time, PyObject **value);
+static int distinct_take(LongRun *many, int64_t time, PyObject *value);
+static int distinct_cut(LongRun *many, uint32_t gone);
+static int make_distinct(Groups *self, LongRun *many, int64_t over);
+
+/* The elements of a long run stand in its blocks without their hashes: `seen` has each value once. */
+static inline int plainly(int valued) { return valued == HASHED ? VALUED : valued; }
+
+static int put_long(Groups *self, LongRun *many, int64_t time, PyObject *value) {
+    if (many->distinct != NULL && distinct_put(many, time, &value) < 0) return -1;
+    return long_insert(many, plainly(self->valued), time, value);
+}
+
+/* 1 when there was such an element. */
+static int take_long(Groups *self, LongRun *many, int64_t time, PyObject *value) {
+    int removed = long_remove(many, plainly(self->valued), time, value);
+    if (removed == 1 && many->distinct != NULL && distinct_take(many, time, value) < 0) return -1;
+    return removed;
+}
+
+/* Drops at most so many of the elements that no window has any more. */
+static int trim_long(Groups *self, LongRun *many, uint32_t most) {
+    uint32_t gone;
+    while (most && (gone = long_over(many, horizon_of(self)))) {
+        if (gone > most) gone = most;
+        if (many->distinct != NULL && distinct_cut(many, gone) < 0) return -1;
+        long_cut(many, plainly(self->valued), gone);
+        self->count -= gone;
+        most -= gone;
     }
-    Py_XDECREF(times);
-    Py_XDECREF(values);
-    if (many == NULL) return -1;
-    run_free(run, self->valued);
-    entry->held.many = many;
-    entry->kind = LONG;
     return 0;
 }
 
-static int put_many(Groups *self, PyObject *many, int64_t time, PyObject *value) {
+/* From a run to a long one. */
+static int lengthen(Groups *self, Entry *entry) {
+    Run *run = entry->held.run;
+    LongRun *many = long_new((uint32_t)self->few);
+    if (many == NULL) return -1;
+    for (uint32_t at = 0; at < run->length; at++) {
+        PyObject *value = self->valued ? values_of(run)[at] : NULL;
+        if (long_insert(many, plainly(self->valued), run->times[at], value) < 0) {
+            long_free(many, plainly(self->valued));
+            return -1;
+        }
+    }
+    run_free(run, self->valued);
+    entry->held.many = many;
+    entry->kind = LONG;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->lengths); at++)
+        if (make_distinct(self, many, PyLong_AsLongLong(PyTuple_GET_ITEM(self->lengths, at))) < 0)
+            return -1;
+    return 0;
+}
+
+/* From a long run to one in Python, whose numbers have no bounds. */
+static int make_odd(Groups *self, Entry *entry) {
+    LongRun *many = entry->held.many;
+    PyObject *times = PyBytes_FromStringAndSize(NULL, many->size * sizeof(int64_t));
+    PyObject *values = PyList_New(many->size), *odd = NULL;
+    if (times != NULL && values != NULL) {
+        Py_ssize_t at = 0;
+        for (uint32_t block = 0; block < many->count; block++) {
+            Run *run = many->blocks[block];
+            memcpy(PyBytes_AS_STRING(times) + at * sizeof(int64_t), run->times,
+                   run->length * sizeof(int64_t));
+            for (uint32_t each = 0; each < run->length; each++)
+                PyList_SET_ITEM(values, at++, Py_NewRef(values_of(run)[each]));
+        }
+        odd = PyObject_CallFunctionObjArgs(lengthened, times, values, self->lengths, NULL);
+    }
+    Py_XDECREF(times);
+    Py_XDECREF(values);
+    if (odd == NULL) return -1;
+    free_many(many, self->valued);
+    entry->held.odd = odd;
+    entry->kind = ODD;
+    return 0;
+}
+
+static int put_odd(Groups *self, PyObject *odd, int64_t time, PyObject *value) {
     PyObject *at = PyLong_FromLongLong(time), *horizon = PyLong_FromLongLong(horizon_of(self));
     PyObject *gone = NULL;
     if (at != NULL && horizon != NULL)
-        gone = PyObject_CallMethodObjArgs(many, name_put, at, value, horizon, NULL);
+        gone = PyObject_CallMethodObjArgs(odd, name_put, at, value, horizon, NULL);
     Py_XDECREF(at);
     Py_XDECREF(horizon);
     if (gone == NULL) return -1;
@@ -472,14 +441,13 @@ static int put_many(Groups *self, PyObject *many, int64_t time, PyObject *value)
     return 0;
 }
 
-static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value) {
-    Py_hash_t hash;
-    Entry *entry = find(self, group, &hash);
-    if (entry == NULL) {
-        if (PyErr_Occurred() || (entry = new_entry(self, group, hash)) == NULL) return -1;
-        if (link_to_bucket(self, (uint32_t)(entry - self->entries), time) < 0) return -1;
+static int put_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
+    if (entry->kind == LONG) {
+        if (put_long(self, entry->held.many, time, value) < 0) return -1;
+        self->count++;
+        return trim_long(self, entry->held.many, TRIMMED);
     }
-    if (entry->kind == LONG) return put_many(self, entry->held.many, time, value);
+    if (entry->kind == ODD) return put_odd(self, entry->held.odd, time, value);
     if (entry->kind == EMPTY) {
         entry->held.one.time = time;
         entry->held.one.value = self->valued ? Py_NewRef(value) : NULL;
@@ -509,6 +477,220 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
     return 0;
 }
 
+static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value) {
+    Py_hash_t hash;
+    Entry *entry = find(self, group, &hash);
+    if (entry == NULL) {
+        if (PyErr_Occurred() || (entry = new_entry(self, group, hash)) == NULL) return -1;
+        if (link_to_bucket(self, (uint32_t)(entry - self->entries), time) < 0) return -1;
+    }
+    return put_entry(self, entry, time, value);
+}
+
+/* Takes out one element, if it is there. */
+static int take_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
+    int removed = 0;
+    if (entry->kind == LONG) {
+        removed = take_long(self, entry->held.many, time, value);
+    } else if (entry->kind == RUN) {
+        removed = run_remove(entry->held.run, self->valued, time, value);
+    } else if (entry->kind == ONE && entry->held.one.time == time) {
+        removed = !self->valued || PyObject_RichCompareBool(entry->held.one.value, value, Py_EQ);
+        if (removed == 1) clear_entry(self, entry);
+    } else if (entry->kind == ODD) {
+        PyObject *at = PyLong_FromLongLong(time), *found = NULL;
+        if (at != NULL)
+            found = PyObject_CallMethodObjArgs(entry->held.odd, name_remove, at, value, NULL);
+        Py_XDECREF(at);
+        removed = found == NULL ? -1 : found == Py_True;
+        Py_XDECREF(found);
+    }
+    if (removed < 0) return -1;
+    self->count -= removed;
+    return 0;
+}
+
+/* ---- different values: how many a window has, as `distinct.py` has it ---- */
+
+typedef struct {
+    int64_t over, folded;
+    Py_ssize_t base;
+    LongRun *begins, *ends;
+} Coverage;
+
+struct Distinct {
+    Groups *seen; /* by value, the times when it was seen */
+    Py_ssize_t count;
+    Coverage coverages[];
+};
+
+static PyTypeObject GroupsType;
+
+static int mark(Coverage *coverage, int64_t time, int by) {
+    if (time <= coverage->folded) {
+        coverage->base += by;
+        return 0;
+    }
+    /* A stretch that ends where another one begins is one with it. */
+    int removed = long_remove(by > 0 ? coverage->ends : coverage->begins, BARE, time, NULL);
+    if (removed) return removed < 0 ? -1 : 0;
+    return long_insert(by > 0 ? coverage->begins : coverage->ends, BARE, time, NULL);
+}
+
+/* A value is seen at `time` once more or (`by` -1) no longer, beside its times in the entry. */
+static int change_coverages(Distinct *distinct, Entry *entry, int64_t time, int by) {
+    int64_t before = 0, after = 0;
+    int is_before = 0, is_after = 0;
+    if (entry->kind == ONE) {
+        int64_t one = entry->held.one.time;
+        is_before = one <= time;
+        is_after = !is_before;
+        before = after = one;
+    } else if (entry->kind == RUN) {
+        is_before = run_latest(entry->held.run, time, &before);
+        is_after = run_earliest(entry->held.run, time, &after);
+    } else if (entry->kind == LONG) {
+        is_before = long_latest(entry->held.many, time, &before);
+        is_after = long_earliest(entry->held.many, time, &after);
+    }
+    for (Py_ssize_t at = 0; at < distinct->count; at++) {
+        Coverage *coverage = distinct->coverages + at;
+        int64_t begin = time, end = time + coverage->over;
+        if (is_before && before + coverage->over > begin) begin = before + coverage->over;
+        if (is_after && after < end) end = after;
+        if (begin >= end) continue;
+        if (mark(coverage, begin, by) < 0 || mark(coverage, end, -by) < 0) return -1;
+    }
+    return 0;
+}
+
+/* The value becomes the one that stands for all that are equal. */
+static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
+    Groups *seen = many->distinct->seen;
+    Py_hash_t hash;
+    Entry *entry = find(seen, *value, &hash);
+    if (entry == NULL && (PyErr_Occurred() || (entry = new_entry(seen, *value, hash)) == NULL))
+        return -1;
+    *value = entry->key;
+    if (change_coverages(many->distinct, entry, time, 1) < 0) return -1;
+    if (put_entry(seen, entry, time, NULL) < 0) return -1;
+    if (entry->kind == RUN && entry->held.run->length > seen->few) return lengthen(seen, entry);
+    return 0;
+}
+
+static int forget_seen(Groups *seen, int64_t time, PyObject *value, Entry **left) {
+    Py_hash_t hash;
+    Entry *entry = find(seen, value, &hash);
+    if (entry == NULL) return PyErr_Occurred() ? -1 : 0;
+    if (take_entry(seen, entry, time, NULL) < 0) return -1;
+    if (entry->kind == RUN && entry->held.run->length == 1) {
+        Run *run = entry->held.run;
+        entry->held.one.time = run->times[0];
+        entry->kind = ONE;
+        PyMem_Free(run);
+    } else if (entry->kind == LONG && entry->held.many->size == 0) {
+        clear_entry(seen, entry);
+    }
+    *left = entry;
+    return 0;
+}
+
+static int distinct_take(LongRun *many, int64_t time, PyObject *value) {
+    Groups *seen = many->distinct->seen;
+    Entry *entry = NULL;
+    if (forget_seen(seen, time, value, &entry) < 0) return -1;
+    if (entry == NULL) return 0;
+    if (change_coverages(many->distinct, entry, time, -1) < 0) return -1;
+    if (entry->kind == EMPTY) drop_entry(seen, (uint32_t)(entry - seen->entries));
+    return 0;
+}
+
+/* Forgets so many elements of the first block, which no window has any more. */
+static int distinct_cut(LongRun *many, uint32_t gone) {
+    Distinct *distinct = many->distinct;
+    Run *block = many->blocks[0];
+    for (Py_ssize_t at = 0; at < distinct->count; at++) {
+        Coverage *coverage = distinct->coverages + at;
+        int64_t up_to = block->times[gone - 1] + coverage->over;
+        if (up_to <= coverage->folded) continue;
+        coverage->folded = up_to;
+        coverage->base += long_drop(coverage->begins, BARE, up_to);
+        coverage->base -= long_drop(coverage->ends, BARE, up_to);
+    }
+    for (uint32_t at = 0; at < gone; at++) {
+        Entry *entry = NULL;
+        if (forget_seen(distinct->seen, block->times[at], values_of(block)[at], &entry) < 0) return -1;
+        if (entry != NULL && entry->kind == EMPTY)
+            drop_entry(distinct->seen, (uint32_t)(entry - distinct->seen->entries));
+    }
+    return 0;
+}
+
+static void free_distinct(Distinct *distinct) {
+    if (distinct == NULL) return;
+    for (Py_ssize_t at = 0; at < distinct->count; at++) {
+        if (distinct->coverages[at].begins != NULL) long_free(distinct->coverages[at].begins, BARE);
+        if (distinct->coverages[at].ends != NULL) long_free(distinct->coverages[at].ends, BARE);
+    }
+    Py_XDECREF(distinct->seen);
+    PyMem_Free(distinct);
+}
+
+static void free_many(LongRun *many, int valued) {
+    free_distinct(many->distinct);
+    long_free(many, plainly(valued));
+}
+
+static Coverage *coverage_of(LongRun *many, int64_t over) {
+    for (Py_ssize_t at = 0; many->distinct != NULL && at < many->distinct->count; at++)
+        if (many->distinct->coverages[at].over == over) return many->distinct->coverages + at;
+    return NULL;
+}
+
+/* Prepares for windows of one length more: all elements are gone through again, in order. */
+static int make_distinct(Groups *self, LongRun *many, int64_t over) {
+    if (coverage_of(many, over) != NULL) return 0;
+    Distinct *before = many->distinct;
+    Py_ssize_t count = before == NULL ? 1 : before->count + 1;
+    Distinct *distinct = PyMem_Calloc(1, sizeof(Distinct) + count * sizeof(Coverage));
+    if (distinct == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    distinct->count = count;
+    /* Nothing of it is ever over by itself, so that its clock stands still. */
+    PyObject *clock = PyObject_CallNoArgs((PyObject *)&ClockType);
+    if (clock != NULL)
+        distinct->seen = (Groups *)PyObject_CallFunction(
+            (PyObject *)&GroupsType, "OLO()n", clock, 1LL << 60, Py_False, self->few);
+    Py_XDECREF(clock);
+    if (distinct->seen == NULL) goto failed;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Coverage *coverage = distinct->coverages + at;
+        coverage->over = at == count - 1 ? over : before->coverages[at].over;
+        coverage->folded = INT64_MIN;
+        if ((coverage->begins = long_new((uint32_t)self->few)) == NULL) goto failed;
+        if ((coverage->ends = long_new((uint32_t)self->few)) == NULL) goto failed;
+    }
+    many->distinct = distinct;
+    for (uint32_t block = 0; block < many->count; block++) {
+        Run *run = many->blocks[block];
+        for (uint32_t at = 0; at < run->length; at++) {
+            PyObject *value = values_of(run)[at];
+            if (distinct_put(many, run->times[at], &value) < 0) {
+                many->distinct = before;
+                goto failed;
+            }
+            Py_SETREF(values_of(run)[at], Py_NewRef(value));
+        }
+    }
+    free_distinct(before);
+    return 0;
+failed:
+    free_distinct(distinct);
+    return -1;
+}
+
 static int parsed_time(PyObject *given, int64_t *time) {
     *time = PyLong_AsLongLong(given);
     return *time == -1 && PyErr_Occurred() ? -1 : 0;
@@ -527,37 +709,8 @@ static PyObject *take(Groups *self, PyObject *const *args, Py_ssize_t count) {
     if (count != 3) return PyErr_Format(PyExc_TypeError, "take takes 3 arguments");
     if (parsed_time(args[0], &time) < 0) return NULL;
     Entry *entry = find(self, args[1], &hash);
-    if (entry == NULL) {
-        if (PyErr_Occurred()) return NULL;
-        Py_RETURN_NONE;
-    }
-    if (entry->kind == LONG) {
-        PyObject *removed =
-            PyObject_CallMethodObjArgs(entry->held.many, name_remove, args[0], args[2], NULL);
-        if (removed == NULL) return NULL;
-        self->count -= removed == Py_True;
-        Py_DECREF(removed);
-    } else if (entry->kind == ONE && entry->held.one.time == time) {
-        int same = !self->valued || PyObject_RichCompareBool(entry->held.one.value, args[2], Py_EQ);
-        if (same < 0) return NULL;
-        if (same) {
-            clear_entry(self, entry);
-            self->count--;
-        }
-    } else if (entry->kind == RUN) {
-        Run *run = entry->held.run;
-        for (uint32_t at = later_than(run->times, run->length, time);
-             at > 0 && run->times[at - 1] == time; at--) {
-            int same =
-                !self->valued || PyObject_RichCompareBool(values_of(run)[at - 1], args[2], Py_EQ);
-            if (same < 0) return NULL;
-            if (same) {
-                run_cut(run, self->valued, at - 1, at);
-                self->count--;
-                break;
-            }
-        }
-    }
+    if (entry == NULL && PyErr_Occurred()) return NULL;
+    if (entry != NULL && take_entry(self, entry, time, args[2]) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -596,18 +749,6 @@ static PyObject *count_hashed(PyObject **values, const uint32_t *hashes, uint32_
     return PyLong_FromUnsignedLong(different);
 }
 
-/* Whether all are whole numbers with a sum of 64 bits. */
-static int small_sum(PyObject **values, uint32_t count, long long *total) {
-    *total = 0;
-    for (uint32_t at = 0; at < count; at++) {
-        int overflow = 0;
-        if (!PyLong_CheckExact(values[at])) return 0;
-        long long value = PyLong_AsLongLongAndOverflow(values[at], &overflow);
-        if (overflow || __builtin_add_overflow(*total, value, total)) return 0;
-    }
-    return 1;
-}
-
 static PyObject *recounted(Reader *self, PyObject **values, uint32_t count) {
     PyObject *list = PyList_New(count);
     if (list == NULL) return NULL;
@@ -617,42 +758,58 @@ static PyObject *recounted(Reader *self, PyObject **values, uint32_t count) {
     return found;
 }
 
-/* The least or the greatest, when all are whole numbers of 64 bits; NULL when not. */
-static PyObject *small_extreme(PyObject **values, uint32_t count, int least) {
-    PyObject *found = NULL;
-    long long best = 0;
-    for (uint32_t at = 0; at < count; at++) {
-        int overflow = 0;
-        if (!PyLong_CheckExact(values[at])) return NULL;
-        long long value = PyLong_AsLongLongAndOverflow(values[at], &overflow);
-        if (overflow) return NULL;
-        if (found == NULL || (least ? value < best : value > best)) {
-            best = value;
-            found = values[at];
-        }
+static int part_kind(int function) {
+    if (function == SUM || function == AVG) return TOTAL;
+    if (function == MIN) return LEAST;
+    return function == MAX ? GREATEST : TRUTH;
+}
+
+/* What so many values give whose part is known, NULL without an error when more must be known. */
+static PyObject *value_of_part(Reader *self, int64_t part, Py_ssize_t count) {
+    if (self->function == AVG) {
+        /* Both are whole and exact as doubles, so that their quotient is rounded once. */
+        if (llabs(part) >= (1LL << 53) || self->divisor * count >= (double)(1LL << 53)) return NULL;
+        return PyFloat_FromDouble((double)part / (self->divisor * count));
     }
-    return Py_XNewRef(found);
+    if (self->function != ANY && self->function != ALL) return PyLong_FromLongLong(part);
+    int64_t decides = self->function == ANY ? HAS_TRUE : HAS_FALSE;
+    if (part & decides) return PyBool_FromLong(self->function == ANY);
+    if (part & HAS_NONE) Py_RETURN_NONE;
+    return PyBool_FromLong(self->function == ALL);
 }
 
 static PyObject *aggregate(Reader *self, PyObject **values, const uint32_t *hashes, uint32_t count) {
-    long long total;
+    int64_t part;
     if (self->function == COUNT) return PyLong_FromUnsignedLong(count);
     if (count == 0) return Py_NewRef(self->of_none);
     if (self->function == DISTINCT) {
         if (count == 1) return PyLong_FromLong(1);
         if (hashes != NULL && count <= 512) return count_hashed(values, hashes, count);
+    } else if (self->function != OTHER) {
+        if (count == 1 && self->function >= MIN) return Py_NewRef(values[0]);
+        if (part_of(part_kind(self->function), values, count, &part)) {
+            PyObject *found = value_of_part(self, part, count);
+            if (found != NULL || PyErr_Occurred()) return found;
+        }
     }
-    if (count == 1 && self->function >= LEAST) return Py_NewRef(values[0]);
-    if (self->function == LEAST || self->function == GREATEST) {
-        PyObject *found = small_extreme(values, count, self->function == LEAST);
-        if (found != NULL) return found;
-    }
-    if (self->function == SUM && small_sum(values, count, &total)) return PyLong_FromLongLong(total);
-    /* Both are whole and exact as doubles, so that their quotient is rounded once. */
-    if (self->function == AVG && small_sum(values, count, &total) && llabs(total) < (1LL << 53)
-        && self->divisor * count < (double)(1LL << 53))
-        return PyFloat_FromDouble((double)total / (self->divisor * count));
     return recounted(self, values, count);
+}
+
+/* What a long run gives; NULL without an error when only one in Python can. */
+static PyObject *aggregate_many(Reader *self, LongRun *many, int64_t at) {
+    int64_t part = 0;
+    if (self->function == COUNT)
+        return PyLong_FromSsize_t(long_rank(many, at) - long_rank(many, at - self->over));
+    if (self->function == DISTINCT) {
+        if (make_distinct(self->groups, many, self->over) < 0) return NULL;
+        Coverage *coverage = coverage_of(many, self->over);
+        return PyLong_FromSsize_t(
+            coverage->base + long_rank(coverage->begins, at) - long_rank(coverage->ends, at));
+    }
+    if (self->function == OTHER) return NULL;
+    Py_ssize_t count = long_fold(many, part_kind(self->function), at - self->over, at, &part);
+    if (count < 0) return NULL;
+    return count ? value_of_part(self, part, count) : Py_NewRef(self->of_none);
 }
 
 static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t flags,
@@ -667,8 +824,12 @@ static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t f
     if (entry == NULL) return PyErr_Occurred() ? NULL : aggregate(self, NULL, NULL, 0);
     if (entry->kind == RUN && entry->held.run->length > groups->few && lengthen(groups, entry) < 0)
         return NULL;
-    if (entry->kind == LONG)
-        return PyObject_CallMethodObjArgs(entry->held.many, name_read, self->window, args[1], NULL);
+    if (entry->kind == LONG) {
+        PyObject *found = aggregate_many(self, entry->held.many, at);
+        if (found != NULL || PyErr_Occurred() || make_odd(groups, entry) < 0) return found;
+    }
+    if (entry->kind == ODD)
+        return PyObject_CallMethodObjArgs(entry->held.odd, name_read, self->window, args[1], NULL);
     if (entry->kind == ONE) {
         int64_t time = entry->held.one.time;
         return aggregate(self, &entry->held.one.value, NULL, time <= at && time > at - self->over);
@@ -723,9 +884,10 @@ static PyObject *new_reader(Groups *self, PyObject *args) {
     else if (!strcmp(function, "distinct")) reader->function = DISTINCT;
     else if (scale >= 0 && !strcmp(function, "sum")) reader->function = SUM;
     else if (scale >= 0 && !strcmp(function, "avg")) reader->function = AVG;
-    else if (!strcmp(function, "min")) reader->function = LEAST;
-    else if (!strcmp(function, "max")) reader->function = GREATEST;
-    else if (!strcmp(function, "any") || !strcmp(function, "all")) reader->function = TRUTH;
+    else if (!strcmp(function, "min")) reader->function = MIN;
+    else if (!strcmp(function, "max")) reader->function = MAX;
+    else if (!strcmp(function, "any")) reader->function = ANY;
+    else if (!strcmp(function, "all")) reader->function = ALL;
     PyObject *nothing = PyTuple_New(0);
     reader->of_none = nothing == NULL ? NULL : PyObject_CallOneArg(recount, nothing);
     Py_XDECREF(nothing);
@@ -760,19 +922,25 @@ static int append_new(PyObject *list, PyObject *item) {
     return failed;
 }
 
+static int dump_run(Groups *self, Run *run, PyObject *times, PyObject *values) {
+    for (uint32_t at = 0; self->valued && at < run->length; at++)
+        if (PyList_Append(values, values_of(run)[at]) < 0) return -1;
+    return append_times(times, run->times, run->length);
+}
+
 static int dump_entry(Groups *self, Entry *entry, PyObject *times, PyObject *values) {
     if (entry->kind == ONE) {
         if (append_times(times, &entry->held.one.time, 1) < 0) return -1;
         return self->valued ? PyList_Append(values, entry->held.one.value) : 0;
     }
-    if (entry->kind == RUN) {
-        Run *run = entry->held.run;
-        for (uint32_t at = 0; self->valued && at < run->length; at++)
-            if (PyList_Append(values, values_of(run)[at]) < 0) return -1;
-        return append_times(times, run->times, run->length);
+    if (entry->kind == RUN) return dump_run(self, entry->held.run, times, values);
+    if (entry->kind == LONG) {
+        for (uint32_t block = 0; block < entry->held.many->count; block++)
+            if (dump_run(self, entry->held.many->blocks[block], times, values) < 0) return -1;
+        return 0;
     }
     if (entry->kind == EMPTY) return 0;
-    PyObject *elements = PyObject_CallMethodNoArgs(entry->held.many, name_elements);
+    PyObject *elements = PyObject_CallMethodNoArgs(entry->held.odd, name_elements);
     if (elements == NULL) return -1;
     PyObject *element;
     int failed = 0;
@@ -887,6 +1055,7 @@ static void groups_dealloc(PyObject *object) {
     PyMem_Free(self->slots);
     PyMem_Free(self->buckets);
     PyMem_Free(self->due);
+    Py_XDECREF(self->last);
     Py_XDECREF(self->clock);
     Py_XDECREF(self->lengths);
     Py_TYPE(object)->tp_free(object);

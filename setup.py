@@ -21,7 +21,10 @@ setup(
     # Windows are some times faster in C; where that can't be built, they are in Python.
     ext_modules=[
         Extension(
-            "tollkeeper.engine.velocity._groups", ["engine/velocity/_groups.c"], optional=True
+            "tollkeeper.engine.velocity._groups",
+            ["engine/velocity/_groups.c"],
+            depends=["engine/velocity/_runs.h"],
+            optional=True,
         )
     ],
 )

@@ -19,7 +19,7 @@ from tollkeeper.engine.velocity.contract import (
     Group,
     Window,
 )
-from tollkeeper.engine.velocity.run import Run
+from tollkeeper.engine.velocity.run import TALLIED, Run
 from tollkeeper.grammar.program import Value
 
 BUCKETS = 128
@@ -109,6 +109,8 @@ class Groups:
                 times.append(time)
                 if held.values is not None:
                     held.values.append(value)
+                    if held.totals is not None or held.tallies is not None:
+                        held.note(len(times) - 1, value)
             if times and times[len(times) >> 1] <= self.clock.newest - self.reach:
                 self.entries -= held.trim(self.horizon)
 
@@ -157,11 +159,11 @@ class Groups:
         )
 
     def prepare(self) -> bool:
-        """Makes one group of many elements quick to read; true once all are."""
+        """Makes one group's different values quick to count; true once all are."""
         if self._preparing is None:
             self._preparing = iter(list(self._groups.values()))
         for held in self._preparing:
-            if isinstance(held, Run) and len(held.times) > self._few:
+            if self.lengths and isinstance(held, Run) and len(held.times) > TALLIED:
                 held.lengthen(self.lengths)
                 return False
         self._preparing = None
@@ -233,8 +235,6 @@ class Groups:
             held: Any = find(group)
             if isinstance(held, Run):
                 times = held.times
-                if len(times) > self._few:
-                    held.lengthen()
                 if held.long is not None:
                     return held.long.count(over, at)
                 if not times:
@@ -259,7 +259,7 @@ class Groups:
             if isinstance(held, Run):
                 times, values = held.times, held.values
                 if len(times) > self._few:
-                    return held.lengthen(self.lengths).read(window, at)
+                    return held.read_many(window, at, self.lengths)
                 if values and times[0] > at - over and times[-1] <= at:
                     return recount(values)
                 return held.read(window, at) if times or held.long is not None else of_none

@@ -18,16 +18,19 @@ class Memory(NamedTuple):
 
     clock: Callable[[], Clock]
     groups: Callable[[Clock, int, bool, tuple[int, ...], int], Groups]
+    few: int
 
 
-PLAIN = Memory(groups.Clock, groups.Groups)
+BLOCK = 256
+"""In C, up to so many elements are recounted when they are read, and a block has at most so many."""
+PLAIN = Memory(groups.Clock, groups.Groups, FEW)
 
 try:
     from tollkeeper.engine.velocity import _groups
 except ImportError:
     FASTEST = PLAIN
 else:
-    FASTEST = Memory(_groups.Clock, _groups.Groups)
+    FASTEST = Memory(_groups.Clock, _groups.Groups, BLOCK)
 
 
 class Series:
@@ -42,7 +45,7 @@ class Series:
         self.plan = plan
         self.over = over
         self.up_to = up_to
-        self.groups = memory.groups(clock, late + over, plan.valued, plan.distinct, FEW)
+        self.groups = memory.groups(clock, late + over, plan.valued, plan.distinct, memory.few)
         self.put = self.groups.put
         self.take = self.groups.take
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
@@ -136,3 +138,34 @@ def test_columns_that_do_not_fit_together_are_refused(memory: str) -> None:
     with pytest.raises(ValueError):
         held.load((["a"], [1], bytes(8), []))
     assert held.entries == 0
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("name", SERIES)
+def test_a_busy_group_gives_what_a_recount_gives(name: str, memory: str) -> None:
+    functions, type_, some = SERIES[name]
+    chance = Random(7)
+    clock, held = made(MEMORIES[memory], type_, functions)
+    kept: list[tuple[int, Any]] = []
+    now = START
+    for number in range(1500):
+        now += chance.choice([0, 1, MINUTE // 6])
+        clock.newest = now
+        late = chance.choice([0, 0, 1, MINUTE, REACH - LONGEST])
+        time, value = now - chance.randrange(late + 1), chance.choice(some)
+        held.put(time, "busy", value)
+        kept.append((time, value))
+        if chance.random() < 0.2:
+            gone = kept.pop(chance.randrange(len(kept)))
+            held.take(gone[0], "busy", gone[1])
+        at = chance.choice([time, now])
+        if number % 5 == 0:
+            expected = [
+                recounting(function, type_)(
+                    [v for t, v in sorted(kept, key=itemgetter(0)) if at - over < t <= at]
+                )
+                for function in functions
+                for over in (1, MINUTE, LONGEST)
+            ]
+            found = values(held, name, "busy", at)
+            assert all(map(same, found, expected)), (number, found, expected)

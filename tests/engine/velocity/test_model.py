@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity import account, groups, run, series, tree
+from tollkeeper.engine.velocity import account, groups, run, tree
 from tollkeeper.engine.velocity.contract import Fill, Observation, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.series import PLAIN
@@ -283,7 +283,11 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
 ) -> None:
     if tight:
         monkeypatch.setattr(run, "FEW", 2)
-        monkeypatch.setattr(series, "FEW", 2)
+        monkeypatch.setattr(run, "SEVERAL", 3)
+        monkeypatch.setattr(run, "NEAR", 2)
+        monkeypatch.setattr(run, "FAR", 4)
+        monkeypatch.setattr(run, "TALLIED", 6)
+        monkeypatch.setattr(groups, "TALLIED", 6)
         monkeypatch.setattr(tree, "LEAF", 2)
         monkeypatch.setattr(tree, "FAN", 3)
         monkeypatch.setattr(run, "TRIMMED", 2)
@@ -291,6 +295,10 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
         monkeypatch.setattr(groups, "SWEEP", 2)
         monkeypatch.setattr(account, "SEALED_AT_ONCE", 1)
     run_state_machine_as_test(
-        type("History", (History,), {"memory": MEMORIES[memory]}),
+        type(
+            "History",
+            (History,),
+            {"memory": MEMORIES[memory]._replace(few=2) if tight else MEMORIES[memory]},
+        ),
         settings=settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None),
     )

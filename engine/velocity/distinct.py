@@ -19,7 +19,7 @@ from tollkeeper.engine.velocity.contract import BEFORE_ALL
 from tollkeeper.engine.velocity.tree import Leaf, TreeNode, grown, inserted
 
 
-class Tally:
+class RunningDistinct:
     """How often each value stands in a run from the index `low` on."""
 
     __slots__ = ("counts", "low")

@@ -22,7 +22,7 @@ from tollkeeper.engine.velocity.aggregates import (
     fold_values,
 )
 from tollkeeper.engine.velocity.contract import Window
-from tollkeeper.engine.velocity.distinct import Distinct, Tally
+from tollkeeper.engine.velocity.distinct import Distinct, RunningDistinct
 from tollkeeper.engine.velocity.tree import TreeNode, grown, inserted
 from tollkeeper.grammar.program import Value
 
@@ -32,7 +32,7 @@ SEVERAL = 256
 """Up to so many where neither totals nor a tally help."""
 NEAR = 64
 """So far before the end elements come in and windows end without a tree, if totals or tallies are kept."""
-FAR = 32_768
+FAR_BACK = 32_768
 """So far where none are."""
 TALLIED = 10_000
 """Up to so many elements have a tally rather than a tree: a tree of many takes long to make."""
@@ -57,7 +57,7 @@ class Run:
         self.times = array("q")
         self.values: list[Any] | None = [] if valued else None
         self.totals: array[int] | None = None
-        self.tallies: dict[int, Tally] | None = None
+        self.tallies: dict[int, RunningDistinct] | None = None
         self.long: LongRun | None = None
 
     def __len__(self) -> int:
@@ -166,18 +166,18 @@ class Run:
             return self.lengthen(lengths).read(window, at)
         return RECOUNTS[function](values[low:high], window.type)
 
-    def _tally(self, over: int, low: int) -> Tally:
+    def _tally(self, over: int, low: int) -> RunningDistinct:
         if self.tallies is None:
             self.tallies = {}
         tally = self.tallies.get(over)
         if tally is None:
-            tally = self.tallies[over] = Tally(low, self.values or ())
+            tally = self.tallies[over] = RunningDistinct(low, self.values or ())
         return tally
 
     def _is_too_far(self, at: int) -> bool:
         """Whether an element comes in, or goes, too far before the end for all that moves up."""
         is_kept = self.totals is not None or self.tallies is not None
-        return len(self.times) - at > (NEAR if is_kept else FAR)
+        return len(self.times) - at > (NEAR if is_kept else FAR_BACK)
 
     def _change_totals(self, at: int, value: Any, by: int) -> None:
         """Another value (`by` 1) stands at `at`, or (-1) does no longer."""

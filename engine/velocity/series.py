@@ -21,7 +21,7 @@ class Memory(NamedTuple):
     few: int
 
 
-BLOCK = 256
+BLOCK_ELEMENTS = 256
 """In C, up to so many elements are recounted when they are read, and a block has at most so many."""
 PLAIN = Memory(groups.Clock, groups.Groups, FEW)
 
@@ -30,7 +30,7 @@ try:
 except ImportError:
     FASTEST = PLAIN
 else:
-    FASTEST = Memory(_groups.Clock, _groups.Groups, BLOCK)
+    FASTEST = Memory(_groups.Clock, _groups.Groups, BLOCK_ELEMENTS)
 
 
 class Series:

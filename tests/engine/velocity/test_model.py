@@ -285,7 +285,7 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
         monkeypatch.setattr(run, "FEW", 2)
         monkeypatch.setattr(run, "SEVERAL", 3)
         monkeypatch.setattr(run, "NEAR", 2)
-        monkeypatch.setattr(run, "FAR", 4)
+        monkeypatch.setattr(run, "FAR_BACK", 4)
         monkeypatch.setattr(run, "TALLIED", 6)
         monkeypatch.setattr(groups, "TALLIED", 6)
         monkeypatch.setattr(tree, "LEAF", 2)

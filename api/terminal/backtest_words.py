@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from tollkeeper.engine.offline.backtest.report import Report, ReportedOutcome, count_payments
 
+NO_ACTION = "no recommendation"
+
 
 def summary(report: Report) -> list[str]:
     """The report in a few lines of Markdown, for a pull request."""
@@ -23,6 +25,14 @@ def summary(report: Report) -> list[str]:
         lines += [
             f"| {result_text(each.now)} | {each.payments:,} | {amounts_text(each.amounts)} |"
             for each in report.decided
+        ]
+    if report.labels:
+        lines += ["", "| label | was | would be | payments | amount |", "|---|---|---|--:|--:|"]
+        lines += [
+            f"| {label.value or 'no label'} | {each.was or NO_ACTION} | {each.now or NO_ACTION}"
+            f" | {each.payments:,} | {amounts_text(each.amounts)} |"
+            for label in report.labels
+            for each in label.moved
         ]
     return [*lines, *(f"\n> {note}" for note in report.notes)]
 
@@ -48,7 +58,7 @@ def days(report: Report) -> str:
 
 def result_text(result: ReportedOutcome) -> str:
     """`deny by card_testing`."""
-    action = result.action or "no recommendation"
+    action = result.action or NO_ACTION
     return action if result.condition is None else f"{action} by {result.condition}"
 
 

@@ -1,50 +1,64 @@
-"""Lines for a terminal of what the service answers, in rich's markup."""
+"""Lines for a terminal of what the service answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from tollkeeper.api.terminal.demo_service import DemoAccess, Sample, curl_line
 from tollkeeper.api.terminal.explanation import ACTION_STYLES
 
 
-def demo_lines(news: DemoAccess | Sample) -> Iterator[str]:
+def demo_lines(news: DemoAccess | Sample) -> Iterator[Text]:
     """How to try the demo, once it answers; then a line for each sample payment."""
     if isinstance(news, Sample):
         yield _sample_line(news)
         return
-    yield f"Tollkeeper answers at [bold]{news.url}[/], its page is at /schema"
-    yield f"account [bold]demo[/], key [bold]{news.key}[/]"
-    yield "\ntry it in another terminal:\n"
-    yield escape(curl_line(news))
-    yield "\nsample payments, as they are decided (Ctrl-C ends):\n"
+    yield Text.assemble("Tollkeeper answers at ", (news.url, "bold"), ", its page is at /schema")
+    yield Text.assemble("account ", ("demo", "bold"), ", key ", (news.key, "bold"))
+    yield Text("\ntry it in another terminal:\n")
+    yield Text(curl_line(news))
+    yield Text("\nsample payments, as they are decided (Ctrl-C ends):\n")
 
 
-def _sample_line(sample: Sample) -> str:
+def _sample_line(sample: Sample) -> Text:
     sent, found = sample.item.body["payment"], sample.analyses["bot_behaviour"]
     amount = f"{sent.get('amount', 0):>9.2f} {sent['currency']}"
-    return (
-        f"{sent['timestamp'][11:19]}  {amount}  score {found['score']:.2f}"
-        f"  {_action(found['action'])}  {_condition(sample.analyses['rule']):<14}"
-        f" [dim]{sample.item.kind.replace('_', ' ')}[/]"
+    return Text.assemble(
+        f"{sent['timestamp'][11:19]}  {amount}  score {found['score']:.2f}  ",
+        _action(f"{found['action']:<9}"),
+        f"  {_condition(sample.analyses['rule']):<14} ",
+        (sample.item.kind.replace("_", " "), "dim"),
     )
 
 
-def decision_line(item: Mapping[str, Any]) -> str:
-    """One item of `GET /decisions`."""
-    rule = item["analyses"]["rule"]
-    found = item["analyses"].get("bot_behaviour")
-    score = f"{found['score']:.2f}" if found else "    "
-    by = f"{rule['name']} {_condition(rule)}" if rule else ""
-    action = _action(found["action"] if found else "no action")
-    return f"{item['at']}  {action}  {score}  {escape(item['id'])}  [dim]{by}[/]"
+def decision_table(items: Iterable[Mapping[str, Any]]) -> Table:
+    """Items of `GET /decisions` or `GET /payments`."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("arrived", "action", "score", "amount", "", "payment", "rule", "condition"):
+        is_number = title in ("score", "amount")
+        table.add_column(title, justify="right" if is_number else "left", no_wrap=True)
+    for item in items:
+        rule, found = item["analyses"]["rule"], item["analyses"].get("bot_behaviour")
+        amount = item.get("amount")
+        table.add_row(
+            item["at"],
+            _action(found["action"] if found else "no action"),
+            f"{found['score']:.2f}" if found else "",
+            "" if amount is None else f"{amount:.2f}",
+            item["currency"],
+            item["id"],
+            rule["name"] if rule else "",
+            _condition(rule),
+        )
+    return table
 
 
-def _action(action: str) -> str:
-    return f"[{ACTION_STYLES.get(action, 'dim')}]{action:<9}[/]"
+def _action(action: str) -> Text:
+    return Text(action, ACTION_STYLES.get(action.strip(), "dim"))
 
 
 def _condition(rule: Mapping[str, Any] | None) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from tollkeeper.api.http.settings import BODY_BYTES
 from tollkeeper.engine.events.submission import MAX_EVENTS
 
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _ENVELOPE_BYTES = len(b'{"events":[]}')
 _PATIENCE_S = 60.0
 
@@ -40,13 +41,17 @@ def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 
 def _one_line(line: bytes) -> bytes:
-    """The event as one JSON value; a line that is none becomes a text, which is refused by itself."""
-    event = line.strip()
+    """The event as one JSON value, of a line of a history the event in it.
+
+    A line that is no JSON becomes a text, which is refused by itself.
+    """
+    text = line.strip()
     try:
-        msgspec.json.decode(event or b"null")
+        found = msgspec.json.decode(text or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return b'"not JSON"'
-    return event
+    is_of_history = isinstance(found, dict) and "event" in found
+    return bytes(_members(text)["event"]) if is_of_history else text
 
 
 def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Submitted]:

@@ -16,4 +16,4 @@ def extra(name: str) -> Iterator[None]:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("tollkeeper"):
             raise
-        refuse(f"this needs an extra: pip install 'tollkeeper\\[{name}]'")
+        refuse(f"this needs an extra: pip install 'tollkeeper[{name}]'")

@@ -9,8 +9,9 @@ from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.markup import escape
+import rich_click as click
 
+from tollkeeper.api.terminal.options import AUTHOR
 from tollkeeper.api.terminal.output import refuse, refuse_all
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ def perform(
 
 
 def author() -> str:
-    """Who makes a command's changes, as the audit shows it: `TOLL_AUTHOR`, else the user."""
-    named = os.environ.get("TOLL_AUTHOR", "").strip()
+    """Who makes the command's change, as the audit shows it: `--author`, else the user."""
+    context = click.get_current_context()
+    assert context is not None
+    named = (context.meta.get(AUTHOR) or "").strip()
     try:
         return named or getuser()
     except (OSError, KeyError):  # a container's user may have no name
@@ -69,4 +72,4 @@ def refusals() -> Iterator[None]:
     except Refused as refused:
         refuse_all(refused.violations)
     except (JournalError, BadDatabase) as error:
-        refuse(escape(str(error)))
+        refuse(str(error))

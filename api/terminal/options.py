@@ -8,6 +8,9 @@ from typing import Any
 
 import rich_click as click
 
+AUTHOR = "tollkeeper.author"
+"""Where a command's context keeps who makes its change."""
+
 data_option = click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -16,6 +19,14 @@ data_option = click.option(
     show_default=True,
     show_envvar=True,
     help="Folder of the service's data.",
+)
+author_option = click.option(
+    "--author",
+    envvar="TOLL_AUTHOR",
+    show_envvar=True,
+    expose_value=False,
+    callback=lambda context, _option, name: context.meta.update({AUTHOR: name}),
+    help="Who makes the change, as the audit shows it; the system's user when left out.",
 )
 account_option = click.option(
     "--account", required=True, envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account."

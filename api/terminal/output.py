@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
-from rich.markup import escape
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
     from tollkeeper.engine.intake.violations import Violation
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 OK, NO, USAGE = 0, 1, 2
 PIPE_WIDTH = 10_000
 
-out = Console()
-err = Console(stderr=True)
+# Nothing that is printed is markup: what comes from outside may hold brackets.
+out = Console(markup=False, highlight=False)
+err = Console(stderr=True, markup=False, highlight=False)
 
 
 def say(message: str, style: str = "") -> None:
     """A line for a person, on standard error; never broken to a width in a pipe."""
-    err.print(message, style=style, highlight=False, soft_wrap=True)
+    err.print(message, style=style, soft_wrap=True)
 
 
 def print_lines(lines: Iterable[Text]) -> None:
     """Lines for a person on standard output; never broken to a width in a pipe."""
     for line in lines:
-        out.print(line, highlight=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def refuse(message: str) -> NoReturn:
@@ -41,13 +42,13 @@ def refuse(message: str) -> NoReturn:
 
 def refuse_all(violations: Sequence[Violation]) -> NoReturn:
     for violation in violations:
-        say(escape(f"{violation.field}: {violation.message}"), style="red")
+        say(f"{violation.field}: {violation.message}", style="red")
     sys.exit(NO)
 
 
 def warn_all(warnings: Sequence[Violation]) -> None:
     for each in warnings:
-        say(escape(f"{each.field} warning[{each.type}]: {each.message}"), style="yellow")
+        say(f"{each.field} warning[{each.type}]: {each.message}", style="yellow")
 
 
 def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_: bool) -> None:
@@ -62,9 +63,14 @@ def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_:
     for title in titles:
         table.add_column(title.replace("_", " "), no_wrap=not out.is_terminal)
     for row in rows:
-        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
-    # In a pipe nothing is cut to a width.
-    (out if out.is_terminal else Console(width=PIPE_WIDTH)).print(table, soft_wrap=True)
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    show_table(table)
+
+
+def show_table(table: Table) -> None:
+    """In a pipe nothing is cut to a width."""
+    piped = Console(width=PIPE_WIDTH, markup=False, highlight=False)
+    (out if out.is_terminal else piped).print(table, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

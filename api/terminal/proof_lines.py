@@ -7,30 +7,31 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from rich.markup import escape
+from rich.text import Text
 
 from tollkeeper.engine.offline.prove.proofs import Proof
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
 
-_MARKS = {"proved": "[green]✓[/]", "refuted": "[red]✗[/]", "not proved": "[yellow]?[/]"}
+_MARKS = {"proved": ("✓", "green"), "refuted": ("✗", "red"), "not proved": ("?", "yellow")}
 
 
-def draw_proof(proof: Proof) -> Iterator[str]:
-    """Lines in rich's markup."""
+def draw_proof(proof: Proof) -> Iterator[Text]:
+    """The answer in a line, then the payment that shows it."""
     verdict = proof.verdict
-    yield f"{_MARKS[verdict.answer]} {escape(proof.file)}: {escape(_said(proof))}"
+    yield Text.assemble(_MARKS[verdict.answer], f" {proof.file}: {_said(proof)}")
     shows_payment = verdict.answer == "refuted" or proof.claim in ("wider", "narrower")
     if verdict.witness is None or not shows_payment:
         return
     if proof.test is not None:
         for line in proof.test.splitlines():
-            yield f"  [dim]{escape(line)}[/]"
+            yield Text(f"  {line}", "dim")
     else:
-        yield f"  [dim]{escape(json.dumps(payment_json(verdict.witness), ensure_ascii=False))}[/]"
+        payment = json.dumps(payment_json(verdict.witness), ensure_ascii=False)
+        yield Text(f"  {payment}", "dim")
     if proof.claim == "same":
         before, after = (_decided(each.action, each.condition) for each in verdict.replayed)
-        yield f"  before: {escape(before)}, after: {escape(after)}"
+        yield Text(f"  before: {before}, after: {after}")
 
 
 def _said(proof: Proof) -> str:

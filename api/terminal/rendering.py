@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tollkeeper.api.terminal.backtest_words import amounts_text, headline, result_text
+from tollkeeper.api.terminal.backtest_words import NO_ACTION, amounts_text, headline, result_text
 from tollkeeper.api.terminal.explanation import ACTION_STYLES
 from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
 from tollkeeper.engine.publish.diff import Difference
@@ -36,6 +36,8 @@ def draw_backtest(report: Report) -> RenderableType:
         parts.append(_table("was", "would be", *_AMOUNT, rows=map(_changed, report.changes)))
     if report.decided:
         parts.append(_table("would be", *_AMOUNT, rows=map(_would_be, report.decided)))
+    if report.labels:
+        parts.append(_table("label", "was", "would be", *_AMOUNT, rows=_of_labels(report)))
     return Group(*parts, *(Text(note, style="yellow") for note in report.notes))
 
 
@@ -48,6 +50,14 @@ def _changed(change: OutcomeChange) -> tuple[str, ...]:
 
 def _would_be(part: OutcomeChange | UnrecordedDecisions) -> tuple[str, ...]:
     return result_text(part.now), f"{part.payments:,}", amounts_text(part.amounts)
+
+
+def _of_labels(report: Report) -> Iterator[tuple[str, ...]]:
+    for label in report.labels:
+        for each in label.moved:
+            was, now = each.was or NO_ACTION, each.now or NO_ACTION
+            moved = (was, now, f"{each.payments:,}", amounts_text(each.amounts))
+            yield label.value or "no label", *moved
 
 
 def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:

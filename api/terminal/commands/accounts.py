@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_account, read_data, refusals
-from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.options import author_option, data_option, json_option
 from tollkeeper.api.terminal.output import plural, print_json, say, show_rows
 
 if TYPE_CHECKING:
@@ -24,15 +24,14 @@ def accounts() -> None:
 
 @accounts.command("create")
 @click.argument("name")
+@author_option
 @data_option
 def create_account(name: str, data: Path) -> None:
     """Make an account."""
     from tollkeeper.engine.publish.accounts import CreateAccount
 
     perform(data, CreateAccount(name))
-    say(
-        f"account [bold]{name}[/] is there; make a key with [cyan]toll keys create --account {name}[/]"
-    )
+    say(f"account {name} is there; make a key with toll keys create --account {name}")
 
 
 @accounts.command("list")
@@ -81,6 +80,7 @@ def show_account(name: str, data: Path) -> None:
 @accounts.command("set")
 @click.argument("name")
 @click.argument("settings", nargs=-1, required=True, metavar="SETTING=VALUE...")
+@author_option
 @data_option
 def set_account(name: str, settings: Sequence[str], data: Path) -> None:
     """Change settings: `thresholds.deny=0.9`, `default_rule=checkout`, `default_rule=null`."""
@@ -89,37 +89,40 @@ def set_account(name: str, settings: Sequence[str], data: Path) -> None:
     with refusals():
         changes = read_assignments(settings)
     changed = perform(data, ChangeSettings(name, changes)).count
-    say(f"{plural(changed or 0, 'setting')} of account [bold]{name}[/] changed")
+    say(f"{plural(changed or 0, 'setting')} of account {name} changed")
 
 
 @accounts.command("suspend")
 @click.argument("name")
+@author_option
 @data_option
 def suspend_account(name: str, data: Path) -> None:
     """Refuse every request with the account's keys, until it is resumed."""
     from tollkeeper.engine.publish.accounts import SuspendAccount
 
     perform(data, SuspendAccount(name))
-    say(f"account [bold]{name}[/] is suspended; its webhooks wait, and nothing of it is lost")
+    say(f"account {name} is suspended; its webhooks wait, and nothing of it is lost")
 
 
 @accounts.command("resume")
 @click.argument("name")
+@author_option
 @data_option
 def resume_account(name: str, data: Path) -> None:
     """Let a suspended account go on as it was."""
     from tollkeeper.engine.publish.accounts import ResumeAccount
 
     perform(data, ResumeAccount(name))
-    say(f"account [bold]{name}[/] goes on")
+    say(f"account {name} goes on")
 
 
 @accounts.command("delete")
 @click.argument("name")
+@author_option
 @data_option
 def delete_account(name: str, data: Path) -> None:
     """Delete a suspended account for good, with all that is kept of it."""
     from tollkeeper.engine.privacy.deletion import DeleteAccount
 
     removed = perform(data, DeleteAccount(name)).count or 0
-    say(f"account [bold]{name}[/] is deleted, {plural(removed, 'entry')} with it")
+    say(f"account {name} is deleted, {plural(removed, 'entry')} with it")

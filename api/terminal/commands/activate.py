@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_account, refusals
-from tollkeeper.api.terminal.options import account_option, data_option, kind_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option, kind_option
 from tollkeeper.api.terminal.output import progress_bar, refuse_all, say, warn_all
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @kind_option
 @account_option
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@author_option
 @data_option
 def activate(name: str, version: int, kind: Any, account: str, untested: bool, data: Path) -> None:
     """Make VERSION of NAME the active one; also rolls back.
@@ -35,7 +36,7 @@ def activate(name: str, version: int, kind: Any, account: str, untested: bool, d
     with progress_bar("filling windows") as progress:
         done = perform(data, Activate(account, kind, name, version, untested), progress)
     warn_all(done.warnings)
-    say(f"[bold]{name}[/] version {version} is active")
+    say(f"{name} version {version} is active")
 
 
 def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:

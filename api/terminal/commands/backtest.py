@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
@@ -77,7 +76,7 @@ def backtest(
                     else backtest_files(histories, program, event_types, begin, known, progress)
                 )
     except (BrokenFileError, GivenError, HistoryError) as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
     if html is not None:
         html.write_text(backtest_page(report), encoding="utf-8")
     if as_json_:

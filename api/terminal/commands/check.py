@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.options import json_option
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
@@ -41,7 +40,7 @@ def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: 
         raise click.UsageError("--watch shows a page for people: leave --json and --sarif out")
     if fix:
         for path in fix_files(paths):
-            say(escape(f"fixed {path}"))
+            say(f"fixed {path}")
     if watch:
         watch_files(paths)
     found = check_files(paths)

@@ -7,7 +7,7 @@ from pathlib import Path
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import data_option
+from tollkeeper.api.terminal.options import author_option, data_option
 from tollkeeper.api.terminal.output import say
 
 
@@ -17,6 +17,7 @@ def clock() -> None:
 
 
 @clock.command("accept")
+@author_option
 @data_option
 def accept_clock(data: Path) -> None:
     """Say that this machine's clock is right, though it seems to have jumped."""

@@ -8,7 +8,7 @@ from typing import Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import account_option, data_option, kind_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option, kind_option
 from tollkeeper.api.terminal.output import say
 
 
@@ -16,10 +16,11 @@ from tollkeeper.api.terminal.output import say
 @click.argument("name")
 @kind_option
 @account_option
+@author_option
 @data_option
 def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
     """Take NAME out of force."""
     from tollkeeper.engine.publish.activate import Deactivate
 
     perform(data, Deactivate(account, kind, name))
-    say(f"[bold]{name}[/] is not published any more")
+    say(f"{name} is not published any more")

@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
 from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
-from tollkeeper.api.terminal.output import out, print_json, say_cursor
+from tollkeeper.api.terminal.output import print_json, say_cursor, show_table
 
 if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
@@ -38,7 +38,7 @@ def decisions(
     import msgspec
 
     from tollkeeper.api.http.views import decision_view
-    from tollkeeper.api.terminal.decision_lines import decision_line
+    from tollkeeper.api.terminal.decision_lines import decision_table
     from tollkeeper.engine.explain.records import decided_page
     from tollkeeper.engine.registry.accounts import find_account
 
@@ -61,6 +61,5 @@ def decisions(
     if as_json_:
         print_json({"decisions": items, "cursor": page.cursor})
         return
-    for item in items:
-        out.print(decision_line(item), highlight=False, soft_wrap=True)
+    show_table(decision_table(items))
     say_cursor(page.cursor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.output import out, refuse
@@ -25,11 +24,11 @@ def demo(port: int) -> None:
         with refusals():
             run_demo(port, show_demo)
     except StartError as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
 
 
 def show_demo(news: DemoAccess | Sample) -> None:
     from tollkeeper.api.terminal.decision_lines import demo_lines
 
     for line in demo_lines(news):
-        out.print(line, highlight=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import data_option, json_option, kind_option
@@ -44,7 +43,7 @@ def diff(of: tuple[str, ...], kind: Any, account: str | None, as_json_: bool, da
     for line in draw_differences(found):
         out.print(line, soft_wrap=True)
     if not found:
-        say(escape(f"{same} say the same"))
+        say(f"{same} say the same")
 
 
 def _of_versions(
@@ -68,7 +67,7 @@ def _of_files(old: Path, new: Path) -> Sequence[Difference]:
     try:
         files = [load_file(path, library_of([path.parent])) for path in (old, new)]
     except BrokenFileError as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
     if type(files[0].program) is not type(files[1].program):
         refuse("the files declare different things")
     return diff_sides(*(Side(each.program, each.texts) for each in files))

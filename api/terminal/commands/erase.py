@@ -7,13 +7,14 @@ from pathlib import Path
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import account_option, data_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option
 from tollkeeper.api.terminal.output import plural, say
 
 
 @click.command(panel="What happened")
 @click.option("--user", required=True, help="The user's identifier, as payments name it.")
 @account_option
+@author_option
 @data_option
 def erase(user: str, account: str, data: Path) -> None:
     """Erase one person's data for good: from payments, events, alerts, lists and windows."""
@@ -24,4 +25,4 @@ def erase(user: str, account: str, data: Path) -> None:
     counts = (plural(erased.payments, "payment"), plural(erased.events, "event"))
     say(f"erased from {', '.join(counts)} and {plural(erased.alerts, 'alert')}")
     for name, count in erased.list_entries.items():
-        say(f"{plural(count, 'entry')} removed from the list [bold]{name}[/]")
+        say(f"{plural(count, 'entry')} removed from the list {name}")

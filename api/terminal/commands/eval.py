@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.options import json_option
 from tollkeeper.api.terminal.output import print_json, print_lines, refuse
@@ -45,7 +44,7 @@ def evaluate(
             score=None if score is None else round(score * 100),
         )
     except (StreamError, BrokenFileError) as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
     if as_json_:
         answer = explanation_view(found).explanation
         print_json(msgspec.to_builtins(answer if explain else answer.analyses))

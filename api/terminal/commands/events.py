@@ -7,11 +7,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import perform, read_account
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
-from tollkeeper.api.terminal.output import NO, OK, plural, progress_bar, refuse, say, show_rows
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    json_option,
+    read_time,
+)
+from tollkeeper.api.terminal.output import (
+    NO,
+    OK,
+    plural,
+    progress_bar,
+    refuse,
+    say,
+    show_rows,
+    warn_all,
+)
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 
@@ -24,25 +38,37 @@ def events() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--breaking", is_flag=True, help="The contract changes; give --from too.")
 @click.option("--from", "applies_from", metavar="TIME", help="From when it applies (RFC 3339).")
+@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @account_option
+@author_option
 @data_option
 def publish_event_type(
-    file: Path, breaking: bool, applies_from: str | None, account: str, data: Path
+    file: Path,
+    breaking: bool,
+    applies_from: str | None,
+    untested: bool,
+    account: str,
+    data: Path,
 ) -> None:
-    """Store the event type in FILE as a new version and make it active."""
+    """Run FILE's tests, store its event type as a new version and make it active."""
+    from tollkeeper.api.terminal.commands.publish import require_passing
     from tollkeeper.engine.programs.event_versions import Planned
     from tollkeeper.engine.publish.activate import Store
     from tollkeeper.grammar.program import EventType
 
     reading = read_rule_file(file)
     if not isinstance(reading.program, EventType):
-        refuse(escape(f"{file} is not an event type"))
+        refuse(f"{file} is not an event type")
+    if not untested:
+        require_passing(file, reading)
     name = reading.program.name
     since = read_time(applies_from) if applies_from else None
-    errand = Store(account, "event", name, reading.text, True, None, Planned(breaking, since))
+    planned = Planned(breaking, since)
+    asked = Store(account, "event", name, reading.text, True, None, planned, untested)
     with progress_bar("filling windows") as progress:
-        answer = perform(data, errand, progress)
-    say(f"[bold]{name}[/] version {answer.version} is active")
+        answer = perform(data, asked, progress)
+    warn_all(answer.warnings)
+    say(f"{name} version {answer.version} is active")
 
 
 @events.command("list")
@@ -63,13 +89,14 @@ def list_event_types(account: str, as_json_: bool, data: Path) -> None:
 @events.command("deactivate")
 @click.argument("name")
 @account_option
+@author_option
 @data_option
 def deactivate_event_type(name: str, account: str, data: Path) -> None:
     """Take an event type out of force: its events are refused from now on."""
     from tollkeeper.engine.publish.activate import Deactivate
 
     perform(data, Deactivate(account, "event", name))
-    say(f"[bold]{name}[/] is not published any more")
+    say(f"{name} is not published any more")
 
 
 @events.command("send")
@@ -97,9 +124,9 @@ def send(file: BinaryIO, url: str, key: str) -> None:
                 kept += not sent.errors
                 refused += bool(sent.errors)
                 for error in sent.errors:
-                    say(escape(f"line {sent.line}: {error['field']}: {error['message']}"), "red")
+                    say(f"line {sent.line}: {error['field']}: {error['message']}", "red")
                 progress(sent.line / len(lines))
         except httpx.HTTPError as error:
-            refuse(escape(f"no answer from `{url}`: {error}"))
+            refuse(f"no answer from `{url}`: {error}")
     say(f"{plural(kept, 'event')} kept, {refused} refused", "bold red" if refused else "bold green")
     sys.exit(NO if refused else OK)

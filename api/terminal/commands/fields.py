@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import rich_click as click
-from rich.markup import escape
+from rich.text import Text
 
 from tollkeeper.api.terminal.options import json_option
 from tollkeeper.api.terminal.output import NO, OK, out, print_json, say
@@ -31,13 +31,13 @@ def fields(pattern: str, as_json_: bool) -> None:
     elif not found:
         likely = did_you_mean(pattern, [part for each in names for part in _spellings(each.name)])
         message = f"nothing that a rule can name fits `{pattern}`"
-        say(escape(f"{message}; {likely}" if likely else message), style="red")
+        say(f"{message}; {likely}" if likely else message, style="red")
     else:
         width = max(len(field.name) for field in found)
         for field in found:
-            name = f"[bold]{field.name:<{width}}[/]"
-            line = f"{name}  [cyan]{escape(field.type)}[/]  {escape(field.doc)}"
-            out.print(line, highlight=False, soft_wrap=True)
+            name = f"{field.name:<{width}}"
+            line = Text.assemble((name, "bold"), "  ", (field.type, "cyan"), f"  {field.doc}")
+            out.print(line, soft_wrap=True)
     sys.exit(OK if found else NO)
 
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
@@ -39,15 +38,15 @@ def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
     path = scorecard or SHIPPED / f"{SCORECARD_NAME}.rule"
     reading = read_rule_file(path)
     if not isinstance(reading.program, Scorecard):
-        refuse(escape(f"{path} is not a scorecard"))
+        refuse(f"{path} is not a scorecard")
     try:
         with progress_bar("replaying") as progress:
             fitted = fit_weights(reading.text, reading.program, history, progress)
     except (FitError, StreamError, OSError) as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
     err.print(draw_fitted(fitted), soft_wrap=True)
     if output is None:
         sys.stdout.write(fitted.text)
     else:
         output.write_text(fitted.text, encoding="utf-8")
-        say(escape(f"wrote {output}"))
+        say(f"wrote {output}")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.output import NO, OK, out, say
 
@@ -32,5 +31,5 @@ def fmt(paths: Sequence[Path], check_only: bool) -> None:
             changed += 1
             if not check_only:
                 replace_file(path, formatted)
-            say(escape(f"{'would change' if check_only else 'changed'} {path}"))
+            say(f"{'would change' if check_only else 'changed'} {path}")
     sys.exit(NO if broken or (check_only and changed) else OK)

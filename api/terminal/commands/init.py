@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.output import refuse, say
 
@@ -18,6 +17,6 @@ def init(folder: Path) -> None:
 
     try:
         for path in start_folder(folder):
-            say(escape(f"wrote {path}"))
+            say(f"wrote {path}")
     except OccupiedError as error:
-        refuse(escape(str(error)))
+        refuse(str(error))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_account
-from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option, json_option
 from tollkeeper.api.terminal.output import say, show_rows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def keys() -> None:
 @click.option(
     "--expires", metavar="INSTANT|DAYSd", help="When the key ends: `2027-01-01T00:00Z`, or `90d`."
 )
+@author_option
 @data_option
 def create_key(
     account: str, scopes: tuple[KeyScope, ...], name: str, expires: str | None, data: Path
@@ -83,13 +84,14 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
 @keys.command("revoke")
 @click.argument("key_id")
 @account_option
+@author_option
 @data_option
 def revoke_key(key_id: str, account: str, data: Path) -> None:
     """Revoke the key whose shown part is KEY_ID."""
     from tollkeeper.engine.publish.accounts import RevokeKey
 
     perform(data, RevokeKey(account, key_id))
-    say(f"key [bold]{key_id}[/] is revoked")
+    say(f"key {key_id} is revoked")
 
 
 def _read_end(text: str) -> int:

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import perform, read_account, read_data, refusals
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_pairs
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    json_option,
+    read_pairs,
+)
 from tollkeeper.api.terminal.output import (
     counter,
     json_line,
@@ -41,6 +46,7 @@ def lists() -> None:
     "--column", "columns", multiple=True, help="Of a table: `NAME=TYPE`, or `NAME=one|another`."
 )
 @account_option
+@author_option
 @data_option
 def make_list(
     name: str,
@@ -56,7 +62,7 @@ def make_list(
     types = {key: text.split("|") if "|" in text else text for key, text in read_pairs(columns)}
     spec = {"type": type_, "by": by, "columns": types or None}
     is_new = perform(data, MakeList(account, name, spec)).count
-    say(f"[bold]{name}[/] {'is made' if is_new else 'is there already'}")
+    say(f"{name} {'is made' if is_new else 'is there already'}")
 
 
 @lists.command("list")
@@ -116,7 +122,7 @@ def show_list(
     ]
     show_rows(titles, rows, as_json_=False)
     if cursor is not None:
-        say(escape(f"there are more: --after {cursor}"))
+        say(f"there are more: --after {cursor}")
 
 
 @lists.command("add")
@@ -126,6 +132,7 @@ def show_list(
 @click.option("--expires-at", help="A time of RFC 3339, such as 2030-01-31T12:00:00Z.")
 @click.option("--note", help="Why it is there.")
 @account_option
+@author_option
 @data_option
 def add_entries(
     name: str,
@@ -144,20 +151,21 @@ def add_entries(
         shared["columns"] = dict(read_pairs(columns))
     entries = [{"value": value, **shared} for value in values]
     perform(data, PutEntries(account, name, entries))
-    say(f"{plural(len(entries), 'entry')} in [bold]{name}[/]")
+    say(f"{plural(len(entries), 'entry')} in {name}")
 
 
 @lists.command("remove")
 @click.argument("name")
 @click.argument("values", nargs=-1, required=True)
 @account_option
+@author_option
 @data_option
 def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -> None:
     """Remove entries from a list."""
     from tollkeeper.engine.publish.change_lists import RemoveEntries
 
     count = perform(data, RemoveEntries(account, name, list(values))).count
-    say(f"{plural(count or 0, 'entry')} removed from [bold]{name}[/]")
+    say(f"{plural(count or 0, 'entry')} removed from {name}")
 
 
 @lists.command("import")
@@ -179,13 +187,13 @@ def import_list(name: str, file: Path, columns: Sequence[str], account: str, dat
     with refusals(), progress_bar(f"reading {file.name}") as progress:
         found = import_file(data, account, name, file, dict(read_pairs(columns)), "toll", progress)
     if not isinstance(found, ImportResult):
-        say(f"{plural(found.count or 0, 'entry')} in [bold]{name}[/] now")
+        say(f"{plural(found.count or 0, 'entry')} in {name} now")
         return
     for bad in found.bad:
-        say(escape(f"{file.name}: {bad.place}: {bad.message}"), style="red")
+        say(f"{file.name}: {bad.place}: {bad.message}", style="red")
     if found.bad_count > len(found.bad):
         say(f"and {found.bad_count - len(found.bad)} more", style="red")
-    refuse(f"{plural(found.bad_count, 'bad entry')}: [bold]{name}[/] is as it was")
+    refuse(f"{plural(found.bad_count, 'bad entry')}: {name} is as it was")
 
 
 @lists.command("export")
@@ -199,4 +207,4 @@ def export_list(name: str, file: Any, account: str, data: Path) -> None:
 
     with refusals(), counter("entries") as count:
         exported = export_file(data, account, name, file, count)
-    say(f"{plural(exported, 'entry')} of [bold]{name}[/]")
+    say(f"{plural(exported, 'entry')} of {name}")

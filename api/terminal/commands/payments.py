@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, json_option
-from tollkeeper.api.terminal.output import out, print_json, say_cursor
+from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_table
 
 if TYPE_CHECKING:
     from tollkeeper.engine.search.find import FoundPage
@@ -37,7 +37,7 @@ def payments(
     import msgspec
 
     from tollkeeper.api.http.search import found_view
-    from tollkeeper.api.terminal.decision_lines import decision_line
+    from tollkeeper.api.terminal.decision_lines import decision_table
     from tollkeeper.engine.open import now
     from tollkeeper.engine.search.asking import SearchHere
     from tollkeeper.engine.search.filters import read_filter, read_members
@@ -62,6 +62,5 @@ def payments(
     if as_json_:
         print_json({"payments": items, "cursor": page.cursor})
         return
-    for item in items:
-        out.print(decision_line(item), highlight=False, soft_wrap=True)
+    show_table(decision_table(items))
     say_cursor(page.cursor)

@@ -73,7 +73,7 @@ def prove(
         found.append(proof)
         if not as_json_:
             for line in draw_proof(proof):
-                out.print(line, highlight=False, soft_wrap=True)
+                out.print(line, soft_wrap=True)
     if as_json_:
         print_json([proof_json(proof) for proof in found])
     if as_test is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import account_option, data_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, warn_all
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
 @click.option("--expected", type=int, help="The newest version you know of; refused past it.")
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@author_option
 @data_option
 def publish(
     file: Path, account: str, draft: bool, expected: int | None, untested: bool, data: Path
@@ -40,7 +41,7 @@ def publish(
         require_passing(file, reading)
     for name, text in used_definitions(rule_files([file.parent]), reading.uses).items():
         perform(data, Store(account, "definitions", name, text, True))
-        say(f"definitions [bold]{name}[/] are active")
+        say(f"definitions {name} are active")
     with progress_bar("filling windows") as progress:
         answer = perform(
             data,
@@ -53,7 +54,7 @@ def publish(
         )
     warn_all(answer.warnings)
     state = "stored" if draft else "active"
-    say(f"[bold]{program.name}[/] version {answer.version} is {state}")
+    say(f"{program.name} version {answer.version} is {state}")
 
 
 def require_passing(file: Path, reading: Reading) -> None:

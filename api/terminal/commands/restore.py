@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option
@@ -27,6 +26,6 @@ def restore(backup: Path, data: Path) -> None:
         made = restore_into(backup, data, progress)
     say(
         f"restored what was backed up at {show_instant(made.taken_at)}, up to entry"
-        f" {made.sequence}, into {escape(str(data))}"
+        f" {made.sequence}, into {data}"
     )
     say("whoever was erased since then is in it again: erase them again", style="yellow")

@@ -8,7 +8,12 @@ from typing import Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import account_option, data_option, decider_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    decider_option,
+)
 from tollkeeper.api.terminal.output import progress_bar, say
 
 
@@ -26,6 +31,7 @@ def rollout() -> None:
 )
 @decider_option
 @account_option
+@author_option
 @data_option
 def set_rollout(
     name: str, version: int, percent: int, by: str, kind: Any, account: str, data: Path
@@ -35,17 +41,18 @@ def set_rollout(
 
     with progress_bar("filling windows") as progress:
         perform(data, SetRollout(account, kind, name, version, percent, by), progress)
-    say(f"[bold]{name}[/] version {version} gets {percent}% of the payments, by {by}")
+    say(f"{name} version {version} gets {percent}% of the payments, by {by}")
 
 
 @rollout.command("clear")
 @click.argument("name")
 @decider_option
 @account_option
+@author_option
 @data_option
 def clear_rollout(name: str, kind: Any, account: str, data: Path) -> None:
     """Give all payments the active version of NAME again."""
     from tollkeeper.engine.publish.trials import ClearRollout
 
     perform(data, ClearRollout(account, kind, name))
-    say(f"[bold]{name}[/] has no rollout any more")
+    say(f"{name} has no rollout any more")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click.core import ParameterSource
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option
@@ -109,10 +108,10 @@ def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -
         with refusals(), progress_bar("filling windows") as progress:
             serve_folder(chosen, progress)
     except SettingsError as error:
-        say(escape(str(error)), style="red")
+        say(str(error), style="red")
         sys.exit(USAGE)
     except StartError as error:
-        refuse(escape(str(error)))
+        refuse(str(error))
 
 
 def tell_start(ctx: click.Context, settings: Settings) -> int:
@@ -125,7 +124,7 @@ def tell_start(ctx: click.Context, settings: Settings) -> int:
     show_rows(("setting", "value", "from"), rows, False)
     found = obstacles(settings)
     for each in found:
-        say(escape(each), style="red")
+        say(each, style="red")
     say("the service would not start" if found else "the service would start")
     return NO if found else OK
 

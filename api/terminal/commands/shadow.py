@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_data
-from tollkeeper.api.terminal.options import account_option, data_option, decider_option, json_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    decider_option,
+    json_option,
+)
 from tollkeeper.api.terminal.output import out, print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ def shadow() -> None:
 @click.argument("version", type=int)
 @decider_option
 @account_option
+@author_option
 @data_option
 def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> None:
     """Evaluate VERSION of NAME beside what decides."""
@@ -33,20 +40,21 @@ def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> 
 
     with progress_bar("filling windows") as progress:
         perform(data, SetShadow(account, kind, name, version), progress)
-    say(f"[bold]{name}[/] version {version} is evaluated as a shadow")
+    say(f"{name} version {version} is evaluated as a shadow")
 
 
 @shadow.command("clear")
 @click.argument("name")
 @decider_option
 @account_option
+@author_option
 @data_option
 def clear_shadow(name: str, kind: Any, account: str, data: Path) -> None:
     """Evaluate the shadow of NAME no longer."""
     from tollkeeper.engine.publish.trials import ClearShadow
 
     perform(data, ClearShadow(account, kind, name))
-    say(f"[bold]{name}[/] has no shadow any more")
+    say(f"{name} has no shadow any more")
 
 
 @shadow.command("report")

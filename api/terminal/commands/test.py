@@ -45,15 +45,15 @@ def test(
 
     run = run_tests(paths, accept=accept)
     for fault in run.faults:
-        out.print(f"{fault.place}: {fault.title}", style="bold red", markup=False, highlight=False)
-        out.print(indent(fault.text, "  "), markup=False, highlight=False, soft_wrap=True)
+        out.print(f"{fault.place}: {fault.title}", style="bold red")
+        out.print(indent(fault.text, "  "), soft_wrap=True)
         out.print()
     if coverage_json is not None:
         coverage_json.write_text(coverage_as_json(run.coverage), encoding="utf-8")
     if coverage_html is not None:
         coverage_html.write_text(as_html(run.coverage), encoding="utf-8")
     if coverage or fail_under is not None:
-        out.print(coverage_as_text(run.coverage), markup=False, highlight=False, soft_wrap=True)
+        out.print(coverage_as_text(run.coverage), soft_wrap=True)
     is_low = fail_under is not None and percent(run.coverage) < fail_under
     if is_low:
         say(f"less than {fail_under:g} % were seen", "bold red")

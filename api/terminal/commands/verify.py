@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
@@ -40,7 +39,7 @@ def verify(as_json_: bool, data: Path) -> None:
         )
     else:
         for fault in report.faults:
-            say(escape(fault.text), style="red")
+            say(fault.text, style="red")
         if report.more:
             say(f"and {report.more} more", style="red")
         read = plural(report.entries.total(), "entry")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import NoReturn
 from urllib.parse import unquote
 
 from litestar import Litestar
-from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
@@ -16,6 +15,7 @@ from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.observed import observed
+from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.routing import plain, routes_of
 from tollkeeper.api.http.settings import Settings
@@ -42,47 +42,39 @@ def create_app(
     """
     hidden = () if _shows_figures(settings) else (health.metrics,)
     public = [route for route in ROUTES if route not in hidden]
-    return _app(public, engine, settings, search or SearchHere(engine.folder), figures or Figures())
+    search = search or SearchHere(engine.folder)
+    return _app(tuple(public), Service(engine, search, figures or Figures(), settings))
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """The ASGI application of the operator's own listener: health and figures."""
-    return _app(health.ROUTES, engine, settings, SearchHere(engine.folder), figures)
+    return _app(health.ROUTES, Service(engine, SearchHere(engine.folder), figures, settings))
 
 
 def _shows_figures(settings: Settings) -> bool:
     return settings.admin_port is None and settings.host in _LOOPBACK
 
 
-def _app(
-    routes: Sequence[HTTPRouteHandler],
-    engine: Engine,
-    settings: Settings,
-    search: Search,
-    figures: Figures,
-) -> ASGIApp:
-    app = Litestar(
-        route_handlers=[route for route in routes if route not in payments.ROUTES],
-        state=State({"figures": figures}),
-        before_request=decode_names,
-        exception_handlers={Exception: pass_on},
-        openapi_config=None,
-        logging_config=None,
-    )
+def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
+    app = _framework(routes)
     find = routes_of(
         (plain(path), method)
         for route in routes
         for path in route.paths
         for method in route.http_methods
     )
-    return observed(
-        app,
-        straight(payments.ROUTES, app),
-        find,
-        engine,
-        search,
-        figures,
-        settings,
+    return observed(app, straight(payments.ROUTES, app), find, service)
+
+
+@cache
+def _framework(routes: tuple[HTTPRouteHandler, ...]) -> Litestar:
+    """The framework's application, which knows no engine: what serves the same routes shares it."""
+    return Litestar(
+        route_handlers=[route for route in routes if route not in payments.ROUTES],
+        before_request=decode_names,
+        exception_handlers={Exception: pass_on},
+        openapi_config=None,
+        logging_config=None,
     )
 
 

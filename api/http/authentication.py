@@ -11,12 +11,12 @@ from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.errors import forbidden, invalid, suspended, unauthorized
+from tollkeeper.api.http.request import state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.keys import authenticate
 from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey
-from tollkeeper.engine.runtime import Engine
 
 _SCHEME = b"bearer "
 _MAX_KEY = 256
@@ -34,7 +34,7 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """
     needed: NarrowScope | None = route.opt["scope"]
     if needed is not None:
-        check_scope(authenticated(request["state"]["engine"], request), needed)
+        check_scope(authenticated(request), needed)
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
 
@@ -51,7 +51,7 @@ def _check_query(query: bytes, known: frozenset[str]) -> None:
         )
 
 
-def authenticated(engine: Engine, request: RequestScope) -> ApiKey:
+def authenticated(request: RequestScope) -> ApiKey:
     """The key of the request, used now.
 
     Raises `Problem` 401 without a good one, 403 while its account is suspended.
@@ -59,14 +59,16 @@ def authenticated(engine: Engine, request: RequestScope) -> ApiKey:
     value = header(request, b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
+    known = state_of(request)
+    engine = known.service.engine
     state, now = engine.state, engine.clock()
     key = authenticate(state, value[7:].strip().decode("latin-1"), now)
     if key is None:
         raise unauthorized()
     engine.key_uses[key.id] = now
     account = state.accounts[key.account]
-    request["state"]["log"].update(account=account.name, key=key.id)
-    request["state"]["key"] = key
+    known.log.update(account=account.name, key=key.id)
+    known.key = key
     if account.suspended_at is not None:
         raise suspended()
     return key

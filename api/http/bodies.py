@@ -17,6 +17,7 @@ from tollkeeper.api.http.errors import (
     too_large,
     unsupported,
 )
+from tollkeeper.api.http.request import state_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
@@ -38,8 +39,7 @@ _RULES = rules_at(0, DEFAULT_LIMITS)
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of that lower-case name."""
-    headers: dict[bytes, bytes] = scope["state"]["headers"]
-    return headers.get(name)
+    return state_of(scope).headers.get(name)
 
 
 async def read_json(request: AnyRequest, type_: type[T]) -> T:
@@ -87,9 +87,9 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     while True:
         message = cast("HTTPReceiveMessage", await receive())
         if message["type"] == "http.disconnect":
-            scope["state"]["log"]["disconnected"] = True
+            state_of(scope).log["disconnected"] = True
             raise incomplete_body()
-        if "late" in scope["state"]:
+        if state_of(scope).late:
             raise slow_body(_settings(scope).body_seconds)
         chunk = message["body"]
         size += len(chunk)
@@ -106,5 +106,4 @@ def _media_type(said: bytes) -> bytes:
 
 
 def _settings(scope: Scope) -> Settings:
-    settings: Settings = scope["state"]["settings"]
-    return settings
+    return state_of(scope).service.settings

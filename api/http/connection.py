@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
+from tollkeeper.api.http.request import state_of
 from tollkeeper.engine.intake.violations import Violation
 
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
@@ -205,7 +206,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         else:
             # Whoever reads the body sees this, and answers.
-            self.cycle.scope["state"]["late"] = True
+            state_of(self.cycle.scope).late = True  # type: ignore[arg-type]
             self.cycle.message_event.set()
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:

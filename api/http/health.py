@@ -84,7 +84,7 @@ No label holds a name or an id.""",
     answers={200: Answer("The figures.", str, media_type=TEXT)},
 )
 async def metrics(request: Request) -> Response[bytes]:
-    figures = await exposition(request.engine, request.app.state.figures)
+    figures = await exposition(request.engine, request.service.figures)
     return Response(figures, media_type=_FORMAT)
 
 

@@ -19,11 +19,8 @@ from tollkeeper.api.http.errors import (
 )
 from tollkeeper.api.http.heads import REQUEST_ID, check_head, request_id
 from tollkeeper.api.http.logs import request_log
-from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.request import RequestState, Service, set_state
 from tollkeeper.api.http.routing import Find, Route
-from tollkeeper.api.http.settings import Settings
-from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import Search
 
 NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
@@ -33,19 +30,15 @@ def observed(
     app: ASGIApp,
     straight: Mapping[str, ASGIApp],
     find: Find,
-    engine: Engine,
-    search: Search,
-    figures: Figures,
-    settings: Settings,
+    service: Service,
 ) -> ASGIApp:
     """The application with the one error body for all that is raised in it, and its log lines.
 
     The routes in `straight` have applications of their own, past the framework: its way to a route
     adds a third to what reading a request and answering it take (docs/performance.md).
 
-    What a handler leaves in `scope["state"]["log"]` joins the line, and is counted in `figures`:
-    account, payment id, action, rule, version; no personal data and no key. What one leaves in
-    `scope["state"]["answer_headers"]` joins the headers of the answer.
+    What a handler adds to the `log` of the request's state joins the line, and is counted in the
+    service's figures: account, payment id, action, rule, version.
     """
     log = request_log()
 
@@ -58,20 +51,12 @@ def observed(
         path = scope["path"] = scope["raw_path"].decode("latin-1")
         found = find(path)
         route = NOWHERE if found is None else found.path
-        fields: dict[str, Any] = {}
         # Of several headers of one name the first counts.
         headers = dict(reversed([*scope["headers"]]))
-        state = scope.setdefault("state", {})
-        more: list[tuple[bytes, bytes]] = [(REQUEST_ID, request_id(headers))]
-        state.update(
-            log=fields,
-            route=route,
-            settings=settings,
-            headers=headers,
-            engine=engine,
-            search=search,
-            answer_headers=more,
-        )
+        fields: dict[str, Any] = {}
+        more = [(REQUEST_ID, request_id(headers))]
+        state = RequestState(service, route, headers, more, fields)
+        set_state(scope, state)
         status = 0
         if scope["method"] == "HEAD":
             send = _without_body(send)
@@ -88,7 +73,7 @@ def observed(
             await _dispatch(straight.get(route, app), found, scope, receive, noting)
         except Exception as error:
             problem = as_problem(error)
-            if problem is None and _lost_its_account(engine, state):
+            if problem is None and _lost_its_account(state):
                 problem = unauthorized()
             if problem is None:
                 log.exception("failed", route=route, request_id=more[0][1].decode())
@@ -98,7 +83,7 @@ def observed(
                 await answer(noting, problem)
         finally:
             seconds = perf_counter() - started
-            figures.count(route, int(status), seconds, fields)
+            service.figures.count(route, int(status), seconds, fields)
             log.info(
                 "request",
                 method=scope["method"],
@@ -113,10 +98,9 @@ def observed(
     return handle
 
 
-def _lost_its_account(engine: Engine, state: Mapping[str, Any]) -> bool:
+def _lost_its_account(state: RequestState) -> bool:
     """Whether the account was deleted under the request, which then fails wherever it looks for it."""
-    key = state.get("key")
-    return key is not None and key.account not in engine.state.accounts
+    return state.key is not None and state.key.account not in state.service.engine.state.accounts
 
 
 async def _dispatch(

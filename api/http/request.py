@@ -1,16 +1,62 @@
-"""A request as its handler sees it: the engine it asks, the key that asks, what to log of it."""
+"""A request as its handler sees it, and what is known of it on its way."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import litestar
 from litestar.datastructures import State
-from litestar.types import HTTPScope, Receive
+from litestar.types import HTTPScope, Receive, Scope
 
+from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the requests of one listener share: the engine, the index of payments, the counters."""
+
+    engine: Engine
+    search: Search
+    figures: Figures
+    settings: Settings
+
+
+@dataclass(slots=True)
+class RequestState:
+    """What is known of one request on its way.
+
+    `route` is its path as it is described, `headers` the first of each name. `answer_headers` join
+    those of the answer. `log` joins the request's log line and holds no personal data and no key.
+    `key` is None until authentication, and where none is needed. `late` says that the body's time
+    is over.
+    """
+
+    service: Service
+    route: str
+    headers: dict[bytes, bytes]
+    answer_headers: list[tuple[bytes, bytes]]
+    log: dict[str, Any]
+    key: ApiKey | None = None
+    late: bool = False
+
+
+def state_of(scope: Scope) -> RequestState:
+    """The state that the outermost application gave the request."""
+    state: RequestState = scope["state"][_STATE]
+    return state
+
+
+def set_state(scope: Scope, state: RequestState) -> None:
+    """Give the request its state."""
+    scope.setdefault("state", {})[_STATE] = state
+
+
+_STATE = "request"
 
 
 class Exchange:
@@ -21,21 +67,25 @@ class Exchange:
     scope: HTTPScope
 
     @property
+    def service(self) -> Service:
+        """What it shares with the other requests of its listener."""
+        return state_of(self.scope).service
+
+    @property
     def engine(self) -> Engine:
         """The running engine."""
-        engine: Engine = self.scope["state"]["engine"]
-        return engine
+        return self.service.engine
 
     @property
     def search(self) -> Search:
         """What finds payments."""
-        search: Search = self.scope["state"]["search"]
-        return search
+        return self.service.search
 
     @property
     def key(self) -> ApiKey:
         """The key of the request, which has the scope that its operation needs."""
-        key: ApiKey = self.scope["state"]["key"]
+        key = state_of(self.scope).key
+        assert key is not None
         return key
 
     @property
@@ -46,20 +96,17 @@ class Exchange:
     @property
     def route(self) -> str:
         """The request's path as it is described."""
-        route: str = self.scope["state"]["route"]
-        return route
+        return state_of(self.scope).route
 
     @property
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """What joins the headers of the answer."""
-        headers: list[tuple[bytes, bytes]] = self.scope["state"]["answer_headers"]
-        return headers
+        return state_of(self.scope).answer_headers
 
     @property
     def log(self) -> dict[str, Any]:
         """What joins the request's log line: no personal data and no key."""
-        fields: dict[str, Any] = self.scope["state"]["log"]
-        return fields
+        return state_of(self.scope).log
 
 
 class Request(Exchange, litestar.Request[None, None, State]):  # type: ignore[misc]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 
 from tollkeeper.api.http.app import DEFAULTS, create_app
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.journal.schema import DATABASE_FILE
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
@@ -25,8 +28,8 @@ class Service:
     """An open engine, a client with a key of every scope, and the way to make more clients."""
 
     engine: Engine
-    client: httpx.AsyncClient
     folder: Path
+    client: httpx.AsyncClient = field(init=False)
 
     async def key(self, account: str, *scopes: Any) -> str:
         made = await CreateKey(account, scopes).perform(self.engine, "test", _ignore)
@@ -49,15 +52,36 @@ def _ignore(_share: float) -> None:
 
 @asynccontextmanager
 async def open_service(folder: Path, **limits: int) -> AsyncIterator[Service]:
-    async with open_engine(folder, "serve", clock=lambda: NOW, **limits) as engine:
-        service = Service(engine, httpx.AsyncClient(), folder)
-        if "shop" not in engine.state.numbers:
-            await service.account("shop")
+    """A service on the folder, with account `shop`, which a new folder gets ready-made."""
+    if not (folder / DATABASE_FILE).exists():
+        shutil.copytree(await _new_shop(), folder, dirs_exist_ok=True)
+    async with _open(folder, **limits) as service:
         key = await service.key("shop", "payments", "rules", "admin")
-        await rebuild(engine, _ignore)
-        async with service.client_with(key) as client:
-            service.client = client
+        await rebuild(service.engine, _ignore)
+        async with service.client_with(key) as service.client:
             yield service
+
+
+_NEW_SHOP = TemporaryDirectory()
+
+
+async def _new_shop() -> Path:
+    folder = Path(_NEW_SHOP.name) / "data"
+    if not folder.exists():
+        await make_shop(folder)
+    return folder
+
+
+async def make_shop(folder: Path) -> None:
+    """A new folder with account `shop` and a journal of an identity of its own."""
+    async with _open(folder) as service:
+        await service.account("shop")
+
+
+@asynccontextmanager
+async def _open(folder: Path, **limits: int) -> AsyncIterator[Service]:
+    async with open_engine(folder, "serve", clock=lambda: NOW, **limits) as engine:
+        yield Service(engine, folder)
 
 
 def payment(**changed: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 import sqlite3
@@ -21,6 +22,7 @@ from tollkeeper.engine.backup.restore import restore
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.tests.api.http.service import make_shop
 from tollkeeper.tests.engine.backup.conftest import Fill
 
 
@@ -194,7 +196,7 @@ def test_no_backup_goes_over_another_journals_or_over_something_else(
     folder: Path, target: Path, tmp_path: Path, fill: Fill
 ) -> None:
     fill(folder, 1)
-    fill(tmp_path / "other", 1)
+    asyncio.run(make_shop(tmp_path / "other"))
     back_up(folder, target)
     with pytest.raises(JournalError, match="is a backup of another journal"):
         back_up(tmp_path / "other", target)
@@ -213,7 +215,7 @@ def test_a_folder_that_is_no_backup_is_not_restored(target: Path, tmp_path: Path
 
 def test_files_of_two_journals_are_told_apart(folder: Path, tmp_path: Path, fill: Fill) -> None:
     fill(folder, 1)
-    fill(tmp_path / "other", 1)
+    asyncio.run(make_shop(tmp_path / "other"))
     shutil.copy(tmp_path / "other" / "alerts.db", folder / "alerts.db")
     assert [fault.text for fault in verify(folder).faults] == [
         f"`{folder / 'alerts.db'}` belongs to another journal"
@@ -240,7 +242,7 @@ def test_first_seen_times_of_another_journal_are_made_again(
     folder: Path, tmp_path: Path, fill: Fill
 ) -> None:
     fill(folder, 1)
-    fill(tmp_path / "other", 1)
+    asyncio.run(make_shop(tmp_path / "other"))
     shutil.copy(tmp_path / "other" / "ages.db", folder / "ages.db")
     fill(folder, 1)
     assert verify(folder).faults == []

@@ -44,7 +44,7 @@ class UnacceptableError(Exception):
 
 
 class Scanners(dict[int, "re.Pattern[str]"]):
-    """What matches the next token, by state: the name of the group that does is its kind.
+    """What matches the next token and what is before it, by state: the group is named as its kind.
 
     A keyword is matched as a name. Each pattern is made when its state is first met.
     """
@@ -58,7 +58,8 @@ class Scanners(dict[int, "re.Pattern[str]"]):
         kinds = self.automaton.actions[state].keys()
         accepted = kinds - words | ({_NAME} if kinds & words else set())
         groups = (f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in self._ranked(accepted))
-        made = self[state] = re.compile("|".join(groups) or "(?!)")
+        one = "|".join(groups) or "(?!)"
+        made = self[state] = re.compile(f"{self.automaton.between.pattern}(?:{one})")
         return made
 
     def _ranked(self, kinds: set[str]) -> Iterable[TerminalDef]:
@@ -101,7 +102,7 @@ def load(builder: Builder) -> Automaton:
         end=table.end_state,
         actions=_actions(table.states, table.callbacks),
         terminals=terminals,
-        between=re.compile(f"(?:{'|'.join(ignored)})*"),
+        between=re.compile(f"(?>(?:{'|'.join(ignored)})*)"),
         words={text: kind for text, kind in strings if text.isalpha()},
     )
 
@@ -145,13 +146,17 @@ class Stack:
         actions, states, kind = self.automaton.actions, self.states, token.kind
         while True:
             action = actions[states[-1]].get(kind)
-            if isinstance(action, int):
-                states.append(action)
+            if type(action) is Reduce:
+                if action.build is None:  # most are: a name is a term is a product …
+                    states[-1] = action.goto[states[-2]]
+                else:
+                    self._reduce(action)
+            elif action is None:
+                raise UnacceptableError
+            else:
+                states.append(action)  # type: ignore[arg-type]  # it is a state
                 self.values.append(token)
                 return
-            if action is None:
-                raise UnacceptableError
-            self._reduce(action)
 
     def finished(self) -> Any:
         """The value of the whole; raises UnacceptableError when more was to come."""

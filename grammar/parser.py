@@ -8,6 +8,7 @@ work is linear in the text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -186,42 +187,42 @@ class _Reading:
         """Reads up to the end, or the first error: `position` is where that is."""
         text, scanners, states = self.text, self.language.scanners, self.stack.states
         between, words = self.language.automaton.between, self.language.automaton.words
-        while True:
-            self.position = start = between.match(text, self.position).end()  # type: ignore[union-attr]  # it matches nothing as well
-            found = scanners[states[-1]].match(text, start)
-            if found is None:
-                break
-            kind, word, end = found.lastgroup, found[0], found.end()
+        while found := scanners[states[-1]].match(text, self.position):
+            kind = found.lastgroup or ""
+            word, (start, end) = found[kind], found.span(kind)
+            self.position = start
             if kind == "NAME" and word in words:
                 kind = words[word]
-            read = Piece(kind or "", word, Span(start, end))
+            read = Piece(kind, word, Span(start, end))
             self._check(read)
             self.stack.feed(read)
             self._note(read)
             self.position = end
+        self.position = between.match(text, self.position).end()  # type: ignore[union-attr]  # it matches nothing as well
         if self.position < len(text):
             raise UnacceptableError
 
     def _check(self, read: Piece) -> None:
-        if read.kind == "NAME" and (
-            read.text.lower() in self.language.reserved or read.text in FOREIGN_WORDS
-        ):
+        kind, text, span = read
+        if kind == "NAME" and (text.lower() in self.language.reserved or text in FOREIGN_WORDS):
             raise UnacceptableError
-        self.prefixes = self.prefixes + 1 if read.kind in _PREFIX else 0
-        opens_too_many = read.kind in _OPENING and len(self.brackets) == MAX_NESTING
+        self.prefixes = self.prefixes + 1 if kind in _PREFIX else 0
+        opens_too_many = kind in _OPENING and len(self.brackets) == MAX_NESTING
         if opens_too_many or self.prefixes > MAX_NESTING:
-            raise RefusedError(syntax_errors.nested_too_deep(read.span, MAX_NESTING))
-        if _TOUCHED.match(self.text, read.span.end - 1):
+            raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
+        if _TOUCHED.match(self.text, span.end - 1):
             raise UnacceptableError
 
     def _note(self, read: Piece) -> None:
-        if read.kind in _OPENING:
+        kind = read.kind
+        if kind == "NAME":
+            if self.pieces[-1] is self.item:
+                self.item_name = read
+        elif kind in _OPENING:
             self.brackets.append(read)
-        elif read.kind in _CLOSING:
+        elif kind in _CLOSING:
             self.brackets.pop()
-        elif read.kind == "NAME" and self.pieces[-1] is self.item:
-            self.item_name = read
-        elif read.kind in _BEGINS_ITEM:
+        elif kind in _BEGINS_ITEM:
             self.item, self.item_name = read, None
         self.pieces.append(read)
 
@@ -305,13 +306,17 @@ class _Reading:
                 return
 
     def _comments(self) -> tuple[syntax.Comment, ...]:
-        ends = [0, *(read.span.end for read in self.pieces)]
-        starts = [*(read.span.start for read in self.pieces), len(self.text)]
-        return tuple(
-            self.language.builder.comment(found)
-            for end, start in zip(ends, starts, strict=True)
-            for found in _COMMENT.finditer(self.text, end, start)
-        )
+        found: list[syntax.Comment] = []
+        position = 0
+        while comment := _COMMENT.search(self.text, position):
+            piece = bisect_right(self.pieces, comment.start(), key=lambda read: read.span.start) - 1
+            held = self.pieces[piece].span.end if piece >= 0 else 0
+            if comment.start() < held:  # a text that holds a `#`
+                position = held
+            else:
+                found.append(self.language.builder.comment(comment))
+                position = comment.end()
+        return tuple(found)
 
 
 def _past_bounds(file: syntax.File) -> list[Diagnostic]:

@@ -13,7 +13,6 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.expressions import condition
-from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.scope import Known, Scope, TooManyError, Work
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.checker.warnings import warnings
@@ -192,9 +191,8 @@ def _shared(work: Work, file: s.File) -> dict[str, Any]:
 def _histories(work: Work, read: Iterable[p.Expression]) -> tuple[p.History, ...]:
     """Each aggregate over history once, in the order of lets and then of `read`."""
     found: dict[int, p.History] = {}
-    numbers = Numbers(work.lets)
     for root in (*(let.value for let in work.lets), *read):
         for part in parts(root):
             if isinstance(part, p.History):
-                found.setdefault(numbers.of(part), part)
+                found.setdefault(work.numbers.of(part), part)
     return tuple(found.values())

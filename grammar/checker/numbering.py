@@ -13,21 +13,22 @@ from tollkeeper.grammar.checker.walk import PARTS
 
 @dataclass(slots=True)
 class Numbers:
-    """The numbers of one program's expressions, each worked out once; a let is what it holds."""
+    """The numbers of one program's expressions, each worked out once; a let is what it holds.
+
+    `lets` may grow at its end.
+    """
 
     lets: Sequence[p.Let]
     _known: dict[int, tuple[object, int]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
     _of_lets: list[int] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        # In the order written: a let uses only those above, so that no chain of them is deep.
-        for let in self.lets:
-            self._of_lets.append(self.of(let.value))
-
     def of(self, part: p.Expression | p.Series | t.Type) -> int:
         """The number of an expression, whatever its ids and spans."""
         if isinstance(part, p.LetValue):
+            # In the order written: a let uses only those above, so that no chain of them is deep.
+            while len(self._of_lets) <= part.index:
+                self._of_lets.append(self.of(self.lets[len(self._of_lets)].value))
             return self._of_lets[part.index]
         known = self._known.get(id(part))
         if known is None:

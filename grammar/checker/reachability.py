@@ -29,7 +29,7 @@ class _Earlier:
 
 @dataclass(slots=True)
 class _Above:
-    """The cubes of the conditions above, by one of their subjects.
+    """The cubes of the conditions above, each by the one of its subjects that fewest have.
 
     `left` is what the cubes of one subject leave of it; where they leave nothing, every condition
     below is covered, by `all_of_it`.
@@ -44,7 +44,7 @@ class _Above:
         if not cube:
             self.all_of_it = self.all_of_it or [condition]
             return
-        subject = min(cube)
+        subject = min(cube, key=lambda each: (len(self.by_subject.get(each, ())), each))
         same = self.by_subject.setdefault(subject, [])
         same.append(_Earlier(cube, size(cube), condition))
         if len(cube) == 1 and not self.all_of_it and self.effort >= 0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import MAX_ERRORS
@@ -81,6 +82,7 @@ class Work:
     broken: bool = False
     found: list[Diagnostic] = field(default_factory=list)
     lets: list[p.Let] = field(default_factory=list)
+    numbers: Numbers = field(init=False)
     needs: list[frozenset[Need]] = field(default_factory=list)
     names: dict[str, int | None] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -92,6 +94,9 @@ class Work:
     patterns: set[tuple[str, bool]] = field(default_factory=set)
     patterns_size: int = 0
     next_id: int = 0
+
+    def __post_init__(self) -> None:
+        self.numbers = Numbers(self.lets)
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Notes an error; raises TooManyError past the bound."""

@@ -16,7 +16,6 @@ from tollkeeper.grammar.checker.first_seen import first_seen
 from tollkeeper.grammar.checker.keys import odd_keys
 from tollkeeper.grammar.checker.missing import Missing
 from tollkeeper.grammar.checker.never_sent import never_sent
-from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.reachability import contradictions, empty_filters, unreachable
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.checker.truth import Subjects
@@ -31,7 +30,7 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
         return
     if not work.lost:
         yield from _unused(work, file)
-    numbers = Numbers(program.lets)
+    numbers = work.numbers
     subjects = Subjects(program.lets, numbers, work.vocabulary)
     missing = Missing(work.vocabulary, program.lets, numbers)
     money = of_lets(program.lets)

@@ -17,6 +17,7 @@ from tollkeeper.engine.journal.side_file import SideFile
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
+from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
@@ -37,7 +38,7 @@ class Engine:
     accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
-    key's last use, by its id.
+    key's last use, by its id. `accesses` are requests for what tells of persons, to be noted.
     """
 
     folder: Path
@@ -65,6 +66,7 @@ class Engine:
     damage: Damage = field(default_factory=Damage)
     clock_watch: ClockWatch = field(default_factory=ClockWatch)
     key_uses: dict[str, int] = field(default_factory=dict)
+    accesses: AccessLedger = field(default_factory=AccessLedger)
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""

@@ -24,7 +24,8 @@ class AuditPage(Struct, frozen=True):
     "read_audit",
     tag=ACCOUNT,
     summary="Read who changed what, newest first",
-    doc="Keys, settings, versions, lists and webhooks; no secret is shown.",
+    doc="Keys, settings, versions, lists and webhooks; no secret is shown. `personal_data_read` says "
+    "which paths of the scope `personal:read` were asked for with a key: one item for ten seconds.",
     scope="audit:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),

@@ -34,7 +34,11 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """
     needed: NarrowScope | None = route.opt["scope"]
     if needed is not None:
-        check_scope(authenticated(request), needed)
+        key = authenticated(request)
+        check_scope(key, needed)
+        if needed == "personal:read":
+            engine = state_of(request).service.engine
+            engine.accesses.note(key, request["path"], engine.clock())
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
 

@@ -26,6 +26,7 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import finish_deletions
@@ -162,6 +163,7 @@ async def beside(
                 tasks.create_task(watch_disk(engine))
                 tasks.create_task(watch_clock(engine))
                 tasks.create_task(keep_key_uses(engine))
+                tasks.create_task(keep_accesses(engine))
         except Exception as error:
             get_logger().error(
                 "stopped", reason=str(error), exc_info=not isinstance(error, JournalError)

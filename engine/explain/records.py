@@ -9,7 +9,8 @@ from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.registry.audit import AuditItem, audit_item
+from tollkeeper.engine.registry.accesses import decode_access
+from tollkeeper.engine.registry.audit import AuditItem, accessed_item, audit_item
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
@@ -69,10 +70,16 @@ async def decided_page(
 async def audit_page(
     journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
 ) -> AuditItems:
-    """Every change of the account's configuration made at `since` (µs) or later."""
-    page = await journal.latest(account, Kind.CHANGE, since=since, cursor=cursor, limit=limit)
-    items = await asyncio.to_thread(lambda: [_audited(entry) for entry in page.entries])
-    return AuditItems(items, page.cursor)
+    """Every change of the account's configuration, and who read of persons, at `since` (µs) or later."""
+    pages = [
+        await journal.latest(account, kind, since=since, cursor=cursor, limit=limit)
+        for kind in (Kind.CHANGE, Kind.ACCESS)
+    ]
+    found = sorted((entry for page in pages for entry in page.entries), reverse=True)
+    goes_on = len(found) > limit or any(page.cursor is not None for page in pages)
+    entries = found[:limit]
+    items = await asyncio.to_thread(lambda: [_audited(entry) for entry in entries])
+    return AuditItems(items, entries[-1].sequence if goes_on else None)
 
 
 def _decided(entry: Entry) -> DecisionItem:
@@ -84,4 +91,6 @@ def _decision(entry: Entry) -> Decision:
 
 
 def _audited(entry: Entry) -> AuditItem:
+    if entry.kind == Kind.ACCESS:
+        return accessed_item(entry.sequence, entry.arrived, decode_access(entry.body))
     return audit_item(decode_change(entry.sequence, entry.arrived, entry.account, entry.body))

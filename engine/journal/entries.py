@@ -9,7 +9,9 @@ from msgspec import Struct
 
 
 class Kind(IntEnum):
-    """What an entry tells. A change is one of the configuration; read back, they are the audit log."""
+    """What an entry tells. A change is one of the configuration, an access requests for what tells of
+    persons; read back, they are the audit log.
+    """
 
     PAYMENT = 1
     UPDATE = 2
@@ -17,6 +19,7 @@ class Kind(IntEnum):
     CHANGE = 4
     SHADOW = 5
     LABEL = 6
+    ACCESS = 7
 
 
 class Entry(NamedTuple):
@@ -24,7 +27,8 @@ class Entry(NamedTuple):
 
     `sequence` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time`
     (the event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates, shadows and labels, the event's for an event, the changed thing's name for a change.
+    updates, shadows and labels, the event's for an event, the changed thing's name for a change,
+    the key's for an access.
     `body` and `outcome` are encoded by the caller and mean nothing here.
     """
 

@@ -51,6 +51,8 @@ FIRST_ARRIVAL = (
 IDEMPOTENT = (
     "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
 )
+_INDEXES = {Kind.CHANGE: "changes_by_account", Kind.ACCESS: "accesses_by_account"}
+"""Kinds with an index of their own, which holds them alone."""
 BATCH = 5_000
 # How many entries a stretch has at most: most updates come soon enough to be in that of their payment.
 STRETCH = 20_000
@@ -126,7 +128,7 @@ def latest(
     """One page; see `Journal.latest`. The cursor is the sequence number of the last entry looked
     at.
     """
-    index = "changes_by_account" if kind == Kind.CHANGE else "by_account"
+    index = _INDEXES.get(kind, "by_account")
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM journal INDEXED BY {index}"
         f" WHERE account = ? AND place < ? AND kind = {kind:d}"

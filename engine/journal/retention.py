@@ -52,7 +52,7 @@ class _Run(Protocol):
 async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
     """Removes records with event times before `before`, and what lists no longer had by then.
 
-    How many records: payments with their updates, events and shadow decisions.
+    How many records: payments with their updates, events, shadow decisions and accesses.
     """
     after, removed = 0, 0
     while batch := await read(partial(_find_old, account=account, before=before, after=after)):
@@ -134,7 +134,7 @@ def _find_old(
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?, ?)"
+        " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?, ?, ?)"
         " ORDER BY place LIMIT ?",
         (
             account,
@@ -144,6 +144,7 @@ def _find_old(
             Kind.PAYMENT,
             Kind.EVENT,
             Kind.SHADOW,
+            Kind.ACCESS,
             reads.BATCH,
         ),
     ).fetchall()

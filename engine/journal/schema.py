@@ -26,7 +26,7 @@ PAGE_BYTES = 8192
 LOG_PAGES = 64
 
 migrations = Migrations("tollkeeper")
-NEWEST = 6
+NEWEST = 7
 
 
 @migrations(name="1")
@@ -145,6 +145,11 @@ def _identity_and_checksums(db: Database) -> None:
     db.table("identity").create({"id": str, "clock": int}, pk="id", not_null={"clock"})
     last = db.execute("SELECT arrived FROM journal ORDER BY place DESC LIMIT 1").fetchone()
     db.execute("INSERT INTO identity VALUES (?, ?)", (uuid4().hex, last[0] if last else 0))
+
+
+@migrations(name="7")
+def _accesses(db: Database) -> None:
+    db.execute(f"CREATE INDEX accesses_by_account ON journal(account) WHERE kind = {Kind.ACCESS:d}")
 
 
 def prepare(folder: Path) -> None:

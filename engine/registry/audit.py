@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.registry.accesses import DataAccess
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
     AccountDeleted,
@@ -83,6 +84,16 @@ def audit_item(recorded: RecordedChange) -> AuditItem:
         subject=_subject(change),
         detail=_detail(change),
     )
+
+
+def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
+    """What the log shows of requests for what tells of persons; `at` in µs."""
+    detail = {
+        "since": show_instant(access.since),
+        "requests": access.requests,
+        "paths": list(access.paths),
+    }
+    return AuditItem(sequence, at, access.by, "personal_data_read", "payments", detail)
 
 
 def _detail(change: Change) -> dict[str, Any]:

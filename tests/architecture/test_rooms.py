@@ -45,6 +45,7 @@ ROOMS = (
     "read_folder",
     "publish",
     "key_uses",
+    "keep_accesses",
     "watching",
     "explain",
     "search",

@@ -1,0 +1,47 @@
+"""Requests for what tells of persons, put into the journal every few seconds and at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from structlog import get_logger
+
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.accesses import access_of, encode_access
+from tollkeeper.engine.runtime import Engine
+
+WRITE_ACCESSES_S: Final = 10.0
+
+
+async def keep_accesses(engine: Engine) -> None:
+    """Write what was gathered, until cancelled, and then a last time."""
+    try:
+        while True:
+            await asyncio.sleep(WRITE_ACCESSES_S)
+            await write_accesses(engine)
+    finally:
+        await write_accesses(engine)
+
+
+async def write_accesses(engine: Engine) -> None:
+    """What can't be written waits for the next time."""
+    for of, tally in engine.accesses.take().items():
+        account, key = of
+        if account not in engine.state.accounts:
+            continue
+        entry = Entry(
+            sequence=await engine.windows.take_sequence(),
+            account=account,
+            kind=Kind.ACCESS,
+            id=key,
+            arrived=engine.clock(),
+            time=tally.until,
+            body=encode_access(access_of(of, tally)),
+        )
+        try:
+            await engine.journal.append(entry)
+        except JournalError as error:
+            engine.accesses.put(of, tally)
+            get_logger().warning("access_not_noted", account=account, reason=str(error))

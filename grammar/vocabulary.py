@@ -18,7 +18,7 @@ class Field:
 
     `path` is the name as written, split at its dots. `access` is the chain of attributes that
     reaches the value from the facts (or from the element, for a transaction's field), each of
-    which may be None. A `required` field is never missing. `refuses` says in words why a value
+    which may be None. A `required` field is there whenever the record that it belongs to is. `refuses` says in words why a value
     (carried as `types.py` says) never arrives, None of one that may; it is None without such rules.
     """
 
@@ -41,3 +41,9 @@ class Vocabulary:
     payment: Mapping[str, Field]
     transaction: Mapping[str, Field]
     decision: Mapping[str, Field]
+
+
+def is_always_there(fields: Mapping[str, Field], path: tuple[str, ...]) -> bool:
+    """Whether a field is never missing: it is required, and so is each record around it."""
+    names = (".".join(path[:length]) for length in range(1, len(path) + 1))
+    return all(name in fields and fields[name].required for name in names)

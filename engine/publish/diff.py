@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from tollkeeper.engine.programs.compile.shown import shown_duration
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.grammar import program as p
@@ -130,12 +131,10 @@ def _decisive(program: p.Program) -> Iterator[Named]:
                     "metric", metric.name, {"title": metric.title, "value": (metric.history, None)}
                 )
             for monitor in program.monitors:
-                every = None if monitor.every is None else str(monitor.every)
-                yield Named(
-                    "monitor",
-                    monitor.name,
-                    {"title": monitor.title, "when": (monitor.when, None), "every": every},
-                )
+                every = None if monitor.every is None else shown_duration(monitor.every)
+                keys = {f"key {place}": (key, None) for place, key in enumerate(monitor.by, 1)}
+                aspects = {"title": monitor.title, "when": (monitor.when, None), "every": every}
+                yield Named("monitor", monitor.name, {**aspects, **keys})
 
 
 def _type(type_: t.Type) -> str:
@@ -196,9 +195,10 @@ def _moved(
 
 
 def _aspects(old: Named, new: Named, before: Side, after: Side) -> Iterator[Difference]:
-    for name, aspect in new.aspects.items():
-        was = old.aspects.get(name)
-        if isinstance(aspect, tuple) and isinstance(was, tuple):
+    for name in {**old.aspects, **new.aspects}:
+        was, aspect = (side.aspects.get(name) for side in (old, new))
+        if isinstance(aspect or was, tuple):
+            was, aspect = was or (None, None), aspect or (None, None)
             yield from _expressions(_what(new), name, was, aspect, before, after)
         elif was != aspect:
             yield Difference("changed", _what(new), name, was, aspect)
@@ -241,7 +241,9 @@ def _smallest(
     if type(old) is not type(new) or _own(old, names[0]) != _own(new, names[1]):
         yield old, new
         return
-    left, right = list(children(old)), list(children(new))
+    left, right = _inner(old), _inner(new)
+    if isinstance(old, p.OneOf) and isinstance(new, p.OneOf):
+        left, right = _without_shared(left, right)
     if len(left) != len(right):
         yield old, new
         return
@@ -249,13 +251,38 @@ def _smallest(
         yield from _smallest(*pair, names)
 
 
+def _inner(node: p.Expression) -> list[p.Expression]:
+    """The parts to compare; keys that are the series' own are looked at once."""
+    if isinstance(node, p.History) and node.keys == node.series.by:
+        return list(children(node.series))
+    return list(children(node))
+
+
+def _without_shared(
+    old: Sequence[p.Expression], new: Sequence[p.Expression]
+) -> tuple[list[p.Expression], list[p.Expression]]:
+    """Two lists of constants, behind the value that is looked up, without what both hold."""
+    held, holds = ({_constant(each) for each in side[1:]} for side in (old, new))
+    left = [each for each in old[1:] if _constant(each) not in holds]
+    right = [each for each in new[1:] if _constant(each) not in held]
+    return [old[0], *left], [new[0], *right]
+
+
+def _constant(node: p.Expression) -> Any:
+    return _own(node, str)
+
+
 def _own(node: p.Expression, name_of: Callable[[int], str]) -> Any:
     """What a node says by itself, its parts aside."""
     match node:
         case p.Constant(value=value, type=t.Number(scale=int(scale))):
             return Decimal(value).scaleb(-scale)
+        case p.Constant(value=value):
+            return type(value).__name__, value
         case p.LetValue():
             return name_of(node.index)
+        case p.InNetworks():
+            return node.negated, frozenset(node.networks)
         case p.History():
             series = node.series
             shape = (series.where is None, series.value is None, len(series.by), len(node.keys))

@@ -65,9 +65,20 @@ def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
             return path == _CURRENCY
         case p.OneOf(value=p.Fact(path=path), negated=True):
             return path == _CURRENCY
-        case p.Not(operand=p.Compare(operator="==", left=p.Fact(path=path), right=p.Constant())):
+        case p.Not():
+            return _is_of_some(root.operand, lets)
+        case _:
+            return False
+
+
+def _is_of_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
+    """Whether what is said holds of some currencies only, and of all their payments."""
+    while isinstance(root, p.LetValue):
+        root = lets[root.index].value
+    match root:
+        case p.Compare(operator="==", left=p.Fact(path=path), right=p.Constant()):
             return path == _CURRENCY
-        case p.Not(operand=p.OneOf(value=p.Fact(path=path), negated=False)):
+        case p.OneOf(value=p.Fact(path=path), negated=False):
             return path == _CURRENCY
         case _:
             return False

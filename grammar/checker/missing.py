@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.needed import Needed
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.walk import children
-from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.vocabulary import Vocabulary, is_always_there
 
 _MAYBE_NOTHING = ("number", "email_local", "email_domain", "amount_in")
 
@@ -34,7 +34,7 @@ class Missing:
             self.of_lets.append(self.first(let.value, frozenset()))
 
     def negations(
-        self, node: p.Expression, there: frozenset[int] = frozenset()
+        self, node: p.Expression, there: frozenset[Hashable] = frozenset()
     ) -> Iterator[tuple[p.Expression, p.Expression]]:
         """Each negation with the first value in it that can be missing; `there` are known not to be.
 
@@ -65,7 +65,7 @@ class Missing:
         for child in children(node):
             yield from self.negations(child, there)
 
-    def first(self, node: p.Expression, there: frozenset[int]) -> p.Expression | None:
+    def first(self, node: p.Expression, there: frozenset[Hashable]) -> p.Expression | None:
         """The first value that makes the expression missing by being so, if one can."""
         if there and self.numbers.of(node) in there:
             return None
@@ -73,16 +73,14 @@ class Missing:
             self._of_parts[id(node)] = self._first(node, there)
         return self._of_parts[id(node)]
 
-    def _first(self, node: p.Expression, there: frozenset[int]) -> p.Expression | None:
+    def _first(self, node: p.Expression, there: frozenset[Hashable]) -> p.Expression | None:
         match node:
             case p.Constant() | p.Score() | p.Presence():
                 return None
             case p.Fact():
-                known = self.vocabulary.payment.get(".".join(node.path))
-                return None if known is not None and known.required else node
+                return None if self._is_there(node, there) else node
             case p.ElementFact():
-                known = self.vocabulary.transaction.get(".".join(node.path))
-                return None if known is not None and known.required else node
+                return None if is_always_there(self.vocabulary.transaction, node.path) else node
             case p.LetValue():
                 return None if self.of_lets[node.index] is None else node
             case p.Or():
@@ -108,23 +106,42 @@ class Missing:
             case _:
                 return self._any_of(tuple(children(node)), there)
 
-    def _any_of(self, nodes: Sequence[p.Expression], there: frozenset[int]) -> p.Expression | None:
+    def _is_there(self, fact: p.Fact, there: frozenset[Hashable]) -> bool:
+        """Whether a field has a value: required in a record that is there, and so on outwards."""
+        fields, path = self.vocabulary.payment, fact.path
+        while path and path not in there:
+            known = fields.get(".".join(path))
+            if known is None or not known.required:
+                return False
+            path = path[:-1]
+        return True
+
+    def _any_of(
+        self, nodes: Sequence[p.Expression], there: frozenset[Hashable]
+    ) -> p.Expression | None:
         return next((found for node in nodes if (found := self.first(node, there))), None)
 
-    def _asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[int]:
+    def _asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
         """The values that one of the operands asks the presence of."""
-        return frozenset(
-            self.numbers.of(asked.operand) for asked in self._presences(operands, state)
-        )
+        return self._there(asked.operand for asked in self._presences(operands, state))
 
-    def _needed(self, operands: Sequence[p.Expression]) -> frozenset[int]:
+    def _needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
         """The fields that the positive ones among the operands need."""
         positive = (
             each for each in operands if not isinstance(each, p.Not) and not _is_negative(each)
         )
-        return frozenset(
-            self.numbers.of(fact) for each in positive for fact in self.needed.of(each)
-        )
+        return self._there(fact for each in positive for fact in self.needed.of(each))
+
+    def _there(self, values: Iterable[p.Expression]) -> frozenset[Hashable]:
+        """The numbers of values that are there, and the paths of fields and the records around."""
+        found: set[Hashable] = set()
+        for value in values:
+            found.add(self.numbers.of(value))
+            if isinstance(value, p.Fact):
+                found |= {value.path[:length] for length in range(1, len(value.path) + 1)}
+            elif isinstance(value, p.HeaderFact):
+                found.add((value.side,))
+        return frozenset(found)
 
     def _presences(self, operands: Sequence[p.Expression], state: str) -> Iterator[p.Presence]:
         """The tests of presence that operands are, by themselves or in the lets they name.

@@ -26,7 +26,7 @@ from tollkeeper.grammar.checker.domains import (
 )
 from tollkeeper.grammar.checker.literals import decimal
 from tollkeeper.grammar.checker.numbering import Numbers
-from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.vocabulary import Vocabulary, is_always_there
 
 Cube: TypeAlias = dict[int, Domain]
 
@@ -64,10 +64,7 @@ class Subjects:
 
     def _is_there(self, part: p.Expression) -> bool:
         """Whether a value is a field that every payment has."""
-        known = None
-        if isinstance(part, p.Fact):
-            known = self.vocabulary.payment.get(".".join(part.path))
-        return known is not None and known.required
+        return isinstance(part, p.Fact) and is_always_there(self.vocabulary.payment, part.path)
 
     def test(self, key: Hashable) -> int:
         """The subject of a test that is not looked into."""

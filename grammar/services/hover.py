@@ -10,6 +10,7 @@ from tollkeeper.grammar.services.document import Document
 from tollkeeper.grammar.services.mentions import Symbol, mention_at
 from tollkeeper.grammar.services.signature import named, signature
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.vocabulary import is_always_there
 from tollkeeper.grammar.words import type_in_words
 
 
@@ -94,8 +95,6 @@ def _field(document: Document, path: tuple[str, ...], span: Span) -> HoverExplan
     if field is None:
         return None
     fields = of.transaction if path[0] == "transactions" else of.payment
-    above = (".".join(field.path[:length]) for length in range(1, len(field.path) + 1))
-    is_required = all(name in fields and fields[name].required for name in above)
-    missing = "never missing" if is_required else "may be missing"
+    missing = "never missing" if is_always_there(fields, field.path) else "may be missing"
     text = f"`{name}`: {type_in_words(field.type)}, {missing}\n\n{field.doc}"
     return HoverExplanation(span, text)

@@ -95,3 +95,39 @@ def test_the_difference_back_is_the_difference_turned_around() -> None:
     assert sorted((turned[each.change], each.what, each.aspect or "") for each in back) == sorted(
         (each.change, each.what, each.aspect or "") for each in there
     )
+
+
+def test_a_list_in_another_order_says_the_same() -> None:
+    old = 'rule a\n  condition b when method.card.bin in ["41111111", "42222222"] then deny\n'
+    assert told(old, old.replace('["41111111", "42222222"]', '["42222222", "41111111"]')) == []
+    networks = (
+        'rule a\n  condition b when device.ip_address in ["1.0.0.0/8", "2.0.0.0/8"] then deny\n'
+    )
+    swapped = networks.replace('["1.0.0.0/8", "2.0.0.0/8"]', '["2.0.0.0/8", "1.0.0.0/8"]')
+    assert told(networks, swapped) == []
+    assert told(old, old.replace('"41111111", "42222222"', '"42222222", "43333333"')) == [
+        'changed condition `b` threshold: "41111111" → "43333333"'
+    ]
+
+
+def test_a_changed_key_of_an_aggregate_is_told_once() -> None:
+    old = "rule a\n  condition b when count(payments by user.id over 1h) > 3 then deny\n"
+    assert told(old, old.replace("user.id", "device.ip_address")) == [
+        "changed condition `b` when: user.id → device.ip_address"
+    ]
+
+
+def test_a_monitors_key_and_span_are_told() -> None:
+    old = """event sign_in
+  field user_id: string required
+  metric failures = count(events by user_id over 1h)
+  monitor brute when failures >= 10 by user_id every 10m
+"""
+    assert told(old, old.replace("by user_id every 10m", "by id every 20m")) == [
+        "changed monitor `brute` every: 10m → 20m",
+        "changed monitor `brute` key 1: user_id → id",
+    ]
+    assert told(old, old.replace(" by user_id every 10m", "")) == [
+        "changed monitor `brute` every: 10m → nothing",
+        "changed monitor `brute` key 1: user_id → nothing",
+    ]

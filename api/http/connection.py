@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
+import httptools
 from litestar.types import Receive, Scope, Send
 from structlog import get_logger
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
@@ -72,6 +79,76 @@ async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
     )
 
 
+@lru_cache(maxsize=256)
+def _parts(target: bytes) -> tuple[str, bytes, bytes]:
+    """Path, its bytes and query of a request's target. Raises httptools' errors."""
+    parsed = httptools.parse_url(target)
+    return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+
+
+class Cycle(RequestResponseCycle):
+    """One request and its answer; head and body are one write when the length is known.
+
+    `task` runs it, and is one of `tasks` until it ends.
+    """
+
+    tasks: set[asyncio.Task[None]]
+    task: asyncio.Task[None]
+    _head: Any = None
+
+    async def run_asgi(self, app: Any) -> None:
+        try:
+            await super().run_asgi(app)
+        finally:
+            self.tasks.discard(self.task)
+
+    async def send(self, message: Any) -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                await self._send_whole(head, message.get("body", b""))
+                return
+            self.response_started = False
+            await super().send(head)
+        elif not self.response_started and self.scope["method"] != "HEAD" and _length(message):
+            self._head, self.response_started = message, True
+            return
+        await super().send(message)
+
+    async def _send_whole(self, head: Any, body: bytes) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if int(_length(head)) != len(body):
+            raise RuntimeError("the answer's length is not what its head says")
+        content = [STATUS_LINE[head["status"]]]
+        for name, value in (*self.default_headers, *head["headers"]):
+            if b"\n" in value or b"\r" in value:
+                raise RuntimeError(f"the header {name!r} has a line break")
+            content += (name, b": ", value, b"\r\n")
+            if name == b"connection" and value == b"close":
+                self.keep_alive = False
+        if not self.keep_alive and (b"connection", b"close") not in head["headers"]:
+            content.append(b"connection: close\r\n")
+        content += (b"\r\n", body)
+        self.transport.write(b"".join(content))
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+def _length(start: Any) -> bytes:
+    """The length that the start of an answer states, empty without one."""
+    for name, value in start["headers"]:
+        if name == b"content-length":
+            found: bytes = value
+            return found
+    return b""
+
+
 class Connection(HttpToolsProtocol):
     """Beyond `limit_concurrency` connections the one closes whose head is slowest; without any, a
     request is refused, but for health and figures. A head has `timeout_keep_alive`
@@ -102,6 +179,8 @@ class Connection(HttpToolsProtocol):
         self._in_body = False
         # When the head or the body that is on its way has to be whole.
         self._due: asyncio.TimerHandle | None = None
+        # Since when there is neither a request nor a part of one, None while there is.
+        self._idle_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -127,6 +206,9 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._is_here()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -160,7 +242,38 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._in_body = True
         self._is_here()
-        super().on_headers_complete()
+        version = self.parser.get_http_version()
+        path, raw_path, query = _parts(self.url)
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
+        before = self.cycle
+        self.cycle = cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        cycle.tasks = self.tasks
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            # One that is sent before the answer to the one before it waits for that.
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        assert isinstance(cycle, Cycle)
+        cycle.task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(cycle.task)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -168,10 +281,39 @@ class Connection(HttpToolsProtocol):
         self._is_here()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        # For the next head uvicorn has a timer of its own, which ends with the first byte.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._idle_since = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self._close_when_idle(self.timeout_keep_alive)
+        # For the next head there is the timer of the idle connection, until its first byte.
         if self._in_body:
             self._await_more()
+
+    def _unset_keepalive_if_required(self) -> None:
+        """The timer goes on, and finds out by itself: so a request needs none of its own."""
+        self._idle_since = None
+
+    def _close_when_idle(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Closes a connection that was idle for so long; what is left of that is waited for."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None or self.transport.is_closing():
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._close_when_idle(left)
+        else:
+            self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
         """A request to upgrade is answered as any other, and is nothing to warn of."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts, derive, record
+from tollkeeper.engine.intake.forced import UNFORCED, Forced
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -48,7 +51,11 @@ class DecidedPayment(NamedTuple):
 
 
 async def decide_payment(
-    engine: Engine, active: ActivePrograms, payment: Payment, arrived: int
+    engine: Engine,
+    active: ActivePrograms,
+    payment: Payment,
+    arrived: int,
+    forced: Forced = UNFORCED,
 ) -> DecidedPayment:
     """Decide a new payment, which windows count from now on. `arrived` in µs since the epoch.
 
@@ -68,6 +75,7 @@ async def decide_payment(
         active.environment,
         active.account.settings.thresholds,
         [read for shadow in shadows for read in shadow.reads(facts)],
+        forced,
     )
     transitions = await payment_transitions(engine, active, facts)
     entry = Entry(
@@ -91,12 +99,17 @@ async def analyse(
     environment: Environment,
     thresholds: Thresholds,
     further: Sequence[Read] = (),
+    forced: Forced = UNFORCED,
 ) -> tuple[Observation, Decision]:
     """Count a payment, decide by what is read at that moment, and count the decision.
 
     `further` is read at the same moment: its values stand behind the decision's own, which are all
-    that the decision sees. They are left out while a window of them is not whole.
+    that the decision sees. They are left out while a window of them is not whole. A score that is
+    `forced` stands in for the scorecard's, an action for the one decided.
     """
+    score = None if programs.scorecard is None else forced.hundredths
+    if score is not None:
+        programs = programs._replace(scorecard=None)
     own, reads = decision_reads(programs, facts)
     seen = Record(account, facts.payment.id, facts.timestamp, facts.arrived, State(facts))
     try:
@@ -109,7 +122,9 @@ async def analyse(
     if further:
         count = len(values) - len(further)
         values, lost = values[:count], tuple(index for index in lost if index < count)
-    decision = decide(programs, facts, values, environment, thresholds, lost=lost)
+    decision = decide(programs, facts, values, environment, thresholds, lost=lost, score=score)
+    if forced.action is not None and decision.action is not None:
+        decision = replace(decision, action=forced.action)
     return await windows.settle(observed, decision), decision
 
 

@@ -15,6 +15,7 @@ from tollkeeper.engine.journal.entries import (
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.programs.active import ActivePrograms, Loaded, VersionId
 from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
 from tollkeeper.engine.registry.state import Account, fold_change
 from tollkeeper.engine.runtime import Engine
@@ -44,6 +45,11 @@ async def make_change(
         engine.active[account] = _reloaded(
             engine.state.accounts[account], active.get(account), content, replaced, compiled
         )
+        for other in sharing(engine.state, account)[1:]:
+            if engine.state.accounts[other] is not state.accounts[other]:
+                engine.active[other] = _reloaded(
+                    engine.state.accounts[other], active.get(other), None, None, compiled
+                )
     else:
         engine.active.pop(account)
     entry = Entry(

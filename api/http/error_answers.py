@@ -127,6 +127,17 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
         "Rules are broken; all of them are listed, each with its path from the top of the body.",
         Example("a member is missing", refusal("payment.type", "missing", "`type` is required")),
     ),
+    429: ErrorAnswer(
+        "TooManyRequests",
+        "The key, or its account, has sent more than its share. Nothing was done; send it again "
+        "after `Retry-After` seconds.",
+        Example(
+            "too fast",
+            refusal(
+                "authorization", "too_many_requests", "this key may send 1000 requests a second"
+            ),
+        ),
+    ),
     431: ErrorAnswer(
         "HeadTooLarge",
         "The request's head has too many bytes; the connection is closed.",
@@ -150,14 +161,14 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
 }
 """Each status of the one error body that an operation can answer with."""
 
+_RETRY_AFTER: Final = {
+    "description": "Seconds to wait before sending it again.",
+    "schema": {"type": "integer", "minimum": 1},
+}
 ERROR_HEADERS: Final[Mapping[int, Any]] = {
     401: {"WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}}},
     405: {"Allow": {"schema": {"type": "string"}}},
-    503: {
-        "Retry-After": {
-            "description": "Seconds to wait before sending it again.",
-            "schema": {"type": "integer", "minimum": 1},
-        }
-    },
+    429: {"Retry-After": _RETRY_AFTER},
+    503: {"Retry-After": _RETRY_AFTER},
 }
 """The headers that an error of a status has, as the document describes them."""

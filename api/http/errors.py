@@ -11,7 +11,7 @@ from litestar.types import Send
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError, Overloaded
-from tollkeeper.engine.registry.errors import Conflict, NotFound, Refused
+from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound, Refused
 
 JSON = b"application/json"
 
@@ -139,6 +139,8 @@ def as_problem(error: Exception) -> Problem | None:
     match error:
         case Problem():
             return error
+        case Forbidden():
+            return Problem(HTTPStatus.FORBIDDEN, error.violations)
         case NotFound():
             return Problem(HTTPStatus.NOT_FOUND, error.violations)
         case Conflict():

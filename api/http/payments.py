@@ -19,6 +19,7 @@ from tollkeeper.api.http.bodies import read_json_bytes
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
+from tollkeeper.api.http.forcing import obey
 from tollkeeper.api.http.idempotency import idempotency_key, repeatable, repeated
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
@@ -33,6 +34,7 @@ from tollkeeper.api.http.views import (
 from tollkeeper.engine.decide import decide_payment
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import explain
+from tollkeeper.engine.intake.forced import UNFORCED
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal.contract import Taken
@@ -66,6 +68,7 @@ RawId = Annotated[
 - A private `device.ip_address` is refused; a private `backend.ip_address` is stored and ignored in the analysis.
 - Confidential headers are removed, and card numbers in free text masked, before anything is stored or analysed.
 - `analyses.bot_behaviour` is there when `analyze.bot_behaviour` is true. **Decide by its `action`**; the score informs.
+- With a key of the test account, `metadata.toll_test` forces what comes back: `{"action": "deny"}`, `{"score": 0.7}`, `{"status": 503}`, `{"delay_ms": 800}`.
 - `analyze.rule.name` applies the active version of that rule. A name that is unknown or unpublished is no error: `analyses.rule` is null, and the account's thresholds give the action.
 """,
     scope="payments:write",
@@ -159,8 +162,9 @@ async def create_payment(request: Request) -> bytes:
     payment = read_creation(body, arrived, active.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
+    forced = UNFORCED if active.account.live is None else await obey(payment)
     try:
-        decided = await decide_payment(engine, active, payment, arrived)
+        decided = await decide_payment(engine, active, payment, arrived, forced)
         response = _created(payment, decided.decision)
         await keep(engine, decided.pending, repeatable(request, repeat_key, body, response))
     except Taken:

@@ -13,7 +13,7 @@ from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.privacy.forgetting import rewriting
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
-from tollkeeper.engine.registry.accounts import delete_account
+from tollkeeper.engine.registry.accounts import delete_account, sharing
 from tollkeeper.engine.runtime import Engine
 
 _KEPT = 2
@@ -21,17 +21,20 @@ _KEPT = 2
 
 
 class DeleteAccount(AccountVerb, frozen=True):
-    """Delete a suspended account for good, with all that is kept of it."""
+    """Delete a suspended account for good, with its test account and all that is kept of both."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        number = self.number(engine)
-        async with engine.publishing[number]:
-            async with engine.changing:
-                account = engine.state.accounts[number]
-                await make_change(engine, number, author, delete_account(account))
-            for key in account.keys:
-                engine.key_uses.pop(key, None)
-            return Effect(count=await remove_deleted(engine, number))
+        live = self.number(engine)
+        removed = 0
+        async with engine.publishing[live]:
+            for number in reversed(sharing(engine.state, live)):
+                async with engine.changing:
+                    account = engine.state.accounts[number]
+                    await make_change(engine, number, author, delete_account(account))
+                for key in account.keys:
+                    engine.key_uses.pop(key, None)
+                removed += await remove_deleted(engine, number)
+        return Effect(count=removed)
 
 
 async def remove_deleted(engine: Engine, number: int) -> int:

@@ -41,7 +41,7 @@ def decide(
     that could not be exact. `score` (hundredths) stands in where there is no scorecard.
     """
     scorecard, rule, recommends = programs
-    if scorecard is None and rule is None:
+    if scorecard is None and rule is None and score is None:
         return Decision()
     split = 0
     if scorecard is not None:

@@ -6,7 +6,13 @@ from tollkeeper.engine.filling import fill
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb
-from tollkeeper.engine.registry.accounts import create_account, resume_account, suspend_account
+from tollkeeper.engine.registry.accounts import (
+    create_account,
+    create_test_account,
+    resume_account,
+    sharing,
+    suspend_account,
+)
 from tollkeeper.engine.registry.keys import create_key, revoke_key
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.runtime import Engine
@@ -52,15 +58,18 @@ class ResumeAccount(AccountVerb, frozen=True):
 
 
 class CreateKey(AccountVerb, frozen=True):
-    """Make a key, which the effect holds this once; `expires_at` in µs."""
+    """Make a key, which the effect holds this once; `expires_at` in µs; `test` for the test account."""
 
     scopes: tuple[KeyScope, ...]
     name: str = ""
     expires_at: int | None = None
+    test: bool = False
 
-    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+    async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         number = self.number(engine)
         async with engine.changing:
+            if self.test:
+                number = await _test_account(engine, number, author, progress)
             key, created = create_key(
                 engine.state.accounts[number], self.scopes, self.name, self.expires_at
             )
@@ -74,8 +83,30 @@ class RevokeKey(AccountVerb, frozen=True):
     id: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        number = self.number(engine)
+        live = self.number(engine)
         async with engine.changing:
+            number = next(
+                (
+                    n
+                    for n in sharing(engine.state, live)
+                    if self.id in engine.state.accounts[n].keys
+                ),
+                live,
+            )
             revoked = revoke_key(engine.state.accounts[number], self.id)
             await make_change(engine, number, author, revoked)
         return Effect()
+
+
+async def _test_account(engine: Engine, number: int, author: str, progress: Progress) -> int:
+    """The number of the account's test account, which is made when there is none."""
+    account = engine.state.accounts[number]
+    if account.live is not None:
+        return number
+    if account.test is not None:
+        return account.test
+    made, created = create_test_account(engine.state, account)
+    await make_change(engine, made, author, created)
+    if engine.ready.is_set():
+        await fill(engine, made, engine.active[made].plans(), progress)
+    return made

@@ -16,6 +16,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.needs import unmet_needs
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry.accounts import check_live, sharing
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.known import known_of
@@ -67,6 +68,7 @@ async def store(
     Raises `Rejected` for a text with errors, `Invalid` when it declares something else than
     `kind` and `name`, `Conflict` when `expected` is not the newest version.
     """
+    check_live(engine.state.accounts[account])
     async with engine.changing:
         known = known_of(engine.state.accounts[account])
         # A text made to be slow takes seconds to parse; the loop goes on meanwhile.
@@ -134,20 +136,21 @@ async def bring_in(
     """
     async with engine.publishing[account]:
         state = engine.state.accounts[account]
+        check_live(state)
         version = find_version(state, kind, name, number)
         change(state)
         async with engine.changing:
             program = decode_program(version.program)
-            for made in make_declared_lists(
-                engine.state.accounts[account], program.lists, program.tables
-            ):
-                await make_change(engine, account, by, made)
+            for each in sharing(engine.state, account):
+                for made in make_declared_lists(
+                    engine.state.accounts[each], program.lists, program.tables
+                ):
+                    await make_change(engine, each, by, made)
         compiled: dict[VersionId, Loaded] = {}
         if kind != "definitions":
             loaded = compiled[kind, name, number] = load_version(version)
             if engine.ready.is_set():
-                needed = [*engine.active[account].plans(), *loaded.series]
-                await _filled(engine, account, needed, (account, kind, name), progress)
+                await _filled(engine, account, loaded.series, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
 
 
@@ -158,7 +161,7 @@ async def _filled(
     of: tuple[int, ProgramKind, str],
     progress: Progress,
 ) -> None:
-    """Fill what is needed; meanwhile `engine.filling` tells of it."""
+    """Fill what is needed further; meanwhile `engine.filling` tells of it."""
 
     def tell(share: float) -> None:
         engine.filling[of] = share
@@ -166,9 +169,17 @@ async def _filled(
 
     engine.filling[of] = 0.0
     try:
-        await fill(engine, account, plans, tell)
+        await _fill_further(engine, account, plans, tell)
     finally:
         engine.filling.pop(of, None)
+
+
+async def _fill_further(
+    engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Progress
+) -> None:
+    """Fill series beside those that are needed already, those of the test account first."""
+    for each in reversed(sharing(engine.state, account)):
+        await fill(engine, each, [*engine.active[each].plans(), *plans], progress)
 
 
 async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, name: str) -> None:
@@ -181,10 +192,10 @@ async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, na
         return deactivate(state, kind, name)
 
     async with engine.publishing[account]:
+        check_live(engine.state.accounts[account])
         change(engine.state.accounts[account])
         if (kind, name) == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
-            needed = [*engine.active[account].plans(), *shipped_scorecard().series]
-            await fill(engine, account, needed, lambda _share: None)
+            await _fill_further(engine, account, shipped_scorecard().series, lambda _share: None)
         await _change(engine, account, by, change)
 
 
@@ -193,6 +204,7 @@ async def take_out(
 ) -> None:
     """Make a change after which payments no longer meet a version. Raises what `change` does."""
     async with engine.publishing[account]:
+        check_live(engine.state.accounts[account])
         await _change(engine, account, by, change)
 
 
@@ -206,7 +218,8 @@ async def _change(
     async with engine.changing:
         made = change(engine.state.accounts[account])
         await make_change(engine, account, by, made, compiled=compiled)
-    await engine.windows.keep(account, engine.active[account].plans())
+    for each in sharing(engine.state, account):
+        await engine.windows.keep(each, engine.active[each].plans())
 
 
 def violations(name: str, rejected: Rejected) -> list[Violation]:

@@ -11,6 +11,7 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry.accounts import check_live
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import change_settings
 from tollkeeper.engine.runtime import Engine
@@ -21,6 +22,7 @@ async def set_settings(
 ) -> tuple[str, ...]:
     """The names of the settings that changed. Raises `Invalid`."""
     async with engine.changing:
+        check_live(engine.state.accounts[account])
         change = change_settings(engine.state.accounts[account], asked)
         if change is None:
             return ()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
     AccountDeleted,
     AccountResumed,
     AccountSuspended,
 )
-from tollkeeper.engine.registry.errors import Conflict, NotFound
+from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound
 from tollkeeper.engine.registry.names import check_name
 from tollkeeper.engine.registry.state import Account, Configuration
+
+TEST_SUFFIX: Final = ":test"
+"""Ends the name of a test account; no other account's name has a colon."""
 
 
 def create_account(state: Configuration, name: str) -> tuple[int, AccountCreated]:
@@ -21,18 +26,20 @@ def create_account(state: Configuration, name: str) -> tuple[int, AccountCreated
     check_name("account.name", name)
     if name in state.numbers:
         raise Conflict("account.name", f"there is an account `{name}` already")
-    return max([0, *state.accounts, *state.deleted]) + 1, AccountCreated(name)
+    return _next_number(state), AccountCreated(name)
 
 
 def suspend_account(account: Account) -> AccountSuspended:
-    """Raises `Conflict` for one that is suspended already."""
+    """Raises `Conflict` for one that is suspended already, `Forbidden` for a test account."""
+    check_live(account)
     if account.suspended_at is not None:
         raise Conflict("account", f"the account `{account.name}` is suspended already")
     return AccountSuspended()
 
 
 def resume_account(account: Account) -> AccountResumed:
-    """Raises `Conflict` for one that is not suspended."""
+    """Raises `Conflict` for one that is not suspended, `Forbidden` for a test account."""
+    check_live(account)
     if account.suspended_at is None:
         raise Conflict("account", f"the account `{account.name}` is not suspended")
     return AccountResumed()
@@ -48,9 +55,31 @@ def delete_account(account: Account) -> AccountDeleted:
     return AccountDeleted()
 
 
+def create_test_account(state: Configuration, live: Account) -> tuple[int, AccountCreated]:
+    """The number of the live account's new test account, and its creation."""
+    return _next_number(state), AccountCreated(f"{live.name}{TEST_SUFFIX}", live.number)
+
+
+def sharing(state: Configuration, number: int) -> tuple[int, ...]:
+    """The account and its test account, which has the same files and settings."""
+    test = state.accounts[number].test
+    return (number,) if test is None else (number, test)
+
+
+def check_live(account: Account) -> None:
+    """Raises `Forbidden` for a test account, whose state but for data is that of its live one."""
+    if account.live is not None:
+        message = "this is changed in the live account, which shares it with its test account"
+        raise Forbidden("account", message)
+
+
 def find_account(state: Configuration, name: str) -> Account:
     """Raises `NotFound`."""
     number = state.numbers.get(name)
     if number is None:
         raise NotFound("account", f"there is no account `{name}`")
     return state.accounts[number]
+
+
+def _next_number(state: Configuration) -> int:
+    return max([0, *state.accounts, *state.deleted]) + 1

@@ -49,9 +49,13 @@ class AccountSettings(Struct, frozen=True):
 
 
 class AccountCreated(Struct, frozen=True, tag="account_created"):
-    """The account's number is the entry's own."""
+    """The account's number is the entry's own.
+
+    `live` is the number of the account whose test account this is, None for one that is live.
+    """
 
     name: str
+    live: int | None = None
 
 
 class AccountSuspended(Struct, frozen=True, tag="account_suspended"):

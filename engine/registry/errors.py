@@ -19,6 +19,13 @@ class Invalid(Refused):
     """What was asked breaks rules; all of them are named."""
 
 
+class Forbidden(Refused):
+    """What was asked is somebody else's to do."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__([Violation(field, "forbidden", message)])
+
+
 class NotFound(Refused):
     def __init__(self, field: str, message: str) -> None:
         super().__init__([Violation(field, "not_found", message)])

@@ -14,9 +14,11 @@ from tollkeeper.engine.registry.scopes import KEY_SCOPES
 from tollkeeper.engine.registry.state import Account, ApiKey, Configuration
 
 PREFIX = "toll_"
+TEST_PREFIX = "toll_test_"
+"""Tells whoever finds a key that it is a test account's."""
 MAX_KEY_NAME = 64
 _SECRET_BYTES = 40
-_ID_LENGTH = len(PREFIX) + 8
+_ID_LENGTH = 8
 
 
 def create_key(
@@ -36,11 +38,13 @@ def create_key(
         violations.append(Violation("key.name", "invalid_format", message))
     if violations:
         raise Invalid(violations)
+    prefix = PREFIX if account.live is None else TEST_PREFIX
     while True:
-        key = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-        if key[:_ID_LENGTH] not in account.keys:
+        key = prefix + secrets.token_urlsafe(_SECRET_BYTES)
+        id_ = key[: len(prefix) + _ID_LENGTH]
+        if id_ not in account.keys:
             chosen = tuple(scope for scope in KEY_SCOPES if scope in scopes)
-            return key, KeyCreated(key[:_ID_LENGTH], _hash(key), chosen, name, expires_at)
+            return key, KeyCreated(id_, _hash(key), chosen, name, expires_at)
 
 
 def revoke_key(account: Account, id_: str) -> KeyRevoked:

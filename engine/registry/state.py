@@ -127,6 +127,10 @@ class Account:
     """`keys` by id, revoked ones included. `suspended_at` (µs) is None while requests may come, and
     `suspended_by` says who prevents them. `shipped` is the scorecard, as version 0, that decides
     where `files` has none; None in an account that an older release made, until it is opened.
+
+    `test` is the number of its test account, `live` that of the account whose test account it is.
+    A test account has the files, the settings and the shipped scorecard of its live one, and is
+    suspended with it.
     """
 
     number: int
@@ -138,6 +142,8 @@ class Account:
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     shipped: Version | None = None
+    test: int | None = None
+    live: int | None = None
     suspended_at: int | None = None
     suspended_by: str | None = None
 
@@ -170,15 +176,26 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
     """The state after one more change."""
     if isinstance(recorded.change, AccountDeleted):
         return _without_account(state, recorded)
-    numbers = state.numbers
+    accounts, numbers = {**state.accounts}, state.numbers
     if isinstance(recorded.change, AccountCreated):
         account = Account(recorded.account, recorded.change.name, recorded.at)
         numbers = {**numbers, account.name: account.number}
+        if recorded.change.live is not None:
+            live = accounts[recorded.change.live]
+            accounts[live.number] = replace(live, test=account.number)
+            empty = {
+                name: ListState(each.spec, 0, recorded.sequence)
+                for name, each in live.lists.items()
+            }
+            account = _share(live, replace(account, live=live.number, lists=empty))
     else:
-        account = _fold_account(state.accounts[recorded.account], recorded)
+        account = _fold_account(accounts[recorded.account], recorded)
+    accounts[recorded.account] = account
+    if account.test is not None:
+        accounts[account.test] = _share(account, accounts[account.test])
     return Configuration(
         sequence=recorded.sequence,
-        accounts={**state.accounts, recorded.account: account},
+        accounts=accounts,
         numbers=numbers,
         keys=_fold_keys(state.keys, account, recorded),
         deleted=state.deleted,
@@ -194,13 +211,26 @@ def _without_account(state: Configuration, recorded: RecordedChange) -> Configur
     number = recorded.account
     gone = state.accounts[number]
     deleted = DeletedAccount(number, gone.name, gone.created_at, recorded.at, recorded.by)
+    accounts = {each: held for each, held in state.accounts.items() if each != number}
+    if gone.live is not None:
+        accounts[gone.live] = replace(accounts[gone.live], test=None)
     return Configuration(
         sequence=recorded.sequence,
-        accounts={each: held for each, held in state.accounts.items() if each != number},
+        accounts=accounts,
         numbers={name: each for name, each in state.numbers.items() if each != number},
         keys={hash_: key for hash_, key in state.keys.items() if key.account != number},
         deleted={**state.deleted, number: deleted},
     )
+
+
+_SHARED = ("files", "settings", "shipped", "suspended_at", "suspended_by")
+
+
+def _share(live: Account, test: Account) -> Account:
+    """The test account, with what it shares with its live one."""
+    if all(getattr(test, name) is getattr(live, name) for name in _SHARED):
+        return test
+    return replace(test, **{name: getattr(live, name) for name in _SHARED})
 
 
 def _fold_keys(

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform, read_account
+from tollkeeper.api.terminal.folder import perform, read_data
 from tollkeeper.api.terminal.options import account_option, author_option, data_option, json_option
 from tollkeeper.api.terminal.output import say, show_rows
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.scopes import KeyScope
+    from tollkeeper.engine.registry.state import ApiKey
 
 _BUNDLES = ("payments", "rules", "admin")
 _SCOPES = (
@@ -47,15 +49,23 @@ def keys() -> None:
 @click.option(
     "--expires", metavar="INSTANT|DAYSd", help="When the key ends: `2027-01-01T00:00Z`, or `90d`."
 )
+@click.option(
+    "--test", is_flag=True, help="For the test account, whose payments are apart from live ones."
+)
 @author_option
 @data_option
 def create_key(
-    account: str, scopes: tuple[KeyScope, ...], name: str, expires: str | None, data: Path
+    account: str,
+    scopes: tuple[KeyScope, ...],
+    name: str,
+    expires: str | None,
+    test: bool,
+    data: Path,
 ) -> None:
     """Make a key and print it alone; it is shown this once."""
     from tollkeeper.engine.publish.accounts import CreateKey
 
-    verb = CreateKey(account, scopes, name, None if expires is None else _read_end(expires))
+    verb = CreateKey(account, scopes, name, None if expires is None else _read_end(expires), test)
     print(perform(data, verb).key)  # noqa: T201 - the key alone, for a script
 
 
@@ -66,6 +76,11 @@ def create_key(
 def list_keys(account: str, as_json_: bool, data: Path) -> None:
     """List the account's keys by the part of them that may be shown."""
     from tollkeeper.engine.key_uses import read_key_uses
+    from tollkeeper.engine.registry.accounts import find_account, sharing
+
+    async def ask(picture: Picture) -> list[ApiKey]:
+        numbers = sharing(picture.state, find_account(picture.state, account).number)
+        return [key for each in numbers for key in picture.state.accounts[each].keys.values()]
 
     uses = read_key_uses(data)
     rows = [
@@ -75,7 +90,7 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
             " ".join(key.scopes),
             *map(_show, (key.created_at, key.expires_at, uses.get(key.id), key.revoked_at)),
         )
-        for key in read_account(data, account).keys.values()
+        for key in read_data(data, ask)
     ]
     titles = ("id", "name", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
     show_rows(titles, rows, as_json_)

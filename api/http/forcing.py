@@ -1,0 +1,47 @@
+"""What a payment of a test account forces: a wait, an error; the engine forces score and action."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from tollkeeper.api.http.error_answers import STATUSES
+from tollkeeper.api.http.errors import Problem, invalid
+from tollkeeper.engine.intake.forced import Forced, read_forced
+from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.violations import Violation
+
+_HEADERS: Final[Mapping[int, tuple[tuple[bytes, bytes], ...]]] = {
+    401: ((b"www-authenticate", b"Bearer"),),
+    429: ((b"retry-after", b"1"),),
+    503: ((b"retry-after", b"1"),),
+}
+
+
+async def obey(payment: Payment) -> Forced:
+    """What the payment asks to come back, once it has waited as long as it asks to.
+
+    Raises `Problem`: the one that it asks for, or 422 for what can't be forced.
+    """
+    forced = read_forced(payment.metadata)
+    if isinstance(forced, Violation):
+        raise invalid([forced])
+    if forced.delay_ms:
+        await asyncio.sleep(forced.delay_ms / 1000)
+    if forced.status is not None:
+        raise _error(forced.status)
+    return forced
+
+
+def _error(status: int) -> Problem:
+    """The error that the document shows as the example of this status."""
+    shown = STATUSES.get(status)
+    if shown is None:
+        message = f"the statuses that can be forced are {', '.join(map(str, STATUSES))}"
+        field = "payment.metadata.toll_test.status"
+        return invalid([Violation(field, "invalid_value", message)])
+    violations = msgspec.convert(shown.example.value["errors"], list[Violation])
+    return Problem(status, violations, _HEADERS.get(status, ()))

@@ -1,0 +1,178 @@
+"""The test account: apart from the live one, with its rules, and outcomes that can be forced."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.api.http.error_answers import STATUSES
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.privacy.deletion import DeleteAccount
+from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey, SuspendAccount
+from tollkeeper.engine.registry.errors import Forbidden
+from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
+
+pytestmark = pytest.mark.anyio
+
+TEXT = {"content-type": "text/plain"}
+RULE = """rule checkout
+  list trusted: string
+  let uses = count(payments by user.id over 1h)
+  condition known when user.id in @trusted then allow
+  condition busy when uses > 1 then challenge
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "checkout"}}
+
+
+@pytest.fixture
+async def test_key(service: Service) -> str:
+    made = await CreateKey("shop", ("admin",), test=True).perform(service.engine, "test", _ignore)
+    assert made.key is not None
+    return made.key
+
+
+@pytest.fixture
+async def test_client(service: Service, test_key: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with service.client_with(test_key) as client:
+        yield client
+
+
+def _ignore(_share: float) -> None:
+    pass
+
+
+def forcing(**asked: Any) -> dict[str, Any]:
+    return payment(metadata={"toll_test": asked})
+
+
+async def condition(client: httpx.AsyncClient) -> str | None:
+    answer = await client.post("/v1/payments", json=payment(analyze=ASKED))
+    met = answer.json()["payment"]["analyses"]["rule"]["condition"]
+    return None if met is None else str(met["id"])
+
+
+async def test_payments_and_windows_of_the_test_account_are_apart(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    await service.client.post(
+        "/v1/rules/checkout/versions?publish=true", content=RULE, headers=TEXT
+    )
+    assert [await condition(service.client) for _ in range(2)] == [None, "busy"]
+    assert [await condition(test_client) for _ in range(2)] == [None, "busy"]
+    await service.client.post("/v1/payments", json=payment(id="p-1"))
+    assert (await test_client.get("/v1/payments/p-1")).status_code == 404
+    assert (await test_client.post("/v1/payments", json=payment(id="p-1"))).status_code == 201
+
+
+async def test_lists_of_the_test_account_are_its_own(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    await service.client.post(
+        "/v1/rules/checkout/versions?publish=true", content=RULE, headers=TEXT
+    )
+    entries = {"entries": [{"value": "u-1"}]}
+    put = await test_client.put("/v1/lists/trusted/entries", json=entries)
+    assert put.status_code == 200, put.text
+    assert await condition(test_client) == "known"
+    assert await condition(service.client) is None
+
+
+async def test_rules_are_shared_and_changed_in_the_live_account_alone(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    stored = await test_client.post("/v1/rules/checkout/versions", content=RULE, headers=TEXT)
+    changed = await test_client.put("/v1/account", json={"account": {"time_zone": "Asia/Tokyo"}})
+    for answer in (stored, changed):
+        assert answer.status_code == 403
+        assert errors(answer) == [("account", "forbidden")]
+    await service.client.post(
+        "/v1/rules/checkout/versions?publish=true", content=RULE, headers=TEXT
+    )
+    assert (await test_client.get("/v1/rules/checkout")).json()["rule"]["active"] == 1
+    for client in (service.client, test_client):
+        await client.delete("/v1/rules/checkout/active")
+    assert (await test_client.get("/v1/rules/checkout")).json()["rule"]["active"] is None
+
+
+async def test_an_action_can_be_forced(test_client: httpx.AsyncClient) -> None:
+    for action in ("allow", "challenge", "deny"):
+        answer = await test_client.post("/v1/payments", json=forcing(action=action))
+        assert answer.json()["payment"]["analyses"]["bot_behaviour"]["action"] == action
+
+
+async def test_a_score_can_be_forced_and_decides(test_client: httpx.AsyncClient) -> None:
+    bands = {0.0: "allow", 0.49: "allow", 0.5: "challenge", 0.84: "challenge", 0.85: "deny"}
+    for score, action in bands.items():
+        answer = await test_client.post("/v1/payments", json=forcing(score=score))
+        decided = answer.json()["payment"]["analyses"]["bot_behaviour"]
+        assert decided == {"action": action, "score": score}
+
+
+async def test_every_error_can_be_forced_and_stores_nothing(test_client: httpx.AsyncClient) -> None:
+    for status, error in STATUSES.items():
+        asked = payment(id="p-1", metadata={"toll_test": {"status": status, "delay_ms": 1}})
+        answer = await test_client.post("/v1/payments", json=asked)
+        assert answer.status_code == status
+        assert answer.json() == error.example.value
+        assert ("retry-after" in answer.headers) == (status in (429, 503))
+    assert (await test_client.get("/v1/payments/p-1")).status_code == 404
+
+
+async def test_what_cannot_be_forced_is_refused(test_client: httpx.AsyncClient) -> None:
+    for asked, field in (
+        ({"acton": "deny"}, ""),
+        ({"action": "refuse"}, ""),
+        ({"score": 1.1}, ".score"),
+        ({"delay_ms": 30_001}, ".delay_ms"),
+        ({"status": 418}, ".status"),
+        ("deny", ""),
+    ):
+        answer = await test_client.post("/v1/payments", json=payment(metadata={"toll_test": asked}))
+        assert answer.status_code == 422
+        assert [name for name, _ in errors(answer)] == [f"payment.metadata.toll_test{field}"]
+
+
+async def test_live_payments_force_nothing(service: Service) -> None:
+    answer = await service.client.post("/v1/payments", json=forcing(status=503, action="deny"))
+    assert answer.status_code == 201
+    assert answer.json()["payment"]["analyses"]["bot_behaviour"]["action"] != "deny"
+
+
+async def test_a_test_key_says_so_and_is_revoked_under_the_accounts_name(
+    service: Service, test_key: str, test_client: httpx.AsyncClient
+) -> None:
+    assert test_key.startswith("toll_test_")
+    await RevokeKey("shop", test_key[:18]).perform(service.engine, "test", _ignore)
+    assert (await test_client.get("/v1/account")).status_code == 401
+
+
+async def test_the_test_account_is_suspended_and_deleted_with_its_live_one(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    with pytest.raises(Forbidden):
+        await SuspendAccount("shop:test").perform(service.engine, "test", _ignore)
+    await SuspendAccount("shop").perform(service.engine, "test", _ignore)
+    assert (await test_client.get("/v1/account")).status_code == 403
+    await DeleteAccount("shop").perform(service.engine, "test", _ignore)
+    assert service.engine.state.numbers == {}
+    assert (await test_client.get("/v1/account")).status_code == 401
+
+
+async def test_the_test_account_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    async with open_service(tmp_path / "data") as service:
+        verb = CreateKey("shop", ("payments",), test=True)
+        key = (await verb.perform(service.engine, "test", _ignore)).key
+        await service.client.post(
+            "/v1/rules/checkout/versions?publish=true", content=RULE, headers=TEXT
+        )
+        async with service.client_with(key) as client:
+            assert await condition(client) is None
+    async with open_engine(tmp_path / "data", "serve", clock=lambda: NOW) as engine:
+        await rebuild(engine, _ignore)
+        again = Service(engine, tmp_path / "data")
+        async with again.client_with(key) as client:
+            assert [await condition(client) for _ in range(2)] == ["busy", "busy"]

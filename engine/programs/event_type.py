@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tollkeeper.engine.programs.compile.counting import Counting
-from tollkeeper.engine.programs.compile.digest import Digests, digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.keys import compile_keys
 from tollkeeper.engine.programs.compile.python import (
     CompiledMonitor,
@@ -95,11 +95,12 @@ def load_event_type(
 ) -> LoadedEventType:
     """The type of a stored version; `text` is the file it was checked from."""
 
-    def compiled(series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
-        made = compile_series(series, lets, vocabulary)
-        return made if series.event is None else fitted(made, series, lets)
-
     digests = Digests(program.lets)
+
+    def compiled(series: p.Series) -> CompiledSeries:
+        made = compile_series(series, digests, vocabulary)
+        return made if series.event is None else fitted(made, series, program.lets)
+
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
     monitors = compile_monitors(program, vocabulary)
     return LoadedEventType(
@@ -110,8 +111,8 @@ def load_event_type(
             program.histories,
             program.lets,
             compiled,
-            digest,
-            partial(Counting, vocabulary=vocabulary),
+            digests.of,
+            partial(Counting, digests=digests, vocabulary=vocabulary),
         ),
         keys=compile_reads(program, vocabulary),
         metrics=tuple(
@@ -151,7 +152,7 @@ def _load_monitor(
     own = {digests.of(key): key for _, history in found for key in history.keys}
     return LoadedMonitor(
         compiled,
-        _parts(tuple(own.values()), program.lets, vocabulary),
+        _parts(tuple(own.values()), digests, vocabulary),
         tuple(key.type for key in own.values()),
         _in_order(shows),
     )
@@ -162,10 +163,10 @@ def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type]
 
 
 def _parts(
-    keys: tuple[p.Expression, ...], lets: Sequence[p.Let], vocabulary: Vocabulary
+    keys: tuple[p.Expression, ...], digests: Digests, vocabulary: Vocabulary
 ) -> Callable[[Any, Any], tuple[Value | None, ...]]:
     """The key of a monitor that names none: the keys of all it reads, a missing one null."""
-    read = compile_keys(("p", "v"), [(key,) for key in keys], lets, vocabulary)
+    read = compile_keys(("p", "v"), [(key,) for key in keys], digests, vocabulary)
     return lambda facts, data: tuple(
         None if part is None else part[0] for part in read(facts, data)
     )

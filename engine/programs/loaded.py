@@ -10,13 +10,13 @@ from tollkeeper.engine.decision import Action, AppliedRule
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.counting import Counting
-from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.programs.event_contract import fitted
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
-from tollkeeper.grammar.program import Let, Rule, Scorecard, Series, Value
+from tollkeeper.grammar.program import Rule, Scorecard, Series, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 ProgramValues = Sequence[Value | None]
@@ -97,12 +97,14 @@ def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -
 def reading_of(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
     """What the program reads of history, without the program itself."""
 
-    def compiled(series: Series, lets: Sequence[Let]) -> CompiledSeries:
-        made = compile_series(series, lets, vocabulary)
-        return made if series.event is None else fitted(made, series, lets)
+    digests = Digests(program.lets)
 
-    counting = partial(Counting, vocabulary=vocabulary)
+    def compiled(series: Series) -> CompiledSeries:
+        made = compile_series(series, digests, vocabulary)
+        return made if series.event is None else fitted(made, series, program.lets)
+
+    counting = partial(Counting, digests=digests, vocabulary=vocabulary)
     return Reading(
-        plan=plan(program.histories, program.lets, compiled, digest, counting),
+        plan=plan(program.histories, program.lets, compiled, digests.of, counting),
         keys=compile_reads(program, vocabulary),
     )

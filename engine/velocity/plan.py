@@ -9,10 +9,10 @@ from typing import TypeAlias
 from tollkeeper.engine.velocity.contract import CompiledSeries, Counted, SeriesPlan, Window
 from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Series
 
-Compile: TypeAlias = Callable[[Series, Sequence[Let]], CompiledSeries]
-Digest: TypeAlias = Callable[[Series, Sequence[Let]], str]
+Compile: TypeAlias = Callable[[Series], CompiledSeries]
+Digest: TypeAlias = Callable[[Series], str]
 CountingCompiler: TypeAlias = Callable[
-    [Mapping[str, tuple[Series, bool]], Sequence[Let]], Callable[[tuple[str, ...]], Counted]
+    [Mapping[str, tuple[Series, bool]]], Callable[[tuple[str, ...]], Counted]
 ]
 """From a program's series by digest, and whether they keep missing values, to what counts them."""
 
@@ -39,23 +39,23 @@ def plan(
     """The plan of a program with these aggregates; `lets` are the program's own."""
     compiled: dict[str, CompiledSeries] = {}
     of_payments: dict[str, tuple[Series, bool]] = {}
-    counting = None if compile_counting is None else compile_counting(of_payments, lets)
+    counting = None if compile_counting is None else compile_counting(of_payments)
     plans = []
     windows = []
     for history in histories:
         series, three_valued = _as_held(history)
-        name = digest(series, lets)
+        name = digest(series)
         if three_valued:
             name = f"truth:{name}"
         if name not in compiled:
-            compiled[name] = compile_series(series, lets)
+            compiled[name] = compile_series(series)
         if series.event is None and series.collection == "payments":
             of_payments[name] = (series, three_valued)
         plans.append(
             SeriesPlan(
                 digest=name,
                 event=series.event,
-                by=_by(series, lets, digest),
+                by=_by(series, digest),
                 over=history.over,
                 ages=history.over is None,
                 decided=_reads_decision(series, lets),
@@ -68,9 +68,7 @@ def plan(
         )
         type_ = None if series.value is None else series.value.type
         windows.append(Window(name, history.function, history.over, type_, history.earlier))
-    return Plan(
-        merged(plans), tuple(windows), all(_is_own(each, lets, digest) for each in histories)
-    )
+    return Plan(merged(plans), tuple(windows), all(_is_own(each, digest) for each in histories))
 
 
 def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
@@ -104,18 +102,18 @@ def _as_held(history: History) -> tuple[Series, bool]:
     return replace(series, where=None, value=series.where), True
 
 
-def _is_own(history: History, lets: Sequence[Let], digest: Digest) -> bool:
+def _is_own(history: History, digest: Digest) -> bool:
     series = history.series
     keyed = replace(series, by=history.keys)
     # What is read before the record is counted can't wait for the groups that counting gives.
     is_counted = series.event is None and not history.earlier
-    return is_counted and digest(keyed, lets) == digest(series, lets)
+    return is_counted and digest(keyed) == digest(series)
 
 
-def _by(series: Series, lets: Sequence[Let], digest: Digest) -> str:
+def _by(series: Series, digest: Digest) -> str:
     """The identity of the series' key, within an event's type that of the whole series: which data
     fits a series depends on all that it reads."""
-    return digest(series if series.event else replace(series, where=None, value=None), lets)
+    return digest(series if series.event else replace(series, where=None, value=None))
 
 
 def _reads_decision(series: Series, lets: Sequence[Let]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tollkeeper.engine.programs.compile import code
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, module
 from tollkeeper.engine.velocity.contract import Counted
@@ -28,11 +29,11 @@ class Counting:
     def __init__(
         self,
         series: Mapping[str, tuple[p.Series, bool]],
-        lets: Sequence[p.Let],
+        digests: Digests,
         vocabulary: Vocabulary,
     ) -> None:
         self._series = series
-        self._lets = lets
+        self._digests = digests
         self._vocabulary = vocabulary
         self._made: dict[tuple[str, ...], Counted] = {}
 
@@ -44,7 +45,7 @@ class Counting:
 
     def _compile(self, chosen: Sequence[tuple[p.Series, bool]]) -> Counted:
         roots = [part for series, _ in chosen for part in _parts(series)]
-        made = module(_PARAMETERS, roots, self._lets, (), self._vocabulary)
+        made = module(_PARAMETERS, roots, self._digests, (), self._vocabulary)
         unit = Unit(made, count_reads(roots, made))
         names = [made.fresh("put") for _ in chosen]
         groups: dict[tuple[str, ...], Code] = {}

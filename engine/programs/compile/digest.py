@@ -18,15 +18,11 @@ from tollkeeper.grammar.types import Number, Type
 _SIZE = 16
 
 
-def digest(part: Expression | Series, lets: Sequence[Let]) -> str:
-    """The identity of `part`, whose lets are `lets`, as 32 hexadecimal digits."""
-    return Digests(lets).of(part)
-
-
 class Digests:
-    """Digests of one program's parts, each worked out once."""
+    """Digests of one program's parts, 32 hexadecimal digits each, each worked out once; `lets` are the program's."""
 
     def __init__(self, lets: Sequence[Let]) -> None:
+        self.lets = lets
         self._known: dict[int, tuple[object, str]] = {}
         self._lets: list[str] = []
         for let in lets:

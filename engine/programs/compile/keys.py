@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import value, write_routines
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
 from tollkeeper.engine.velocity.contract import Key as Key
@@ -15,12 +16,12 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 def compile_keys(
     parameters: tuple[str, ...],
     keys: Sequence[tuple[p.Expression, ...]],
-    lets: Sequence[p.Let],
+    digests: Digests,
     vocabulary: Vocabulary,
 ) -> Callable[..., tuple[Key | None, ...]]:
     """A function that gives each tuple of keys, None where one of them is missing."""
     roots = [part for parts in keys for part in parts]
-    made = module(parameters, roots, lets, (), vocabulary)
+    made = module(parameters, roots, digests, (), vocabulary)
     unit = Unit(made, count_reads(roots, made))
     found = []
     for parts in keys:

@@ -16,6 +16,7 @@ from typing import Any
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile import code, numbers
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.keys import Key, compile_keys
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
@@ -49,7 +50,7 @@ class CompiledMonitor:
 def compile_rule(rule: p.Rule, vocabulary: Vocabulary) -> CompiledRule:
     """The rule as one function."""
     roots = [condition.when for condition in rule.conditions]
-    made = module(("p", "s", "h", "e"), roots, rule.lets, rule.histories, vocabulary)
+    made = module(("p", "s", "h", "e"), roots, Digests(rule.lets), rule.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     for index, condition in enumerate(rule.conditions):
         statements(unit, condition.when)
@@ -66,7 +67,7 @@ def compile_scorecard(
     roots = [
         part for each in scorecard.signals for part in (each.when, each.adds) if part is not None
     ]
-    made = module(("p", "h", "e"), roots, scorecard.lets, scorecard.histories, vocabulary)
+    made = module(("p", "h", "e"), roots, Digests(scorecard.lets), scorecard.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     total = unit.fresh("total")
     baseline = scorecard.baseline
@@ -92,12 +93,13 @@ def compile_reads(
     """
     parameters = ("p", "v") if isinstance(program, p.EventType) else ("p",)
     keys = [history.keys for history in program.histories]
-    return compile_keys(parameters, keys, program.lets, vocabulary)
+    return compile_keys(parameters, keys, Digests(program.lets), vocabulary)
 
 
 def compile_monitors(event: p.EventType, vocabulary: Vocabulary) -> tuple[CompiledMonitor, ...]:
     """The monitors of an event type."""
-    return tuple(_compile_monitor(each, event, vocabulary) for each in event.monitors)
+    digests = Digests(event.lets)
+    return tuple(_compile_monitor(each, event, digests, vocabulary) for each in event.monitors)
 
 
 def compile_values(
@@ -107,20 +109,20 @@ def compile_values(
     vocabulary: Vocabulary,
 ) -> Callable[[Any, int | None, Sequence[Value | None], Environment], tuple[Value | None, ...]]:
     """A function of (p, s, h, e) that gives the value of each expression."""
-    made = module(("p", "s", "h", "e"), expressions, lets, histories, vocabulary)
+    made = module(("p", "s", "h", "e"), expressions, Digests(lets), histories, vocabulary)
     unit = Unit(made, count_reads(expressions, made))
     found = [_statement(unit, node) for node in expressions]
     return finished(unit, tuple_of(found))
 
 
 def _compile_monitor(
-    monitor: p.Monitor, event: p.EventType, vocabulary: Vocabulary
+    monitor: p.Monitor, event: p.EventType, digests: Digests, vocabulary: Vocabulary
 ) -> CompiledMonitor:
     roots = [monitor.when]
-    made = module(("p", "v", "h", "e"), roots, event.lets, event.histories, vocabulary)
+    made = module(("p", "v", "h", "e"), roots, digests, event.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     when = finished(unit, _statement(unit, monitor.when).expression())
-    keys = compile_keys(("p", "v"), [monitor.by], event.lets, vocabulary)
+    keys = compile_keys(("p", "v"), [monitor.by], digests, vocabulary)
 
     def key(p: Any, v: Any) -> Key | None:
         return keys(p, v)[0]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tollkeeper.engine.facts.fields_read import Access, facts_of_series
 from tollkeeper.engine.programs.compile import code
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.keys import Key, compile_keys
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
@@ -33,13 +34,11 @@ class CompiledSeries:
     facts: frozenset[Access]
 
 
-def compile_series(
-    series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
-) -> CompiledSeries:
-    """The series as functions; `lets` are those of the program that holds it."""
+def compile_series(series: p.Series, digests: Digests, vocabulary: Vocabulary) -> CompiledSeries:
+    """The series as functions; `digests` are those of the program that holds it."""
     elements = vocabulary.payment["transactions"].access
-    of_element = _compile_element(series, lets, vocabulary)
-    keys = compile_keys(("p", "v"), [series.by], lets, vocabulary)
+    of_element = _compile_element(series, digests, vocabulary)
+    keys = compile_keys(("p", "v"), [series.by], digests, vocabulary)
 
     def key(p: Any, _d: Any, v: Any) -> Key | None:
         return keys(p, v)[0]
@@ -55,15 +54,15 @@ def compile_series(
 
     is_inner = series.collection == "transactions"
     values = of_transactions if is_inner else of_record
-    return CompiledSeries(key, values, facts_of_series(series, lets, vocabulary))
+    return CompiledSeries(key, values, facts_of_series(series, digests.lets, vocabulary))
 
 
 def _compile_element(
-    series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
+    series: p.Series, digests: Digests, vocabulary: Vocabulary
 ) -> Callable[[Any, Any, Any, Any], tuple[Value | None, ...]]:
     """What one element brings, as a function of (p, x, d, v): one item or none."""
     roots = [part for part in (series.where, series.value) if part is not None]
-    made = module(("p", "x", "d", "v"), roots, lets, (), vocabulary)
+    made = module(("p", "x", "d", "v"), roots, digests, (), vocabulary)
     unit = Unit(made, count_reads(roots, made))
     if series.where is not None:
         statements(unit, series.where)

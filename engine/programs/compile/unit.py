@@ -88,18 +88,17 @@ class Module:
 def module(
     parameters: tuple[str, ...],
     roots: Iterable[p.Expression],
-    lets: Sequence[p.Let],
+    digests: Digests,
     histories: Sequence[p.History],
     vocabulary: Vocabulary,
 ) -> Module:
-    """A module for a program whose expressions are `roots`."""
-    digests = Digests(lets)
+    """A module for a program whose expressions are `roots`; `digests` are the program's own."""
     places: dict[str, int] = {}
     for index, history in enumerate(histories):
         places.setdefault(digests.of(history), index)
-    kept = kept_parts(roots, lets, digests)
+    kept = kept_parts(roots, digests.lets, digests)
     deep = tuple(digest for digest, part in kept.items() if part.depth % MOST_NESTED == 0)
-    return Module(parameters, lets, vocabulary, digests, places, kept, deep)
+    return Module(parameters, digests.lets, vocabulary, digests, places, kept, deep)
 
 
 @dataclass(slots=True)

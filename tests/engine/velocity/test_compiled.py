@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.velocity.contract import Record, State, Windows
 from tollkeeper.engine.velocity.plan import plan
@@ -94,7 +94,9 @@ async def test_windows_count_what_compiled_series_bring(windows: Windows) -> Non
         history("count", "transactions"),
         history("sum", "transactions", value=DURATION),
     ]
-    found = plan(histories, (), partial(compile_series, vocabulary=VOCABULARY), digest)
+    digests = Digests(())
+    compiled = partial(compile_series, digests=digests, vocabulary=VOCABULARY)
+    found = plan(histories, (), compiled, digests.of)
     await filled(windows, 1, found.series)
     reads = [(each, ("o",)) for each in found.windows]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.velocity.plan import Plan, merged, plan
 from tollkeeper.grammar.program import (
     Compare,
@@ -54,7 +54,7 @@ def history(
     return History(9, SPAN, Number(0), function, series, (IP,), over)
 
 
-def compiled(series: Series, lets: Any) -> Compiled:
+def compiled(series: Series) -> Compiled:
     return Compiled(lambda p, d, v: None, lambda p, d, v: (series,))
 
 
@@ -64,7 +64,7 @@ def held(found: Plan) -> list[Any]:
 
 
 def planned_from(*histories: History, lets: tuple[Let, ...] = ()) -> Plan:
-    return plan(histories, lets, compiled, digest)
+    return plan(histories, lets, compiled, Digests(lets).of)
 
 
 def test_windows_that_differ_only_in_length_or_function_share_one_series() -> None:

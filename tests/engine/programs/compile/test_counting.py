@@ -11,7 +11,7 @@ import pytest
 from tollkeeper.engine.programs.load import SHIPPED, full_vocabulary
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.velocity.contract import SeriesPlan, State
-from tollkeeper.engine.velocity.elements import brought, counted
+from tollkeeper.engine.velocity.elements import counted, elements_of
 from tollkeeper.grammar.checker import Known, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -53,7 +53,7 @@ def series_of(text: str) -> tuple[SeriesPlan, ...]:
 def elements(plans: list[SeriesPlan], state: State) -> dict[str, list[Any]]:
     found = {}
     for each, members in counted(plans):
-        for index, items in brought(each.function, len(members), state).items():
+        for index, items in elements_of(each.function, len(members), state).items():
             found[members[index].digest] = items
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.facts import Facts
-from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs, explain_scorecard
 from tollkeeper.engine.programs.compile.functions import score
 from tollkeeper.engine.programs.compile.python import (
@@ -90,7 +90,7 @@ def test_the_keys_of_a_payment_stand_in_the_order_of_the_histories() -> None:
 def test_a_series_takes_the_values_of_what_its_where_lets_through() -> None:
     rule = checked(HISTORIES)
     spent, waits, denied = (
-        compile_series(history.series, rule.lets, VOCABULARY) for history in rule.histories
+        compile_series(history.series, Digests(rule.lets), VOCABULARY) for history in rule.histories
     )
     succeeded = paid('amount = 5, status = "succeeded", user.id = "a", currency = "BRL"')
     assert spent.key(succeeded, None, None) == ("a", "BRL")
@@ -128,8 +128,8 @@ rule other
     then deny
 """
     )
-    digests = [digest(each.series, other.lets) for each in other.histories]
-    assert digest(one.histories[0].series, one.lets) == digests[1]
+    digests = [Digests(other.lets).of(each.series) for each in other.histories]
+    assert Digests(one.lets).of(one.histories[0].series) == digests[1]
     assert digests[0] != digests[1]
 
 
@@ -153,6 +153,6 @@ def test_a_monitor_reads_the_event_and_its_metrics() -> None:
     assert monitor.key(None, data) == ("a",)
     assert monitor.key(None, {}) is None
     assert compile_reads(event, VOCABULARY)(None, data) == (("a",),)
-    series = compile_series(event.histories[0].series, event.lets, VOCABULARY)
+    series = compile_series(event.histories[0].series, Digests(event.lets), VOCABULARY)
     assert series.values(None, None, data) == (True,)
     assert series.values(None, None, {"result": "success"}) == ()

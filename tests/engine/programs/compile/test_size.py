@@ -12,7 +12,7 @@ import pytest
 
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile import code
-from tollkeeper.engine.programs.compile.digest import digest
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.python import compile_rule
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -152,10 +152,10 @@ def test_500_lets_that_each_read_the_one_before_stay_linear(
 
 def test_equal_expressions_have_one_digest_whatever_their_ids_and_lets() -> None:
     lets = (let(0, amount()),)
-    assert digest(read(0), lets) == digest(amount(), ())
-    assert digest(leaf(1), ()) == digest(leaf(1), ())
-    assert digest(leaf(1), ()) != digest(leaf(2), ())
+    assert Digests(lets).of(read(0)) == Digests(()).of(amount())
+    assert Digests(()).of(leaf(1)) == Digests(()).of(leaf(1))
+    assert Digests(()).of(leaf(1)) != Digests(()).of(leaf(2))
 
 
 def test_a_digest_never_changes() -> None:
-    assert digest(leaf(1), ()) == "0bbc9f2b4155ce084d2729983ed0b156"
+    assert Digests(()).of(leaf(1)) == "0bbc9f2b4155ce084d2729983ed0b156"

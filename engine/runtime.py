@@ -34,7 +34,8 @@ class Engine:
     0 to 1, by account, kind and name. `watch` is
     what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
     windows are whole; until then `rebuilt` is the share that is,
-    from 0 to 1, and `snapshot` what they are filled from. `rewriting` are the
+    from 0 to 1, and `snapshot` what they are filled from;
+    `snapshot_writer` is the process that writes one, as a file descriptor. `rewriting` are the
     accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
@@ -61,6 +62,7 @@ class Engine:
     reach: Reach = "public"
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     snapshot: Snapshot | None = None
+    snapshot_writer: int | None = None
     rewriting: set[int] = field(default_factory=set)
     rebuilt: float = 0.0
     damage: Damage = field(default_factory=Damage)

@@ -1,15 +1,26 @@
-"""The snapshot of the windows in the data folder: written at an orderly end, read at a start."""
+"""The snapshot of the windows in the data folder: written at an orderly end and now and then, read
+at a start.
+
+While traffic goes on a copy of the process writes it (fork), which sees the windows as they are at
+one moment. It is kept once all that was being written at that moment is in the journal: what windows
+count of an entry that is lost they forget again, and the copy does not.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from importlib.metadata import version
+from time import perf_counter
+from typing import NoReturn
 
 from structlog import get_logger
 
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
+    UNFINISHED,
     Snapshot,
     SnapshotError,
     SnapshotOrigin,
@@ -17,13 +28,19 @@ from tollkeeper.engine.velocity.snapshot import (
     write,
 )
 
+WORTHWHILE = 10_000
+"""So many entries more make another snapshot worth its while: fewer are read in about a second."""
+_FIRST_FILE = 3
+"""What a process has open beyond its three standard streams begins here."""
+
 log = get_logger()
 
 
 async def read_snapshot(engine: Engine) -> Snapshot | None:
     """The snapshot that fits the journal; one that does not is said to, and removed."""
     path = engine.folder / FILE
-    expected, last = _origin(engine), engine.journal.last_sequence()
+    last = engine.journal.last_sequence()
+    expected = _origin(engine, last)
 
     def is_ours(origin: SnapshotOrigin) -> bool:
         same = (origin.journal, origin.release) == (expected.journal, expected.release)
@@ -46,19 +63,100 @@ def write_snapshot(engine: Engine) -> None:
     """
     if not engine.ready.is_set() or engine.rewriting:
         return
-    path = engine.folder / FILE
+    path, made = engine.folder / FILE, engine.folder / UNFINISHED
     try:
-        write(path, _origin(engine), engine.windows.snapshot())
+        write(made, _origin(engine, engine.journal.last_sequence()), engine.windows.snapshot())
+        made.replace(path)
     except (OSError, TypeError) as error:
         log.warning("snapshot_not_written", file=str(path), error=str(error))
 
 
 def discard_snapshot(engine: Engine) -> None:
     """Leaves nothing of it: it holds what the journal is about to forget."""
-    for path in (engine.folder / FILE, engine.folder / f"{FILE}.new"):
+    if engine.snapshot_writer is not None:
+        signal.pidfd_send_signal(engine.snapshot_writer, signal.SIGKILL)
+        engine.snapshot_writer = None
+    for path in (engine.folder / FILE, engine.folder / UNFINISHED):
         path.unlink(missing_ok=True)
 
 
-def _origin(engine: Engine) -> SnapshotOrigin:
-    journal = engine.journal
-    return SnapshotOrigin(journal.identity(), journal.last_sequence(), version("tollkeeper"))
+async def keep_snapshots(engine: Engine, every_s: float) -> None:
+    """A snapshot every so many seconds when there is much more to keep, until it is cancelled.
+
+    So a start after a crash has little to read from the journal. Where a process can't be copied,
+    there is only the one at an orderly end.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return
+    kept = engine.journal.last_sequence()
+    while True:
+        await asyncio.sleep(every_s)
+        sequence = engine.journal.last_appended()
+        if sequence - kept >= WORTHWHILE and await write_snapshot_beside(engine):
+            kept = sequence
+
+
+async def write_snapshot_beside(engine: Engine) -> bool:
+    """Lets a copy of this process write what the windows hold now; whether that was kept."""
+    if not engine.ready.is_set() or engine.rewriting or engine.snapshot_writer is not None:
+        return False
+    origin = _origin(engine, engine.journal.last_appended())
+    unsettled = engine.journal.unsettled()
+    begun = perf_counter()
+    process = os.fork()
+    if process == 0:
+        _write_and_exit(engine, origin)
+    stopped_ms = (perf_counter() - begun) * 1000
+    writer = engine.snapshot_writer = os.pidfd_open(process)
+    try:
+        ended = await _ended(process, writer)
+        if unsettled:
+            await asyncio.wait(unsettled)
+        # Nobody discarded it meanwhile.
+        is_ours = engine.snapshot_writer == writer
+        kept = ended == 0 and is_ours and all(each.exception() is None for each in unsettled)
+        if kept:
+            (engine.folder / UNFINISHED).replace(engine.folder / FILE)
+            seconds = round(perf_counter() - begun, 1)
+            log.info("snapshot_written", seconds=seconds, stopped_ms=round(stopped_ms, 1))
+        elif is_ours:
+            log.warning("snapshot_not_written", file=FILE, error=f"its writer ended with {ended}")
+        return kept
+    finally:
+        if engine.snapshot_writer == writer:
+            engine.snapshot_writer = None
+        os.close(writer)
+
+
+async def _ended(process: int, writer: int) -> int:
+    """How a process ended, which is stopped when nobody waits for it any more."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(writer, ended.set)
+    try:
+        await ended.wait()
+    except asyncio.CancelledError:
+        signal.pidfd_send_signal(writer, signal.SIGKILL)
+        raise
+    finally:
+        loop.remove_reader(writer)
+        _, status = os.waitpid(process, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _write_and_exit(engine: Engine, origin: SnapshotOrigin) -> NoReturn:
+    """The copy's whole life: none of the service's connections, files or signals are its own."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_DFL)
+        os.closerange(_FIRST_FILE, os.sysconf("SC_OPEN_MAX"))
+        write(engine.folder / UNFINISHED, origin, engine.windows.snapshot())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _origin(engine: Engine, sequence: int) -> SnapshotOrigin:
+    return SnapshotOrigin(engine.journal.identity(), sequence, version("tollkeeper"))

@@ -36,6 +36,7 @@ from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, searching
 from tollkeeper.engine.watching import watch_clock, watch_disk
+from tollkeeper.engine.window_snapshot import keep_snapshots
 
 COLLECT_AT = (20_000, 50, 1_000)
 """Requests leave little to the collector, and a look at all that the windows hold takes long."""
@@ -75,7 +76,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             stop_by_signals(server, search)
             async with (
                 _admin_server(engine, settings, figures, admin),
-                beside(engine, progress, server),
+                beside(engine, progress, server, settings.snapshot_minutes * 60),
             ):
                 await server.serve(sockets=[public])
 
@@ -132,9 +133,13 @@ async def _admin_server(
 
 @asynccontextmanager
 async def beside(
-    engine: Engine, progress: Progress, server: Server | None = None
+    engine: Engine,
+    progress: Progress,
+    server: Server | None = None,
+    snapshot_s: float | None = None,
 ) -> AsyncIterator[None]:
-    """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging.
+    """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging, and
+    every `snapshot_s` seconds a snapshot of the windows.
 
     Should it fail, the server stops, and the failure is raised when it has.
     """
@@ -164,6 +169,8 @@ async def beside(
                 tasks.create_task(watch_clock(engine))
                 tasks.create_task(keep_key_uses(engine))
                 tasks.create_task(keep_accesses(engine))
+                if snapshot_s is not None:
+                    tasks.create_task(keep_snapshots(engine, snapshot_s))
         except Exception as error:
             get_logger().error(
                 "stopped", reason=str(error), exc_info=not isinstance(error, JournalError)

@@ -30,6 +30,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "windows_cap": (1, 10**12),
     "windows_total_cap": (1, 10**12),
     "late_hours": (0, 24 * 366),
+    "snapshot_minutes": (1, 24 * 60),
 }
 """The least and the most of each setting that is a number."""
 
@@ -57,7 +58,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     in flight `drain_seconds`. `windows_cap` is how many elements an account's windows may hold
     before the largest is given up, `windows_total_cap` how many those of all accounts may before
     the account that holds most gives up its largest; they count payments that arrive up to
-    `late_hours` after their time. `reach` is which addresses webhooks may have: `public` ones
+    `late_hours` after their time. Every `snapshot_minutes` what they hold is written to a file,
+    from which a start goes on. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
     `require_data` refuses a folder without a journal in place of beginning one.
 
@@ -80,6 +82,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     windows_cap: int = CAP
     windows_total_cap: int = TOTAL_CAP
     late_hours: int = 24
+    snapshot_minutes: int = 10
     reach: Reach = "public"
     damage: Policy = "stop"
     require_data: bool = False

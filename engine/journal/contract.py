@@ -93,6 +93,12 @@ class Journal(Protocol):
     def queue_length(self) -> int:
         """How many appends wait to be written."""
 
+    def last_appended(self) -> int:
+        """The last sequence number of an entry that was handed over, written or not."""
+
+    def unsettled(self) -> list[asyncio.Future[None]]:
+        """What becomes of each entry that was handed over and is neither written nor lost."""
+
     def write_failures(self) -> int:
         """How many times nothing could be written since it was opened."""
 

@@ -14,6 +14,7 @@ class InFlight:
     def __init__(self) -> None:
         self._entries: dict[tuple[int, str], tuple[Entry, ...]] = {}
         self._keys: dict[tuple[int, str], list[asyncio.Future[None]]] = {}
+        self._unsettled: dict[int, asyncio.Future[None]] = {}
 
     def add(self, append: Append) -> None:
         """Notes an append, until it is removed again."""
@@ -21,6 +22,7 @@ class InFlight:
         of = (entry.account, entry.id)
         before = self._entries.get(of)
         self._entries[of] = (entry,) if before is None else (*before, entry)
+        self._unsettled[entry.sequence] = append.done
         if append.idempotency is not None:
             self._keys[entry.account, append.idempotency.key] = []
 
@@ -29,6 +31,7 @@ class InFlight:
         entry = append.entry
         of = (entry.account, entry.id)
         entries = self._entries[of]
+        del self._unsettled[entry.sequence]
         if len(entries) == 1:
             del self._entries[of]
         else:
@@ -37,6 +40,10 @@ class InFlight:
             for waiting in self._keys.pop((entry.account, append.idempotency.key), ()):
                 if not waiting.done():
                     waiting.set_result(None)
+
+    def unsettled(self) -> list[asyncio.Future[None]]:
+        """What becomes of each append that is neither on disk nor lost."""
+        return list(self._unsettled.values())
 
     def of(self, account: int, record_id: str, *kinds: Kind) -> list[Entry]:
         """The entries with this id and one of the kinds, oldest first."""

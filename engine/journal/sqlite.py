@@ -104,6 +104,12 @@ class SqliteJournal(Journal):
     def queue_length(self) -> int:
         return self._writer.waiting
 
+    def last_appended(self) -> int:
+        return self._last_appended
+
+    def unsettled(self) -> list[asyncio.Future[None]]:
+        return self._in_flight.unsettled()
+
     def write_failures(self) -> int:
         return self._writer.failures
 

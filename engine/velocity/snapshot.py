@@ -22,6 +22,7 @@ from msgspec import Struct
 from tollkeeper.engine.velocity.contract import Columns, SeriesPart
 
 FILE = "windows.snapshot"
+UNFINISHED = f"{FILE}.new"
 SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
 BIG = 1
 """The MessagePack extension of a whole number that has more than 64 bits: its decimal digits."""
@@ -92,9 +93,8 @@ class Snapshot:
                 yield _hashable(keys), counts, times, values
 
 
-def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
-    """Replaces the file at once, when all of it is on disk. Raises OSError."""
-    made = path.with_name(f"{path.name}.new")
+def write(made: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
+    """A new file, all of it on disk. Raises OSError."""
     made.unlink(missing_ok=True)
     opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(opened, "wb") as file:
@@ -107,7 +107,6 @@ def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> No
         _write_block(file, _encode(End(blocks)))
         file.flush()
         os.fsync(file.fileno())
-    made.replace(path)
 
 
 def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snapshot:

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.snapshot import FILE
-from tollkeeper.engine.window_snapshot import write_snapshot
-from tollkeeper.tests.engine.happenings import RULE, bare, happen
+from tollkeeper.engine.window_snapshot import write_snapshot, write_snapshot_beside
+from tollkeeper.tests.engine.happenings import RULE, bare, happen, pay
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.engine.test_open import held
 
@@ -162,3 +162,52 @@ def test_a_shorter_series_than_is_needed_is_filled_from_the_journal(
 
     asyncio.run(lengthened())
     assert not restored
+
+
+def test_a_start_after_a_crash_goes_on_from_the_last_snapshot(
+    tmp_path: Path, restored: list[str]
+) -> None:
+    live, crashed = tmp_path / "live", tmp_path / "crashed"
+
+    async def crash() -> tuple[int, Held]:
+        async with open_shop(live) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare()))] * 3)
+            writing = asyncio.create_task(write_snapshot_beside(shop.engine))
+            for number in range(3):
+                await pay(shop, f"later-{number}", bare())
+            assert await writing
+            await shop.engine.journal.flush()
+            shutil.copytree(live, crashed)
+            return shop.now, await held(shop)
+
+    now, before = asyncio.run(crash())
+    assert asyncio.run(opened(crashed, now)) == (before, [])
+    assert restored
+
+
+def test_a_snapshot_that_counts_an_entry_which_was_lost_is_not_kept(tmp_path: Path) -> None:
+    async def lose() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            lost = asyncio.get_running_loop().create_future()
+            lost.set_exception(OSError("the disk is full"))
+            shop.engine.journal.unsettled = lambda: [lost]
+            assert not await write_snapshot_beside(shop.engine)
+            assert not (tmp_path / FILE).exists()
+
+    asyncio.run(lose())
+
+
+def test_an_erasure_stops_a_snapshot_that_is_being_written(tmp_path: Path) -> None:
+    async def erase() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare(user="ana@mail.example")))])
+            writing = asyncio.create_task(write_snapshot_beside(shop.engine))
+            await asyncio.sleep(0)
+            await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
+            assert not await writing
+            assert not (tmp_path / FILE).exists()
+
+    asyncio.run(erase())

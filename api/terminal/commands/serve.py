@@ -87,6 +87,7 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "Hours after its time that a payment still reads and counts in windows.",
     click.IntRange(1, 24),
 )
+@setting("snapshot_minutes", "How often a snapshot of the windows is written.")
 @setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
 @setting(
     "damage",

@@ -69,16 +69,13 @@ class Cost(NamedTuple):
     held: float
 
 
-async def scored(seed: int, plan: TrafficPlan = TWO_DAYS) -> list[Seen]:
+def scored(seed: int, plan: TrafficPlan = TWO_DAYS) -> list[Seen]:
     items = list(traffic(seed, START, plan))
     paid = [item for item in items if "payment" in item.body]
     found = []
     lines = map(msgspec.json.encode, labelled(items, START))
     history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
-    position = 0
-    async for each in history:
-        item = paid[position]
-        position += 1
+    for item, each in zip(paid, history, strict=True):
         if item.at >= WARM.total_seconds():
             found.append(Seen(item.kind, item.bot, each.score))
     return found
@@ -201,7 +198,7 @@ async def decided(paid: Sequence[Created]) -> float:
 
 
 async def measure(seeds: Sequence[int]) -> None:
-    by_seed = [await scored(seed) for seed in seeds]
+    by_seed = [scored(seed) for seed in seeds]
     seen = [each for several in by_seed for each in several]
     show_quality(seeds, by_seed)
     show_thresholds(seen)

@@ -1,18 +1,19 @@
-"""The one replay: what happened, counted and decided in the order in which it happened.
+"""The one replay: what happened, taken in the order in which it happened.
 
-Tests, cases, fits and backtests give their own history, and their own judge of a new payment. The
-windows are those of live traffic.
+Tests, cases, fits and backtests give their own history, and what is to be done with a new payment.
+All but a backtest count in the windows of live traffic (`replay_live`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.velocity.contract import (
-    BEFORE_ALL,
     Observation,
     Read,
     Record,
@@ -25,103 +26,129 @@ from tollkeeper.engine.velocity.memory import MemoryWindows
 TEST_ACCOUNT = 1
 """The one account that a replay's windows have."""
 
+T = TypeVar("T")
 
-class ReplayedCreation(NamedTuple):
+
+class OfKind(Protocol):
+    """Whatever says which `Kind` of happening it is, as the journal's entries do."""
+
+    @property
+    def kind(self) -> int: ...
+
+
+H = TypeVar("H", bound=OfKind)
+
+
+def replay(
+    history: Iterable[H],
+    create: Callable[[H], T | None],
+    update: Callable[[H], T | None],
+    occur: Callable[[H], T | None],
+) -> Iterator[T]:
+    """What came of each new payment, update and event, where something did.
+
+    A history may read what came of those before: each is taken only once that was given.
+    """
+    payment, changed = int(Kind.PAYMENT), int(Kind.UPDATE)
+    for happening in history:
+        kind = happening.kind
+        if kind == payment:
+            step = create(happening)
+        elif kind == changed:
+            step = update(happening)
+        else:
+            step = occur(happening)
+        if step is not None:
+            yield step
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedCreation:
     """A new payment; `origin` is what the history holds of it."""
 
     record: Record
     origin: Any
+    kind: ClassVar[int] = Kind.PAYMENT
 
 
-class ReplayedUpdate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReplayedUpdate:
     """An update that arrives at `arrived` (µs): from what is known of its payment to what is then.
 
-    `amend` is given None for a payment that is not known, and gives None where nothing is counted.
+    `amend` is given None for a payment that is not known.
     """
 
     id: str
     arrived: int
-    amend: Callable[[State | None], State | None]
+    amend: Callable[[State | None], State]
     origin: Any
+    kind: ClassVar[int] = Kind.UPDATE
 
 
-class Occurrence(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Occurrence:
     """An event, and what is read as it arrives."""
 
     record: Record
     origin: Any
     reads: Sequence[Read] = ()
+    kind: ClassVar[int] = Kind.EVENT
 
 
 Happening: TypeAlias = ReplayedCreation | ReplayedUpdate | Occurrence
 
 
 class ReplayStep(NamedTuple):
-    """What came of a happening; `observed` is None where nothing was counted."""
+    """What came of a happening."""
 
     happening: Happening
-    observed: Observation | None
+    observed: Observation
     decision: Decision | None = None
 
 
 Judge: TypeAlias = Callable[
-    [Windows, ReplayedCreation], Awaitable[tuple[Observation | None, Decision | None]]
+    [Windows, ReplayedCreation], Coroutine[Any, Any, tuple[Observation, Decision | None]]
 ]
 """Counts a new payment in windows, and decides about it where something is to be decided."""
 
 
-async def replay(
-    history: Iterable[Happening], windows: Windows, judge: Judge, reach: int | None = None
-) -> AsyncIterator[ReplayStep]:
-    """A step for each happening, as it is reached: a history may read what steps before it gave.
+def replay_live(
+    history: Iterable[Happening], windows: Windows, judge: Judge
+) -> Iterator[ReplayStep]:
+    """A step for each happening, counted by `windows` in memory, as live traffic is."""
+    known: dict[str, State] = {}
 
-    Updates are counted that arrive up to `reach` (µs) after their payment, with None all of them.
-    """
-    known = _Known(reach)
-    for happening in history:
-        if isinstance(happening, ReplayedCreation):
-            observed, decision = await judge(windows, happening)
-            if observed is not None:
-                known.put(observed.record)
-            yield ReplayStep(happening, observed, decision)
-        elif isinstance(happening, ReplayedUpdate):
-            before = known.find(happening.id)
-            after = happening.amend(before)
-            observed = None
-            if before is not None and after is not None:
-                time, arrived = before.payment.timestamp, happening.arrived
-                record = Record(TEST_ACCOUNT, happening.id, time, arrived, after, before)
-                observed = await windows.observe(record, ())
-                known.put(record)
-            yield ReplayStep(happening, observed)
-        else:
-            yield ReplayStep(happening, await windows.observe(happening.record, happening.reads))
+    def create(happening: Any) -> ReplayStep:
+        observed, decision = finish(judge(windows, happening))
+        known[observed.record.id] = observed.record.state
+        return ReplayStep(happening, observed, decision)
+
+    def update(happening: Any) -> ReplayStep:
+        before = known.get(happening.id)
+        after = happening.amend(before)
+        time, arrived = after.payment.timestamp, happening.arrived
+        record = Record(TEST_ACCOUNT, happening.id, time, arrived, after, before)
+        known[happening.id] = after
+        return ReplayStep(happening, finish(windows.observe(record, ())))
+
+    def occur(happening: Any) -> ReplayStep:
+        return ReplayStep(happening, finish(windows.observe(happening.record, happening.reads)))
+
+    return replay(history, create, update, occur)
 
 
-async def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
-    """Windows without a cap that count these series from now on."""
-    windows = MemoryWindows(cap=sys.maxsize)
-    await windows.seal(await windows.add(TEST_ACCOUNT, plans))
+def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
+    """Windows in memory, without a cap, that count these series from now on."""
+    windows = MemoryWindows(cap=sys.maxsize, total_cap=sys.maxsize)
+    finish(windows.seal(finish(windows.add(TEST_ACCOUNT, plans))))
     return windows
 
 
-class _Known:
-    """What is known of payments that arrived at most `reach` (µs) ago, None for all of them.
-
-    They stand in two generations; the older one goes when the younger is as old as the reach.
-    """
-
-    def __init__(self, reach: int | None) -> None:
-        self._reach = reach
-        self._older: dict[str, State] = {}
-        self._younger: dict[str, State] = {}
-        self._until = BEFORE_ALL
-
-    def put(self, record: Record) -> None:
-        if self._reach is not None and record.arrived >= self._until:
-            self._older, self._younger = self._younger, {}
-            self._until = record.arrived + self._reach
-        self._younger[record.id] = record.state
-
-    def find(self, id_: str) -> State | None:
-        return self._younger.get(id_) or self._older.get(id_)
+def finish(verb: Coroutine[Any, Any, T]) -> T:
+    """What a verb of windows in memory gives; none of them ever waits."""
+    try:
+        verb.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("a verb of windows in memory waited")

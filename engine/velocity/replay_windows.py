@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.velocity.aggregates import RECOUNTS, Recount
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, LATE, Group, Key, SeriesPlan, Window
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group, Key, SeriesPlan, Window
 from tollkeeper.engine.velocity.elements import group_of
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, read_ages
 from tollkeeper.engine.velocity.run import Run
@@ -104,6 +104,7 @@ class ReplayWindows:
     payments first.
 
     `changing` gives the facts that an update can change and a series reads, None without any.
+    `late` (µs) is how far behind the latest arrival a record's event time may be.
     """
 
     def __init__(
@@ -111,7 +112,9 @@ class ReplayWindows:
         kept: Sequence[ReplayedSeries],
         windows: Sequence[Window],
         changing: Callable[[Any], Sequence[Any]] | None,
+        late: int,
     ) -> None:
+        self._late = late
         self._kept = tuple(kept)
         self._changing = changing
         self._updated = [index for index, each in enumerate(kept) if each.updated]
@@ -156,7 +159,7 @@ class ReplayWindows:
             if each.plan.event is not None:
                 self._happening[each.plan.event].append(index)
         self._followed = changing is not None or bool(self._decided)
-        self._span = LATE + max((each.plan.over or 0 for each in kept), default=0)
+        self._span = late + max((each.plan.over or 0 for each in kept), default=0)
         self._sweep_at = BEFORE_ALL
         self._newest = BEFORE_ALL
         self._known: dict[str, Contribution] = {}
@@ -176,7 +179,7 @@ class ReplayWindows:
         values: list[Value | None] = [None] * len(keys)
         if self._ages:
             self._read_ages(keys, at, values)
-        is_late = at < self._newest - LATE
+        is_late = at < self._newest - self._late
         if self._reads_of_earlier and not is_late:
             _read(self._reads_of_earlier, keys, at, values)
         parts = self._count(facts, keys, None)
@@ -201,7 +204,7 @@ class ReplayWindows:
     def happen(self, type_: str, time: int, data: Any, arrived: int) -> None:
         """Counts an event; `time` and `arrived` in µs."""
         self._arrive(arrived)
-        earliest = self._newest - LATE
+        earliest = self._newest - self._late
         for index in self._happening[type_]:
             plan = self._kept[index].plan
             key = plan.compiled.key(None, None, data)
@@ -221,7 +224,7 @@ class ReplayWindows:
                 self._sweep()
 
     def _count(self, facts: Any, keys: Sequence[Key | None], decision: Any) -> list[PartialValues]:
-        time, earliest = facts.timestamp, self._newest - LATE
+        time, earliest = facts.timestamp, self._newest - self._late
         parts: list[PartialValues] = []
         for history, values_of, over, groups, put, aged, index in self._counted:
             key = keys[history]
@@ -255,7 +258,7 @@ class ReplayWindows:
         self, contribution: Contribution, facts: Any, decision: Any, series: Sequence[int]
     ) -> None:
         """Takes out what a payment brought to some series, puts in what it brings now."""
-        time, earliest = contribution.time, self._newest - LATE
+        time, earliest = contribution.time, self._newest - self._late
         for index in series:
             plan = self._kept[index].plan
             old_group, old_values = contribution.parts[index]
@@ -294,7 +297,7 @@ class ReplayWindows:
     def _sweep(self) -> None:
         self._sweep_at = self._newest + self._span
         for spans in self._spans:
-            spans.sweep(self._newest - LATE - spans.over)
+            spans.sweep(self._newest - self._late - spans.over)
         if not self._ages:
             horizon = self._newest - self._span
             for id_ in [id_ for id_, each in self._known.items() if each.time <= horizon]:

@@ -187,9 +187,10 @@ def test_programs_run_in_the_decider_alone() -> None:
 
 
 def test_histories_are_replayed_in_one_place() -> None:
-    """Windows over a history are made and stepped through by the replay.
+    """One loop takes a history in its order; tests, cases, fits and backtests are inputs of it.
 
-    A backtest has a loop of its own, as its windows are kept for speed (`replay_windows.py`).
+    A backtest counts in windows kept for speed (`replay_windows.py`), which give the answers of the
+    live ones (tests/engine/velocity/test_any_history.py).
     """
     made = {
         str(file.relative_to(ROOT / "engine"))
@@ -201,3 +202,33 @@ def test_histories_are_replayed_in_one_place() -> None:
     }
     assert made == {"open.py", "offline/replay.py", "offline/backtest/replay.py"}
     assert definitions("replay") == {"offline/replay.py"}
+    replaying = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine")
+        for each in imports(file)
+        if each.module == ("engine", "offline", "replay")
+        and {"replay", "replay_live"} & set(each.names)
+    }
+    assert replaying == {
+        "offline/backtest/replay.py",
+        "offline/fit/replay.py",
+        "offline/testing/cases.py",
+        "offline/testing/evaluation.py",
+        "offline/testing/event_blocks.py",
+        "offline/testing/history.py",
+    }
+
+
+def test_only_the_replay_steps_through_a_history() -> None:
+    """Nobody else in `offline/` looks at what kind of happening comes next and counts it."""
+    stepping = {
+        str(file.relative_to(ROOT / "engine"))
+        for file in files("engine/offline")
+        for loop in ast.walk(tree(file))
+        if isinstance(loop, ast.For | ast.AsyncFor)
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"observe", "pass_by", "happen"}
+    }
+    assert stepping == set()

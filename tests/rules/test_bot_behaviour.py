@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -42,13 +41,10 @@ def scores():
     }
     lines = map(msgspec.json.encode, labelled(items, START))
 
-    async def collect():
-        found = defaultdict(list)
-        async for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):
-            found[kinds[each.facts.payment.id]].append(each.score)
-        return found
-
-    return asyncio.run(collect())
+    found = defaultdict(list)
+    for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):
+        found[kinds[each.facts.payment.id]].append(each.score)
+    return found
 
 
 def share(scores, threshold):

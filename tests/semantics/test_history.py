@@ -22,7 +22,7 @@ from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.loaded import LoadedRule, load_rule
-from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY
@@ -61,7 +61,7 @@ def payments_of(line: Line) -> list[Facts]:
 
 
 async def read_live(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value | None]:
-    windows = await empty_windows(loaded.reading.plan.series)
+    windows = empty_windows(loaded.reading.plan.series)
     values: Sequence[Value | None] = ()
     for each in happened:
         record = Record(1, each.payment.id, each.timestamp, each.arrived, State(each))
@@ -70,8 +70,8 @@ async def read_live(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[V
 
 
 def read_again(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value | None]:
-    plan = plan_rule(loaded, VOCABULARY)
-    windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
+    plan = plan_rule(loaded, VOCABULARY, LATE)
+    windows = ReplayWindows(plan.kept, plan.windows, plan.changing, LATE)
     values: Sequence[Value | None] = ()
     for each in happened:
         values = windows.observe(each.payment.id, each, plan.reading.keys(each), None)

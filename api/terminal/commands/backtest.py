@@ -29,6 +29,15 @@ from tollkeeper.api.terminal.output import out, print_json, progress_bar, refuse
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What is known of payments by now.",
 )
+@click.option(
+    "--late-hours",
+    type=click.IntRange(1, 24),
+    default=24,
+    envvar="TOLL_LATE_HOURS",
+    show_default=True,
+    show_envvar=True,
+    help="What the service is started with.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
 @click.option("--summary", "markdown", is_flag=True, help="Print Markdown, for a pull request.")
 @json_option
@@ -39,6 +48,7 @@ def backtest(
     account: str | None,
     histories: tuple[Path, ...],
     labels: Path | None,
+    late_hours: int,
     html: Path | None,
     markdown: bool,
     as_json_: bool,
@@ -50,6 +60,7 @@ def backtest(
     from tollkeeper.api.terminal.backtest_page import backtest_page as backtest_page
     from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
     from tollkeeper.api.terminal.rendering import draw_backtest
+    from tollkeeper.engine.instants import HOUR
     from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
     from tollkeeper.engine.offline.backtest.files import HistoryError
     from tollkeeper.engine.offline.backtest.given import (
@@ -68,12 +79,15 @@ def backtest(
             program, event_types = read_candidate(candidate, account, data)
             moment = now()
             begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
+            late = (late_hours + 1) * HOUR
             known = {} if labels is None else read_labels(labels)
             with progress_bar("replaying") as progress:
                 report = (
-                    backtest_account(data, account, program, (begin, moment), known, progress)
+                    backtest_account(data, account, program, (begin, moment), known, progress, late)
                     if account
-                    else backtest_files(histories, program, event_types, begin, known, progress)
+                    else backtest_files(
+                        histories, program, event_types, begin, known, progress, late
+                    )
                 )
     except (BrokenFileError, GivenError, HistoryError) as error:
         refuse(str(error))

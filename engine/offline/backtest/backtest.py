@@ -28,6 +28,7 @@ from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
 from tollkeeper.grammar.types import Instant
@@ -40,15 +41,17 @@ def backtest_account(
     period: tuple[int, int],
     labels: Labels,
     progress: Progress,
+    late: int = LATE,
 ) -> Report:
-    """What the program would change of an account's decisions; `period` (µs) is of arrivals.
+    """What the program would change of an account's decisions; `period` (µs) is of arrivals,
+    `late` (µs) how far behind the latest arrival the service counts a payment.
 
     Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
     JournalError.
     """
     account = account_now(folder, account_name)
     make_declared_lists(account, program.lists, program.tables)
-    candidate = candidate_of(program, account)
+    candidate = candidate_of(program, account, late)
     since, until = period
     reach = candidate.plan.reach
     with closing(schema.connect_for_reading(folder)) as connection:
@@ -71,13 +74,14 @@ def backtest_files(
     since: int,
     labels: Labels,
     progress: Progress,
+    late: int = LATE,
 ) -> Report:
     """What the program would decide about the payments in files, which all get it.
 
     `events` are the event types near the program, `since` (µs) is of arrivals. Raises
     `HistoryError`.
     """
-    candidate = candidate_of(program, Account(0, FILES, 0))
+    candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
     found = _compared(candidate, history, since, labels, progress)
     notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
@@ -85,14 +89,14 @@ def backtest_files(
     return report_of(program, FILES, period, found, notes)
 
 
-def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
+def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) -> Candidate:
     """The program as it would be tried for the account."""
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
             concerns_named(program.name) if _published(account, program) else every_recommendation
         )
-        return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary)
+        return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary, late)
     versions = {
         (version.name, version.number): version
         for (kind, _), lineage in account.files.items()
@@ -103,6 +107,7 @@ def candidate_of(program: Rule | Scorecard, account: Account) -> Candidate:
         load_scorecard(program, 0, vocabulary),
         versions,
         vocabulary,
+        late,
     )
 
 

@@ -84,7 +84,9 @@ class Candidate:
     decode_past: Callable[[bytes], PastDecision]
 
 
-def rule_candidate(loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary) -> Candidate:
+def rule_candidate(
+    loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary, late: int
+) -> Candidate:
     """A rule, which reads the recorded scores."""
     advising, silent = Programs(None, loaded, True), Programs(None, loaded, False)
 
@@ -100,7 +102,7 @@ def rule_candidate(loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabular
             score=None if was is None else was.score,
         )
 
-    plan = plan_rule(loaded, vocabulary)
+    plan = plan_rule(loaded, vocabulary, late)
     return Candidate(loaded.rule, plan, concerns, decide_rule, _decode_past)
 
 
@@ -108,6 +110,7 @@ def scorecard_candidate(
     loaded: LoadedScorecard,
     versions: Mapping[tuple[str, int], Version],
     vocabulary: Vocabulary,
+    late: int,
 ) -> Candidate:
     """A scorecard; the rules that decided then decide again, by its scores.
 
@@ -134,7 +137,7 @@ def scorecard_candidate(
         thresholds = situation.settings.thresholds
         return decide(programs, facts, values, situation.environment, thresholds)
 
-    plan = plan_scorecard(loaded, vocabulary)
+    plan = plan_scorecard(loaded, vocabulary, late)
     return Candidate(loaded.scorecard, plan, concerns, decide_scorecard, _decode_in_full)
 
 

@@ -15,7 +15,7 @@ from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading
-from tollkeeper.engine.velocity.contract import LATE, Window
+from tollkeeper.engine.velocity.contract import Window
 from tollkeeper.engine.velocity.replay_windows import ReplayedSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -47,7 +47,7 @@ class ReplayPlan:
 
     `kept` are the series, those of payments first; `events` are the types whose metrics it reads.
 
-    `reach` (µs) is how far before its first payment a replay must begin for its windows to be
+    `late` (µs) is how far behind the latest arrival a payment's time may be, `reach` (µs) how far before its first payment a replay must begin for its windows to be
     exact, None for all that is kept.
     """
 
@@ -55,6 +55,7 @@ class ReplayPlan:
     reading: Reading
     kept: tuple[ReplayedSeries, ...]
     events: frozenset[str]
+    late: int
     reach: int | None
     update: Callable[[Entry], Any]
     changing: Callable[[Any], Sequence[Any]] | None
@@ -69,18 +70,18 @@ class ReplayPlan:
         return any(each.plan.decided for each in self.kept)
 
 
-def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary) -> ReplayPlan:
+def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary, late: int) -> ReplayPlan:
     rule = loaded.rule
     # Keys of aggregates are read, whether or not a condition reads the let they stand in.
     roots = [*(each.when for each in rule.conditions), *(let.value for let in rule.lets)]
-    return _plan(rule, loaded.reading, facts_read(roots, rule.lets, vocabulary), vocabulary)
+    return _plan(rule, loaded.reading, facts_read(roots, rule.lets, vocabulary), vocabulary, late)
 
 
-def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary) -> ReplayPlan:
+def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary, late: int) -> ReplayPlan:
     """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
     every: frozenset[Access] = frozenset((field,) for field in StoredFacts.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
-    return _plan(loaded.scorecard, loaded.reading, every, vocabulary)
+    return _plan(loaded.scorecard, loaded.reading, every, vocabulary, late)
 
 
 def _plan(
@@ -88,6 +89,7 @@ def _plan(
     reading: Reading,
     read: frozenset[Access],
     vocabulary: Vocabulary,
+    late: int,
 ) -> ReplayPlan:
     needs = dict(_kept(program, reading, vocabulary))
     kept = tuple(sorted(needs, key=lambda each: each.plan.event is not None))
@@ -99,7 +101,8 @@ def _plan(
         reading=reading,
         kept=kept,
         events=frozenset(each.plan.event for each in kept if each.plan.event is not None),
-        reach=None if any(each.plan.ages for each in kept) else longest + LATE if kept else 0,
+        late=late,
+        reach=None if any(each.plan.ages for each in kept) else longest + late if kept else 0,
         update=facts_decoder(of_updated),
         changing=_getter(changing) if changing else None,
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     CandidateOutcome,
@@ -17,12 +17,13 @@ from tollkeeper.engine.offline.backtest.candidate import (
     Situation,
     outcome_of,
 )
+from tollkeeper.engine.offline.replay import replay
 from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 
 Happened: TypeAlias = Iterable[list[Entry] | Situation]
-"""Payments, updates and events in the order of their places, each new situation in its place."""
+"""Payments, updates and events in the order of the sequence, each new situation where it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,40 +85,45 @@ def try_candidate(
     What arrived before fills the windows, and so do events.
     """
     plan, situation = candidate.plan, history.situation
-    facts_of, keys_of = plan.facts, plan.reading.keys
+    facts_of, keys_of, update_of = plan.facts, plan.reading.keys, plan.update
     concerns, decide = candidate.concerns, candidate.decide
     decode_past = candidate.decode_past
-    windows = ReplayWindows(plan.kept, plan.windows, plan.changing)
-    payment, update, event = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.EVENT)
+    windows = ReplayWindows(plan.kept, plan.windows, plan.changing, plan.late)
     updatable = plan.changing is not None
     filled, decided = bool(plan.kept), plan.reads_decisions
-    for batch in history.happened:
-        if isinstance(batch, Situation):
-            situation = batch
-            continue
-        for entry in batch:
-            _, _, kind, id_, arrived, _, body, outcome = entry
-            if kind == update:
-                if updatable:
-                    windows.update(id_, plan.update(entry), arrived)
-                if arrived >= since:
-                    yield Settled(id_, body)
-                continue
-            if kind == event:
-                record = history.read_event(entry)
-                if record.event in plan.events:
-                    windows.happen(record.event, record.time, record.state.data, arrived)
-                continue
-            if kind != payment:
-                continue
-            facts = facts_of(entry)
-            if arrived < since:
-                if filled:
-                    was = decode_past(outcome) if outcome and decided else None
-                    windows.pass_by(id_, facts, keys_of(facts), was)
-                continue
-            was = decode_past(outcome) if outcome else None
-            values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
-            if concerns(facts, was, situation):
-                now = decide(facts, was, values, situation)
-                yield Replayed(id_, arrived, facts, was, outcome_of(now), now.score, values)
+
+    def entries() -> Iterator[Entry]:
+        """The entries but for the situations, each of which is that of the entries behind it."""
+        nonlocal situation
+        for batch in history.happened:
+            if isinstance(batch, Situation):
+                situation = batch
+            else:
+                yield from batch
+
+    def create(entry: Entry) -> Replayed | None:
+        _, _, _, id_, arrived, _, _, outcome = entry
+        facts = facts_of(entry)
+        if arrived < since:
+            if filled:
+                was = decode_past(outcome) if outcome and decided else None
+                windows.pass_by(id_, facts, keys_of(facts), was)
+            return None
+        was = decode_past(outcome) if outcome else None
+        values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
+        if not concerns(facts, was, situation):
+            return None
+        now = decide(facts, was, values, situation)
+        return Replayed(id_, arrived, facts, was, outcome_of(now), now.score, values)
+
+    def update(entry: Entry) -> Settled | None:
+        if updatable:
+            windows.update(entry.id, update_of(entry), entry.arrived)
+        return Settled(entry.id, entry.body) if entry.arrived >= since else None
+
+    def occur(entry: Entry) -> None:
+        record = history.read_event(entry)
+        if record.event in plan.events:
+            windows.happen(record.event, record.time, record.state.data, entry.arrived)
+
+    return replay(entries(), create, update, occur)

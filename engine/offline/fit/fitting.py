@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +83,7 @@ def fit(
     when there is not enough to learn from, `OSError`.
     """
     environment = environment or Environment()
-    examples = asyncio.run(_examples(scorecard, history, progress, environment))
+    examples = _examples(scorecard, history, progress, environment)
     split = int(len(examples.labels) * LEARNED)
     _require_both_labels(examples.labels[:split], "first 70 %")
     _require_both_labels(examples.labels[split:], "last 30 %")
@@ -139,7 +138,7 @@ class _Written:
         return cls(text, float(baseline), tuple(map(float, numbers)))
 
 
-async def _examples(
+def _examples(
     scorecard: Scorecard,
     history: Path,
     progress: Callable[[float], None],
@@ -150,7 +149,7 @@ async def _examples(
     loaded = load_scorecard(scorecard, 0, vocabulary)
     lines = read_labelled(_lines(history, progress))
     rows, labels = [], []
-    async for scored in score_history(lines, loaded, environment):
+    for scored in score_history(lines, loaded, environment):
         if scored.label is not None:
             rows.append(measured(scored))
             labels.append(float(scored.label))

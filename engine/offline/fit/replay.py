@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tollkeeper.engine.decide import analyse
@@ -11,7 +11,12 @@ from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import FraudLabel, Labelled
-from tollkeeper.engine.offline.replay import TEST_ACCOUNT, ReplayedCreation, empty_windows, replay
+from tollkeeper.engine.offline.replay import (
+    TEST_ACCOUNT,
+    ReplayedCreation,
+    empty_windows,
+    replay_live,
+)
 from tollkeeper.engine.offline.testing.history import happenings
 from tollkeeper.engine.offline.testing.streams import StreamItem
 from tollkeeper.engine.programs.decider import Programs
@@ -31,9 +36,9 @@ class Scored:
     label: FraudLabel | None
 
 
-async def score_history(
+def score_history(
     history: Iterable[Labelled], scorecard: LoadedScorecard, environment: Environment
-) -> AsyncIterator[Scored]:
+) -> Iterator[Scored]:
     """The payments of `history`, scored one by one as live ones are.
 
     What a scorecard reads of earlier decisions is the score's own, by the default thresholds.
@@ -50,9 +55,9 @@ async def score_history(
         facts = creation.record.state.payment
         return await analyse(windows, TEST_ACCOUNT, facts, programs, environment, Thresholds())
 
-    windows = await empty_windows(scorecard.series)
-    async for step in replay(happenings(items(), {}, Clients()), windows, judge):
-        if step.decision is not None and step.observed is not None:
+    windows = empty_windows(scorecard.series)
+    for step in replay_live(happenings(items(), {}, Clients()), windows, judge):
+        if step.decision is not None:
             facts, values = step.observed.record.state.payment, step.observed.values
             assert step.decision.score is not None
             label = labels.pop(step.happening.origin.line)

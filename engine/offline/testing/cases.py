@@ -8,7 +8,6 @@ account has default settings, and the folder's own scorecard when there is one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +21,12 @@ from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.paths import CASES, SUFFIX
-from tollkeeper.engine.offline.replay import TEST_ACCOUNT, ReplayedCreation, empty_windows, replay
+from tollkeeper.engine.offline.replay import (
+    TEST_ACCOUNT,
+    ReplayedCreation,
+    empty_windows,
+    replay_live,
+)
 from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import Events, happenings
@@ -97,7 +101,7 @@ def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
     """
     account = _account(case.files)
     by_default: list[RuleFile | None] = [*case.rules()] or [None]
-    runs = [asyncio.run(_run(case, _with_default(account, file), score)) for file in by_default]
+    runs = [_run(case, _with_default(account, file), score) for file in by_default]
     found: list[CaseDecision] = []
     for several in zip(*runs, strict=True):
         named = _named(several[0].created.payment)
@@ -171,7 +175,7 @@ def _with_default(account: Account, file: RuleFile | None) -> Account:
     return replace(account, settings=AccountSettings(default_rule=name))
 
 
-async def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
+def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
     contents = empty_contents(file.program for file in case.files)
     active = _scoring(load_account(account, contents), score)
 
@@ -194,11 +198,11 @@ async def _run(case: Case, account: Account, score: int | None) -> list[CaseDeci
         programs, thresholds = choose_programs(active, facts.payment), account.settings.thresholds
         return await analyse(windows, TEST_ACCOUNT, facts, programs, active.environment, thresholds)
 
-    windows = await empty_windows(active.plans())
+    windows = empty_windows(active.plans())
     return [
         _decided(case, active, step.happening.origin, step.observed, step.decision)
-        async for step in replay(happenings(items(), case.events()), windows, judge)
-        if step.observed is not None and step.decision is not None
+        for step in replay_live(happenings(items(), case.events()), windows, judge)
+        if step.decision is not None
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze
 from tollkeeper.engine.offline.paths import SUFFIX
-from tollkeeper.engine.offline.replay import ReplayedCreation, empty_windows, replay
+from tollkeeper.engine.offline.replay import ReplayedCreation, empty_windows, replay_live
 from tollkeeper.engine.offline.testing.cases import Case, CaseDecision, decide_case, explained_rule
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import happenings
@@ -104,16 +103,10 @@ def _known(case: Case, every: Sequence[CaseDecision]) -> dict[tuple[str | None, 
         decision = decisions.get(creation.record.id)
         return observed if decision is None else await windows.settle(observed, decision), None
 
-    async def run() -> dict[tuple[str | None, str], Record]:
-        found: dict[tuple[str | None, str], Record] = {}
-        items = (item for item in case.items if not isinstance(item, Entered))
-        async for step in replay(happenings(items, case.events()), await empty_windows([]), judge):
-            assert step.observed is not None
-            record = step.observed.record
-            found[record.event, record.id] = record
-        return found
-
-    return asyncio.run(run())
+    items = (item for item in case.items if not isinstance(item, Entered))
+    steps = replay_live(happenings(items, case.events()), empty_windows([]), judge)
+    records = (step.observed.record for step in steps)
+    return {(record.event, record.id): record for record in records}
 
 
 def _with_records(

@@ -6,7 +6,6 @@ after its history stands. The interpreter looks beside them, and the two may not
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,8 @@ from tollkeeper.engine.offline.replay import (
     Happening,
     Occurrence,
     empty_windows,
-    replay,
+    finish,
+    replay_live,
 )
 from tollkeeper.engine.offline.testing.environments import given_environment
 from tollkeeper.engine.offline.testing.files import RuleFile
@@ -65,7 +65,7 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
         # The past is grouped by what the lets are, only the event by those that are given.
         tried = load_event_type(program, 0, file.text, full_vocabulary())
         loaded = replace(tried, plan=past.plan)
-    watched = asyncio.run(_watch(file, past, loaded, test, environment))
+    watched = _watch(file, past, loaded, test, environment)
     scope = _scope(watched, environment)
     for monitor in loaded.monitors:
         met = _is_met(watched, monitor.name, environment)
@@ -75,23 +75,23 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
     return UnmetExpectation(found, RanEvent(file, loaded.program, scope))
 
 
-async def _watch(
+def _watch(
     file: RuleFile,
     past: LoadedEventType,
     loaded: LoadedEventType,
     test: p.Test,
     environment: Environment,
 ) -> _Watched:
-    windows = await empty_windows(past.plan.series)
+    windows = empty_windows(past.plan.series)
     standings, files = Standings(), given_files(file, test)
 
-    async def look(of: LoadedEventType, observed: Observation) -> _Watched:
+    def look(of: LoadedEventType, observed: Observation) -> _Watched:
         record, sequence = observed.record, observed.sequence
         facts, data = _facts(record), record.state.data
         values: Sequence[p.Value | None] = observed.values
         if of.program.name == BUILT_IN_EVENT:
             # Monitors of payments look once a payment is decided, those of events as one arrives.
-            values = await windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data))
+            values = finish(windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data)))
         transitions = transitions_at(
             standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
@@ -104,13 +104,12 @@ async def _watch(
         )
 
     history = (_reading(past, each) for each in happenings(files.history, file.events))
-    async for step in replay(history, windows, count_as_decided):
-        assert step.observed is not None
+    for step in replay_live(history, windows, count_as_decided):
         if _is_of(past, step.observed.record):
-            await look(past, step.observed)
+            look(past, step.observed)
     record = _given_record(file, loaded, test, files)
     reads = () if record.event is None else loaded.reads(_facts(record), record.state.data)
-    return await look(loaded, await windows.observe(record, reads))
+    return look(loaded, finish(windows.observe(record, reads)))
 
 
 def _reading(loaded: LoadedEventType, happening: Happening) -> Happening:
@@ -118,7 +117,7 @@ def _reading(loaded: LoadedEventType, happening: Happening) -> Happening:
     if not isinstance(happening, Occurrence) or not _is_of(loaded, happening.record):
         return happening
     record = happening.record
-    return happening._replace(reads=loaded.reads(_facts(record), record.state.data))
+    return replace(happening, reads=loaded.reads(_facts(record), record.state.data))
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -17,7 +16,8 @@ from tollkeeper.engine.offline.replay import (
     ReplayedCreation,
     ReplayedUpdate,
     empty_windows,
-    replay,
+    finish,
+    replay_live,
 )
 from tollkeeper.engine.offline.testing.streams import (
     Created,
@@ -44,15 +44,11 @@ def read_history(
 
     Raises `StreamError` for a history that doesn't fit together.
     """
-
-    async def read() -> tuple[Value | None, ...]:
-        windows = await empty_windows(plan.series)
-        async for _ in replay(happenings(history, events), windows, count_as_decided):
-            pass
-        record = Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
-        return (await windows.observe(record, reads)).values
-
-    return asyncio.run(read())
+    windows = empty_windows(plan.series)
+    for _ in replay_live(happenings(history, events), windows, count_as_decided):
+        pass
+    record = Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+    return finish(windows.observe(record, reads)).values
 
 
 async def count_as_decided(

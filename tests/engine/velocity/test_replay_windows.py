@@ -28,7 +28,7 @@ from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.update import updated
-from tollkeeper.engine.velocity.contract import Record, State
+from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.checker import Known
@@ -65,7 +65,6 @@ rule windows
 program = read_file(RULE, Known()).program
 assert isinstance(program, Rule)
 LOADED = load_rule(program, 1, full_vocabulary())
-PLAN = plan_rule(LOADED, full_vocabulary())
 
 cards = st.builds(
     Card,
@@ -137,10 +136,12 @@ def entry(kind: Kind, arrived: int, state: State) -> Entry:
 
 
 async def live_and_replayed(
-    happened: list[tuple[int, Any]], passed_by: int
+    happened: list[tuple[int, Any]], passed_by: int, late: int
 ) -> tuple[list[list[Value | None]], list[list[Value | None]]]:
     """What each payment read in both, but for the first ones, which a replay passes by."""
-    live, again = MemoryWindows(), ReplayWindows(PLAN.kept, PLAN.windows, PLAN.changing)
+    plan = plan_rule(LOADED, full_vocabulary(), late)
+    live = MemoryWindows(late=late)
+    again = ReplayWindows(plan.kept, plan.windows, plan.changing, plan.late)
     await live.seal(await live.add(1, LOADED.reading.plan.series))
     known: list[State] = []
     first: list[list[Value | None]] = []
@@ -155,8 +156,8 @@ async def live_and_replayed(
             seen = Record(1, facts.payment.id, facts.timestamp, arrived, state)
             observed = await live.observe(seen, LOADED.reading.reads(facts))
             state = (await live.settle(observed, decision)).record.state
-            partial = PLAN.facts(entry(Kind.PAYMENT, arrived, state))
-            keys = PLAN.reading.keys(partial)
+            partial = plan.facts(entry(Kind.PAYMENT, arrived, state))
+            keys = plan.reading.keys(partial)
             if len(known) < passed_by:
                 again.pass_by(facts.payment.id, partial, keys, decision)
             else:
@@ -171,7 +172,7 @@ async def live_and_replayed(
             facts = after.payment
             seen = Record(1, facts.payment.id, facts.timestamp, arrived, after, before)
             await live.observe(seen, ())
-            again.update(facts.payment.id, PLAN.update(entry(Kind.UPDATE, arrived, after)), arrived)
+            again.update(facts.payment.id, plan.update(entry(Kind.UPDATE, arrived, after)), arrived)
             known[number] = after
     return first, second
 
@@ -185,8 +186,12 @@ DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps, st.integers(0, 5))
-@example([(0, bare(transactions=(DECLINED,))), (30 * HOUR, bare())], 0).via("a window's beginning")
-def test_a_replay_reads_what_was_read_live(happened: list[tuple[int, Any]], passed_by: int) -> None:
-    live, again = asyncio.run(live_and_replayed(happened, passed_by))
+@given(steps, st.integers(0, 5), st.sampled_from([2 * HOUR, LATE]))
+@example([(0, bare(transactions=(DECLINED,))), (30 * HOUR, bare())], 0, LATE).via(
+    "a window's beginning"
+)
+def test_a_replay_reads_what_was_read_live(
+    happened: list[tuple[int, Any]], passed_by: int, late: int
+) -> None:
+    live, again = asyncio.run(live_and_replayed(happened, passed_by, late))
     assert again == live

@@ -90,7 +90,10 @@ class Replayed:
     def __init__(self, late: int) -> None:
         own = [window(each.digest, "count", HOUR) for each in PLANS]
         self.own = [KINDS[each.digest].key for each in PLANS]
-        kept = [ReplayedSeries(each, index, False, True) for index, each in enumerate(PLANS)]
+        kept = [
+            ReplayedSeries(each, index, False, each.event is None)
+            for index, each in enumerate(PLANS)
+        ]
         self.windows = ReplayWindows(kept, (*own, *WINDOWS), changing, late)
 
     def pay(self, record: Record, keys: list[Key | None], decision: Decision) -> list[Any]:

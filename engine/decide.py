@@ -77,17 +77,21 @@ async def decide_payment(
         [read for shadow in shadows for read in shadow.reads(facts)],
         forced,
     )
-    transitions = await payment_transitions(engine, active, facts)
-    entry = Entry(
-        observed.sequence,
-        account,
-        Kind.PAYMENT,
-        payment.id,
-        arrived,
-        facts.timestamp,
-        encode_stored(record(facts)),
-        encode_stored(add_transitions(decision, transitions) if transitions else decision),
-    )
+    try:
+        transitions = await payment_transitions(engine, active, facts)
+        entry = Entry(
+            observed.sequence,
+            account,
+            Kind.PAYMENT,
+            payment.id,
+            arrived,
+            facts.timestamp,
+            encode_stored(record(facts)),
+            encode_stored(add_transitions(decision, transitions) if transitions else decision),
+        )
+    except BaseException:
+        await engine.windows.withdraw(observed)
+        raise
     return DecidedPayment(Pending(observed, entry, transitions), programs, decision, shadows)
 
 
@@ -122,10 +126,14 @@ async def analyse(
     if further:
         count = len(values) - len(further)
         values, lost = values[:count], tuple(index for index in lost if index < count)
-    decision = decide(programs, facts, values, environment, thresholds, lost=lost, score=score)
-    if forced.action is not None and decision.action is not None:
-        decision = replace(decision, action=forced.action)
-    return await windows.settle(observed, decision), decision
+    try:
+        decision = decide(programs, facts, values, environment, thresholds, lost=lost, score=score)
+        if forced.action is not None and decision.action is not None:
+            decision = replace(decision, action=forced.action)
+        return await windows.settle(observed, decision), decision
+    except BaseException:
+        await windows.withdraw(observed)
+        raise
 
 
 def decision_reads(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:

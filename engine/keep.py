@@ -1,7 +1,8 @@
 """The end of the way: what was decided is put into the journal, or nothing of it is left.
 
 A record is counted before it is appended, since the next one may read it. Between counting and
-`keep` nothing waits, and nothing leaves the service before `keep` is done.
+`keep` nothing waits, and nothing leaves the service before `keep` is done. What fails between the
+two takes the record out of the windows again.
 """
 
 from __future__ import annotations
@@ -43,3 +44,8 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
             await engine.windows.withdraw(observed)
     if transitions:
         await note_transitions(engine, account, sequence, transitions)
+
+
+async def take_back(engine: Engine, pending: Pending) -> None:
+    """Forgets a record that will not be kept."""
+    await engine.windows.withdraw(pending.observed)

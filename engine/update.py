@@ -42,17 +42,21 @@ async def merge_update(
     observed = await engine.windows.observe(
         Record(account, payment_id, facts.timestamp, arrived, after, before), ()
     )
-    transitions = await payment_transitions(engine, engine.active[account], facts)
-    entry = Entry(
-        sequence=observed.sequence,
-        account=account,
-        kind=Kind.UPDATE,
-        id=payment_id,
-        arrived=arrived,
-        time=facts.timestamp,
-        body=encode_stored(record(facts)),
-        outcome=encode_stored(EventOutcome(transitions=transitions)) if transitions else None,
-    )
+    try:
+        transitions = await payment_transitions(engine, engine.active[account], facts)
+        entry = Entry(
+            sequence=observed.sequence,
+            account=account,
+            kind=Kind.UPDATE,
+            id=payment_id,
+            arrived=arrived,
+            time=facts.timestamp,
+            body=encode_stored(record(facts)),
+            outcome=encode_stored(EventOutcome(transitions=transitions)) if transitions else None,
+        )
+    except BaseException:
+        await engine.windows.withdraw(observed)
+        raise
     return UpdatedPayment(Pending(observed, entry, transitions), facts.payment)
 
 

@@ -37,7 +37,7 @@ from tollkeeper.engine.events.submission import (
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError, Taken
-from tollkeeper.engine.keep import keep
+from tollkeeper.engine.keep import keep, take_back
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
@@ -186,8 +186,13 @@ async def submit_one(
             return created(repeated(request, stored, body))
     try:
         pending, accepted = await take_in(engine, engine.active[account], body, arrived)
-        response = encode({"event": accepted})
-        await keep(engine, pending, repeatable(request, repeat_key, body, response))
+        try:
+            response = encode({"event": accepted})
+            idempotency = repeatable(request, repeat_key, body, response)
+        except BaseException:
+            await take_back(engine, pending)
+            raise
+        await keep(engine, pending, idempotency)
     except Taken:
         raise taken("event.id") from None
     request.log.update(

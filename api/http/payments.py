@@ -38,7 +38,7 @@ from tollkeeper.engine.intake.forced import UNFORCED
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal.contract import Taken
-from tollkeeper.engine.keep import keep
+from tollkeeper.engine.keep import keep, take_back
 from tollkeeper.engine.shadows.evaluate import queue_shadows
 from tollkeeper.engine.update import UpdatedPayment, merge_update
 
@@ -165,8 +165,13 @@ async def create_payment(request: Request) -> bytes:
     forced = UNFORCED if active.account.live is None else await obey(payment)
     try:
         decided = await decide_payment(engine, active, payment, arrived, forced)
-        response = _created(payment, decided.decision)
-        await keep(engine, decided.pending, repeatable(request, repeat_key, body, response))
+        try:
+            response = _created(payment, decided.decision)
+            idempotency = repeatable(request, repeat_key, body, response)
+        except BaseException:
+            await take_back(engine, decided.pending)
+            raise
+        await keep(engine, decided.pending, idempotency)
     except Taken:
         raise taken("payment.id") from None
     queue_shadows(engine, active, decided)

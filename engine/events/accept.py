@@ -61,33 +61,37 @@ async def accept_event(
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     observed = await engine.windows.observe(record, loaded.reads(facts, event.data))
-    transitions = transitions_at(
-        engine.watch.standings,
-        account,
-        loaded,
-        event.timestamp,
-        facts,
-        event.data,
-        observed.values,
-        active.environment,
-    )
-    accepted = Accepted(
-        id=event.id,
-        type=name,
-        version=loaded.version,
-        metrics=metrics_of(loaded, observed),
-        alerts=tuple(transition.monitor for transition in transitions if transition.met),
-    )
-    entry = Entry(
-        sequence=observed.sequence,
-        account=account,
-        kind=Kind.EVENT,
-        id=event.id,
-        arrived=arrived,
-        time=event.timestamp,
-        body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
-        outcome=encode_stored(EventOutcome(observed.values, transitions)),
-    )
+    try:
+        transitions = transitions_at(
+            engine.watch.standings,
+            account,
+            loaded,
+            event.timestamp,
+            facts,
+            event.data,
+            observed.values,
+            active.environment,
+        )
+        accepted = Accepted(
+            id=event.id,
+            type=name,
+            version=loaded.version,
+            metrics=metrics_of(loaded, observed),
+            alerts=tuple(transition.monitor for transition in transitions if transition.met),
+        )
+        entry = Entry(
+            sequence=observed.sequence,
+            account=account,
+            kind=Kind.EVENT,
+            id=event.id,
+            arrived=arrived,
+            time=event.timestamp,
+            body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
+            outcome=encode_stored(EventOutcome(observed.values, transitions)),
+        )
+    except BaseException:
+        await engine.windows.withdraw(observed)
+        raise
     return AcceptedEvent(Pending(observed, entry, transitions), accepted)
 
 

@@ -13,6 +13,7 @@ from litestar.types import ASGIApp
 from tollkeeper.api.http import health, payments
 from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
+from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.observed import observed
 from tollkeeper.api.http.request import Service
@@ -43,12 +44,17 @@ def create_app(
     hidden = () if _shows_figures(settings) else (health.metrics,)
     public = [route for route in ROUTES if route not in hidden]
     search = search or SearchHere(engine.folder)
-    return _app(tuple(public), Service(engine, search, figures or Figures(), settings))
+    return _app(
+        tuple(public), Service(engine, search, figures or Figures(), settings, Limiter(settings))
+    )
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """The ASGI application of the operator's own listener: health and figures."""
-    return _app(health.ROUTES, Service(engine, SearchHere(engine.folder), figures, settings))
+    return _app(
+        health.ROUTES,
+        Service(engine, SearchHere(engine.folder), figures, settings, Limiter(settings)),
+    )
 
 
 def _shows_figures(settings: Settings) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -30,14 +31,17 @@ def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHa
 def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """Let a request in that has the key its route needs, and no parameter that nothing reads.
 
-    Raises as `authenticated` and `check_scope`, and `Problem` 422.
+    Raises as `authenticated`, `check_scope` and `Limiter.take`, and `Problem` 422.
     """
     needed: NarrowScope | None = route.opt["scope"]
     if needed is not None:
         key = authenticated(request)
         check_scope(key, needed)
+        known = state_of(request)
+        allowance = known.service.limiter.take(key, needed, monotonic())
+        known.answer_headers += allowance.headers()
         if needed == "personal:read":
-            engine = state_of(request).service.engine
+            engine = known.service.engine
             engine.accesses.note(key, request["path"], engine.clock())
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])

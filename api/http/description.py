@@ -21,13 +21,15 @@ DESCRIPTION: Final = f"""Tollkeeper scores each payment for automated behaviour,
 
 ## Authentication
 
-`Authorization: Bearer <key>`. A key belongs to one account and has scopes: `payments` reports payments and events and reads decisions, `rules` changes what decides, `admin` the account and everything else. A key that is missing, wrong or revoked gets 401, one without the scope 403. Nothing of another account can be seen or guessed.
+`Authorization: Bearer <key>`. A key belongs to one account, or to its test account, and has scopes, which each operation names. Bundles stand for several: `payments` reports payments and events and reads them, `rules` changes what decides, `admin` is all. A key that is missing, wrong or revoked gets 401, one without the scope 403. Nothing of another account can be seen or guessed.
 
 ## Requests
 
 A path is matched as it is sent: a slash more or less is another path. `HEAD` answers wherever `GET` does, `OPTIONS` with the methods of a path.
 
 Every answer has an `X-Request-Id`: the request's own when it is 1 to 128 visible ASCII characters, else a random one. A parameter of the query that the operation does not read gets 422 (`unknown_member`).
+
+A key and its account may send so many requests a second, payments and events apart from the others: more get 429 with `Retry-After`. `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) tell what is left.
 
 Bodies are JSON in UTF-8, sent as `application/json`, another `application/*+json`, or without a `Content-Type`; the text of a rule is `text/*` or `application/octet-stream`. A body of another type, or in a content coding such as `gzip`, gets 415.
 

@@ -77,7 +77,7 @@ def statuses(operation: Operation) -> list[int]:
     found = {*operation.refusals, 400, 500}
     if operation.scope is not None:
         # 422 also for a query parameter that it does not know.
-        found |= {401, 403, 422}
+        found |= {401, 403, 422, 429}
     if operation.sent is not None:
         found |= {408, 413, 415}
     return sorted(found)

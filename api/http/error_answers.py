@@ -34,7 +34,7 @@ TYPES: Final[Mapping[str, str]] = {
     "conflict": "what was asked no longer fits what is there",
     "idempotency_mismatch": "the idempotency key was used with another request",
     "too_large": "the body, or the head of the request, has too many bytes",
-    "too_many_requests": "reserved: wait for `Retry-After` seconds, then send more slowly",
+    "too_many_requests": "more was sent than is allowed: wait for `Retry-After` seconds, then send more slowly",
     "unavailable": "nothing was done and it may be sent again after `Retry-After` seconds",
     "timeout": "the body did not arrive in time",
     "malformed_request": "the request is not HTTP, or ended before it was whole",
@@ -134,7 +134,7 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
         Example(
             "too fast",
             refusal(
-                "authorization", "too_many_requests", "this key may send 1000 requests a second"
+                "authorization", "too_many_requests", "this key may send 5000 reports a second"
             ),
         ),
     ),

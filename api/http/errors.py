@@ -123,6 +123,14 @@ def unavailable(message: str, retry_after: int = 1) -> Problem:
     )
 
 
+def too_many_requests(message: str, retry_after: int) -> Problem:
+    return Problem(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        [Violation("authorization", "too_many_requests", message)],
+        [(b"retry-after", str(retry_after).encode())],
+    )
+
+
 def taken(field: str) -> Problem:
     """An id that is sent in `field` is in use."""
     return invalid([Violation(field, "taken", "the account has already used this id")])

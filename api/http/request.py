@@ -9,6 +9,7 @@ import litestar
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope
 
+from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.registry.state import Account, ApiKey
@@ -18,12 +19,15 @@ from tollkeeper.engine.search.asking import Search
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the requests of one listener share: the engine, the index of payments, the counters."""
+    """What the requests of one listener share: the engine, the index of payments, the counters,
+    what each key may still ask for.
+    """
 
     engine: Engine
     search: Search
     figures: Figures
     settings: Settings
+    limiter: Limiter
 
 
 @dataclass(slots=True)

@@ -27,6 +27,10 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "body_bytes": (1, 2**26),
     "body_seconds": (1, _HOUR_S),
     "drain_seconds": (0, _HOUR_S),
+    "key_reports": (1, 1_000_000),
+    "account_reports": (1, 1_000_000),
+    "key_work": (1, 1_000_000),
+    "account_work": (1, 1_000_000),
     "windows_cap": (1, 10**12),
     "windows_total_cap": (1, 10**12),
     "late_hours": (0, 24 * 366),
@@ -55,7 +59,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     closed when for `idle_seconds` no whole request head has arrived on it; a head has at most
     `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
-    in flight `drain_seconds`. `windows_cap` is how many elements an account's windows may hold
+    in flight `drain_seconds`. A key may send `key_reports` payments and events a second, and all keys
+    of an account `account_reports`; of other requests `key_work` and `account_work` (429).
+    `windows_cap` is how many elements an account's windows may hold
     before the largest is given up, `windows_total_cap` how many those of all accounts may before
     the account that holds most gives up its largest; they count payments that arrive up to
     `late_hours` after their time. Every `snapshot_minutes` what they hold is written to a file,
@@ -79,6 +85,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     body_bytes: int = BODY_BYTES
     body_seconds: int = BODY_SECONDS
     drain_seconds: int = 30
+    key_reports: int = 5_000
+    account_reports: int = 10_000
+    key_work: int = 50
+    account_work: int = 100
     windows_cap: int = CAP
     windows_total_cap: int = TOTAL_CAP
     late_hours: int = 24

@@ -80,6 +80,10 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 @setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.")
 @setting("body_seconds", "How long a body may take to arrive; else it gets a 408.")
 @setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
+@setting("key_reports", "Payments and events a second that a key may send; more get a 429.")
+@setting("account_reports", "Payments and events a second that all keys of an account may send.")
+@setting("key_work", "Other requests a second that a key may send; more get a 429.")
+@setting("account_work", "Other requests a second that all keys of an account may send.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
 @setting("windows_total_cap", "Elements that the windows of all accounts may hold together.")
 @setting(

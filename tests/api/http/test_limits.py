@@ -1,0 +1,69 @@
+"""How much a key and an account may ask for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollkeeper.api.http.errors import Problem
+from tollkeeper.api.http.limits import REPORTS_BURST_S, WORK_BURST_S, Limiter
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.tests.api.http.service import Service, errors, payment
+
+FEW = Settings(key_reports=2, account_reports=3, key_work=1, account_work=1)
+ONE: Any = SimpleNamespace(id="one", account=1)
+TWO: Any = SimpleNamespace(id="two", account=1)
+
+
+@given(st.lists(st.floats(0, 3), max_size=60))
+def test_a_key_never_sends_more_than_its_burst_and_its_rate(pauses: list[float]) -> None:
+    limiter, now, sent = Limiter(FEW), 100.0, 0
+    for pause in pauses:
+        now += pause
+        try:
+            allowance = limiter.take(ONE, "payments:write", now)
+        except Problem:
+            continue
+        sent += 1
+        assert 0 <= allowance.remaining < allowance.limit
+    assert sent <= FEW.key_reports * (REPORTS_BURST_S + now - 100) + 1e-6
+
+
+def test_whoever_waits_as_long_as_told_is_let_in() -> None:
+    limiter, now = Limiter(FEW), 100.0
+    for _ in range(50):
+        try:
+            limiter.take(ONE, "rules:write", now)
+        except Problem as problem:
+            now += int(dict(problem.headers)[b"retry-after"])
+            limiter.take(ONE, "rules:write", now)
+    assert now - 100 <= 50 - WORK_BURST_S + 1
+
+
+def test_keys_of_one_account_share_its_bucket() -> None:
+    limiter = Limiter(FEW)
+    for _ in range(4):
+        limiter.take(ONE, "payments:write", 100.0)
+    assert [limiter.take(TWO, "payments:write", 100.0).remaining for _ in range(2)] == [1, 0]
+    with pytest.raises(Problem) as refused:
+        limiter.take(TWO, "payments:write", 100.0)
+    assert "this account may send 3 reports a second" in str(refused.value.violations)
+
+
+@pytest.mark.anyio
+async def test_one_request_too_many_gets_429_and_payments_go_on(service: Service) -> None:
+    key = await service.key("shop", "admin")
+    async with service.client_with(key, FEW) as client:
+        left = [(await client.get("/v1/lists")).headers["ratelimit-remaining"] for _ in range(10)]
+        refused = await client.get("/v1/lists")
+        paid = await client.post("/v1/payments", json=payment())
+    assert left == [str(count) for count in range(9, -1, -1)]
+    assert refused.status_code == 429
+    assert errors(refused) == [("authorization", "too_many_requests")]
+    assert refused.headers["retry-after"] == "1"
+    assert paid.status_code == 201
+    assert (paid.headers["ratelimit-limit"], paid.headers["ratelimit-remaining"]) == ("4", "3")

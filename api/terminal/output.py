@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
     from rich.text import Text
 
     from tollkeeper.engine.intake.violations import Violation
@@ -64,13 +64,13 @@ def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_:
         table.add_column(title.replace("_", " "), no_wrap=not out.is_terminal)
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
-    show_table(table)
+    show_whole(table)
 
 
-def show_table(table: Table) -> None:
+def show_whole(drawn: RenderableType) -> None:
     """In a pipe nothing is cut to a width."""
     piped = Console(width=PIPE_WIDTH, markup=False, highlight=False)
-    (out if out.is_terminal else piped).print(table, soft_wrap=True)
+    (out if out.is_terminal else piped).print(drawn, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 from tollkeeper.api.terminal.backtest_words import NO_ACTION, amounts_text, headline, result_text
 from tollkeeper.api.terminal.explanation import ACTION_STYLES
 from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
+from tollkeeper.engine.offline.preview import Preview
 from tollkeeper.engine.publish.diff import Difference
 from tollkeeper.engine.shadows.record import ShadowOutcome
 from tollkeeper.engine.shadows.report import ShadowReport
@@ -39,6 +40,31 @@ def draw_backtest(report: Report) -> RenderableType:
     if report.labels:
         parts.append(_table("label", "was", "would be", *_AMOUNT, rows=_of_labels(report)))
     return Group(*parts, *(Text(note, style="yellow") for note in report.notes))
+
+
+def draw_preview(found: Preview) -> Iterator[RenderableType]:
+    """What would change in meaning, what in decisions, with the latest payments of each change."""
+    if found.replaces is None:
+        yield Text("nothing is active under this name")
+    elif found.differences:
+        yield Text(f"against version {found.replaces}:")
+        yield from draw_differences(found.differences)
+    else:
+        yield Text(f"it says the same as version {found.replaces}")
+    if found.report is None:
+        return
+    yield draw_backtest(found.report)
+    examples = list(_examples(found.report))
+    if examples:
+        yield _table("payment", "arrived", "was", "would be", "amount", rows=examples)
+
+
+def _examples(report: Report) -> Iterator[tuple[str, ...]]:
+    for change in report.changes:
+        for each in change.examples:
+            amount = "" if each.amount is None else f"{each.amount} {each.currency}"
+            was, now = result_text(change.was), result_text(change.now)
+            yield each.id, each.at, was, now, amount
 
 
 _AMOUNT = ("payments", "amount")

@@ -53,7 +53,7 @@ class Side(Struct, frozen=True):
 
 def diff(old: Version, new: Version) -> tuple[Difference, ...]:
     """What is different in meaning: empty for two texts that say the same."""
-    return diff_sides(*(_side(version) for version in (old, new)))
+    return diff_sides(*(side_of(version) for version in (old, new)))
 
 
 def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
@@ -66,7 +66,8 @@ def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def _side(version: Version) -> Side:
+def side_of(version: Version) -> Side:
+    """A stored version, with the text of its definitions."""
     texts: dict[str | None, str] = {None: version.text}
     return Side(decode_program(version.program), texts | dict(version.uses.items()))
 

@@ -8,7 +8,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
-from tollkeeper.api.terminal.output import out, print_json, progress_bar, refuse
+from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, show_whole
 
 
 @click.command(panel="Rule files")
@@ -98,4 +98,4 @@ def backtest(
     elif markdown:
         print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
     else:
-        out.print(draw_backtest(report), soft_wrap=True)
+        show_whole(draw_backtest(report))

@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
 from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
-from tollkeeper.api.terminal.output import print_json, say_cursor, show_table
+from tollkeeper.api.terminal.output import print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
@@ -61,5 +61,5 @@ def decisions(
     if as_json_:
         print_json({"decisions": items, "cursor": page.cursor})
         return
-    show_table(decision_table(items))
+    show_whole(decision_table(items))
     say_cursor(page.cursor)

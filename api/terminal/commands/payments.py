@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, json_option
-from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_table
+from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
     from tollkeeper.engine.search.find import FoundPage
@@ -62,5 +62,5 @@ def payments(
     if as_json_:
         print_json({"payments": items, "cursor": page.cursor})
         return
-    show_table(decision_table(items))
+    show_whole(decision_table(items))
     say_cursor(page.cursor)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.folder import perform, refusals
 from tollkeeper.api.terminal.options import account_option, author_option, data_option
-from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, warn_all
+from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, show_whole, warn_all
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
@@ -22,10 +22,24 @@ if TYPE_CHECKING:
 @click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
 @click.option("--expected", type=int, help="The newest version you know of; refused past it.")
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@click.option("--preview", is_flag=True, help="Show what it would change, and ask.")
+@click.option(
+    "--since",
+    default="7d",
+    show_default=True,
+    help="How far back a preview's backtest begins: `7d`, `12h`, or a day.",
+)
 @author_option
 @data_option
 def publish(
-    file: Path, account: str, draft: bool, expected: int | None, untested: bool, data: Path
+    file: Path,
+    account: str,
+    draft: bool,
+    expected: int | None,
+    untested: bool,
+    preview: bool,
+    since: str,
+    data: Path,
 ) -> None:
     """Run FILE's tests, store it as a new version and make it active, with the definitions that it
     uses.
@@ -39,6 +53,10 @@ def publish(
     assert program is not None
     if not (draft or untested):
         require_passing(file, reading)
+    if preview:
+        show_preview(file, account, since, data)
+        if not click.confirm("publish it?", err=True):
+            refuse("nothing is published")
     for name, text in used_definitions(rule_files([file.parent]), reading.uses).items():
         perform(data, Store(account, "definitions", name, text, True))
         say(f"definitions {name} are active")
@@ -55,6 +73,26 @@ def publish(
     warn_all(answer.warnings)
     state = "stored" if draft else "active"
     say(f"{program.name} version {answer.version} is {state}")
+
+
+def show_preview(file: Path, account: str, since: str, data: Path) -> None:
+    """What FILE would change of the active version's meaning, and of what was decided since."""
+    from tollkeeper.api.terminal.rendering import draw_preview
+    from tollkeeper.engine.offline.backtest.given import GivenError, read_since
+    from tollkeeper.engine.offline.preview import preview_file
+    from tollkeeper.engine.offline.testing.files import library_of, load_file
+    from tollkeeper.engine.open import now
+
+    moment = now()
+    try:
+        begin = read_since(since, moment)
+    except GivenError as error:
+        raise click.BadParameter(str(error), param_hint="--since") from None
+    found = load_file(file, library_of([file.parent]))
+    with refusals(), progress_bar("replaying") as progress:
+        preview = preview_file(data, account, found, (begin, moment), progress)
+    for each in draw_preview(preview):
+        show_whole(each)
 
 
 def require_passing(file: Path, reading: Reading) -> None:

@@ -15,7 +15,7 @@ from tollkeeper.api.terminal.options import (
     decider_option,
     json_option,
 )
-from tollkeeper.api.terminal.output import out, print_json, progress_bar, say
+from tollkeeper.api.terminal.output import print_json, progress_bar, say, show_whole
 
 if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
@@ -82,4 +82,4 @@ def report_shadow(
     if as_json_:
         print_json(msgspec.to_builtins(report))
     else:
-        out.print(draw_report(report), soft_wrap=True)
+        show_whole(draw_report(report))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tollkeeper.api.terminal.decision_lines import decision_table
-from tollkeeper.api.terminal.output import refuse, say, show_rows, show_table
+from tollkeeper.api.terminal.output import refuse, say, show_rows, show_whole
 from tollkeeper.cli import main
 
 HOSTILE = "a[red]b[/red]c[/]d[link=x]"
@@ -18,7 +18,7 @@ HOSTILE = "a[red]b[/red]c[/]d[link=x]"
 def test_no_line_takes_brackets_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
     say(HOSTILE)
     show_rows(("name",), [(HOSTILE,)], as_json_=False)
-    show_table(decision_table([item(id=HOSTILE)]))
+    show_whole(decision_table([item(id=HOSTILE)]))
     with pytest.raises(SystemExit):
         refuse(HOSTILE)
     told = capsys.readouterr()
@@ -37,7 +37,7 @@ def test_a_file_name_keeps_its_brackets(tmp_path: Path) -> None:
 
 
 def test_decisions_have_a_header_and_amounts(capsys: pytest.CaptureFixture[str]) -> None:
-    show_table(decision_table([item(), item(id="p-2", amount=None)]))
+    show_whole(decision_table([item(), item(id="p-2", amount=None)]))
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split() == ["arrived", "action", "score", "amount", "payment", "rule", "condition"]
     assert first.split() == [

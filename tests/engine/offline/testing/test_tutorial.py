@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 TUTORIAL = Path(__file__).parents[4] / "docs" / "tutorial.md"
-_BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 # Scores are the shipped scorecard's, which has tests of its own.
 _SCORE = re.compile(r"score 0\.\d\d")
 
@@ -51,7 +51,7 @@ def run(command: str, folder: Path) -> tuple[str, Path]:
 
 def test_the_tutorials_commands_print_what_it_shows(tmp_path: Path) -> None:
     folder = tmp_path
-    for block in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+    for block in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
         for command, shown in commands(block):
             printed, folder = run(command, folder)
             assert (command, _SCORE.sub("score", printed)) == (command, _SCORE.sub("score", shown))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
-from tollkeeper.grammar.fixes import removing, replacing
+from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import did_you_mean, listed, meant
@@ -646,6 +646,17 @@ def not_in_history(span: Span, name: str, need: str) -> Diagnostic:
         span,
         f"`{name}` can't be used in an aggregate over history{because}",
         "a record of history keeps its fields and what was decided, nothing else",
+    )
+
+
+def zone_in_history(span: Span, function: str, end: int) -> Diagnostic:
+    """`end` is where the function's only argument ends."""
+    return _error(
+        "not-in-history",
+        span,
+        f"`{function}` in an aggregate over history can't use the account's time zone, which changes",
+        'name one: `(…, "UTC")`',
+        inserting(end, ', "UTC"'),
     )
 
 

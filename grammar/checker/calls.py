@@ -55,6 +55,9 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
     arguments = _arguments(work, scope, node, parameters, infer)
     if arguments is None:
         return None
+    if name in ("hour", "weekday") and len(arguments) == 1 and scope.history:
+        work.report(say.zone_in_history(node.span, name, node.arguments[0].span.end))
+        return None
     result = _result(function, arguments)
     return p.Call(node.id, node.span, result, name, arguments)
 

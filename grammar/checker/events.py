@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
@@ -14,6 +15,8 @@ from tollkeeper.grammar.checker.expressions import condition, value, value_for
 from tollkeeper.grammar.checker.scope import Scope, Work
 
 _SCOPE = Scope(score=False)
+_OF_KEYS = replace(_SCOPE, history=True, part="by")
+"""Keys read what a record keeps, and nothing that the account can change."""
 _OWN = {
     "id": p.EventField("id", t.String(), True),
     "timestamp": p.EventField("timestamp", t.Instant(), True),
@@ -64,7 +67,7 @@ def metrics(work: Work, items: Iterable[s.Metric]) -> tuple[p.Metric, ...]:
 def monitor(work: Work, item: s.Monitor) -> p.Monitor | None:
     """A monitor, or None when it has errors."""
     when = condition(work, _SCOPE, item.when)
-    keys = [value_for(work, _SCOPE, key, t.String()) for key in item.by]
+    keys = [value_for(work, _OF_KEYS, key, t.String()) for key in item.by]
     every = None if item.every is None else literals.duration(item.every)
     if every is not None and not 0 < every <= 366 * 86_400_000_000:
         assert item.every is not None

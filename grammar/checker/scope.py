@@ -20,7 +20,9 @@ class TooManyError(Exception):
     """A file has so many errors that looking for more is of no use."""
 
 
-Need: TypeAlias = Literal["score", "an aggregate", "a list", "a table", "a rate"]
+Need: TypeAlias = Literal[
+    "score", "an aggregate", "a list", "a table", "a rate", "the account's time zone"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ def needs(work: Work, node: p.Expression) -> frozenset[Need]:
                 found.add("a table")
             case p.Call(function="amount_in"):
                 found.add("a rate")
+            case p.Call(function="hour" | "weekday", arguments=(_,)):
+                found.add("the account's time zone")
             case _:
                 pass
         waiting.extend(children(part))

@@ -1,0 +1,73 @@
+"""What a record brings to a series, `EXPR of payments` included, is what the interpreter says of it."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.programs.compile.counting import Counting
+from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
+from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.series import compile_series
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, payment
+from tollkeeper.tests.engine.programs.compile.programs import SCALARS, Maker, rule
+
+RECORDS = 30
+PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "100"))
+_OF_NOW = (p.Score, p.InList, p.TableValue)
+"""What a historical record doesn't have."""
+
+
+@st.composite
+def series(draw: Any) -> p.Series:
+    """A series over payments, of any value that a record has, mostly with a `where`."""
+    maker = Maker(draw)
+    key = p.Fact(*maker.place(), t.String(), ("user", "id"))
+    value = maker.make(maker.pick(SCALARS), 3)
+    where = maker.make("boolean", 2) if maker.chance(70) else None
+    for root in (value, where):
+        for part in parts(root) if root is not None else ():
+            assume(not (isinstance(part, _OF_NOW) or _reads_settings(part)))
+    return p.Series("payments", None, (key,), where, value)
+
+
+def _reads_settings(part: p.Expression) -> bool:
+    """Whether the account's rates or time zone are read."""
+    match part:
+        case p.Call(function="amount_in") | p.Call(function="hour" | "weekday", arguments=(_,)):
+            return True
+        case _:
+            return False
+
+
+@given(series(), st.booleans(), st.integers(0, 2**32))
+@settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, seed: int) -> None:
+    compiled = compile_series(of, (), VOCABULARY)
+    together = Counting({"one": (of, missing)}, (), VOCABULARY)(("one",)).function
+    random = Random(seed)
+    for _ in range(RECORDS):
+        record = payment(random)
+        scope = scope_of(rule(()), Inputs(record, (), EMPTY, None), VOCABULARY)
+        key = evaluate(of.by[0], scope)
+        taken = of.where is None or evaluate(of.where, scope) is True
+        assert of.value is not None
+        brought = [carried(evaluate(of.value, scope), of.value.type)] if taken else []
+        assert list(compiled.values(record, None, None)) == brought
+        assert compiled.key(record, None, None) == (None if key is None else (key,))
+        put: list[Any] = []
+
+        def take(*element: Any, into: list[Any] = put) -> None:
+            into.append(element)
+
+        together(record, None, None, 7, [take])
+        is_put = key is not None and taken and (missing or brought != [None])
+        assert put == ([(7, key, brought[0])] if is_put else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,9 @@ import re2  # type: ignore[import-untyped]
 MAX_MEMORY = 1 << 20
 MAX_SIZE = 250_000
 """The instructions of all the patterns of a file: a few megabytes, and a fraction of a second."""
+_SHORT = 256
+_RECENT = 64
+"""How many texts of up to `_SHORT` characters a test remembers: a payment asks the same several times."""
 
 
 class RegexError(ValueError):
@@ -32,6 +36,18 @@ def compile_regex(pattern: str, ignore_case: bool) -> Any:
         raise RegexError(_words(problem)) from None
     except UnicodeEncodeError:
         raise RegexError("half of a character outside the basic plane") from None
+
+
+def regex_test(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
+    """Whether the pattern is found in a text. Raises as `compile_regex`."""
+    search = compile_regex(pattern, ignore_case).search
+
+    def is_found(text: str) -> bool:
+        # In bytes, as the library works out the places of a text's characters for what it finds.
+        return search(text.encode()) is not None
+
+    recent = lru_cache(maxsize=_RECENT)(is_found)
+    return lambda text: recent(text) if len(text) <= _SHORT else is_found(text)
 
 
 def _words(problem: Exception) -> str:

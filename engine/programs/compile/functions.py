@@ -30,6 +30,8 @@ _MILLION: int = 10**METADATA_SCALE
 _BOUND: int = METADATA_LIMIT * _MILLION
 _NUMBER = re.compile(r" *([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))? *")
 _LONGEST_NUMBER = 64
+_SHORT_NUMBER = 10
+"""So many digits are far within the bound."""
 _MAPPED = 0xFFFF
 _IPV4 = 0xFFFF_FFFF
 
@@ -64,6 +66,8 @@ def total(values: Iterable[float]) -> float | None:
 
 def number(text: str) -> int | None:
     """`number(text)` at scale 6: spaces around, a sign, decimals and an exponent may be there."""
+    if text.isdecimal() and text.isascii() and len(text) < _SHORT_NUMBER:
+        return int(text) * _MILLION
     found = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     if found is None:
         return None

@@ -17,7 +17,7 @@ from tollkeeper.engine.programs.compile.numbers import at_scale, common_scale, s
 from tollkeeper.engine.programs.compile.unit import Unit
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.regexes import compile_regex
+from tollkeeper.grammar.regexes import regex_test
 
 _ADDRESS_BITS = 128
 
@@ -134,9 +134,8 @@ def text_test(unit: Unit, node: p.TextTest, left: Code, right: Code) -> Code:
 def matches(unit: Unit, node: p.Matches, value: Code) -> Code:
     """RE2, unanchored."""
     value = unit.require(value)
-    pattern = compile_regex(node.pattern, node.ignore_case)
-    search = unit.module.global_name("search", pattern.search)
-    return Code(code.is_there(code.call(search, value.result)), value.needs)
+    is_found = unit.module.global_name("search", regex_test(node.pattern, node.ignore_case))
+    return Code(code.call(is_found, value.result), value.needs)
 
 
 def presence(node: p.Presence, operand: Code) -> Code:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from os import urandom
 
+_VARIANT = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))
+"""The digit with the variant's bits, by one of four random bits, of which two are used."""
+
 
 def new_identifier(now: int) -> str:
     """A UUID of version 7 (RFC 9562) as text: sorted by `now` (µs), 74 bits nobody can guess."""
-    chance = int.from_bytes(urandom(10))
-    value = (
-        now // 1000 << 80 | 0x7 << 76 | (chance >> 68) << 64 | 0b10 << 62 | chance & (1 << 62) - 1
-    )
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    time, chance = f"{now // 1000:012x}", urandom(10).hex()
+    variant = _VARIANT[chance[3]]
+    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[7:19]}"

@@ -44,6 +44,9 @@ _CONFIDENTIAL_VALUE = re.compile(
     re.IGNORECASE,
 )
 """A JSON Web Token, a PEM text, credentials of a scheme, or a cookie of a session."""
+_SCHEMES = ("basic", "bearer", "digest", "dpop", "negotiate", "ntlm")
+_NAME_LENGTH = 64
+"""What is known of longer names is not kept."""
 _USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
@@ -156,7 +159,7 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     secret = [
         name
         for name, value in headers.items()
-        if name not in _HARMLESS and (_is_confidential(name) or _CONFIDENTIAL_VALUE.search(value))
+        if name not in _HARMLESS and (_is_confidential(name) or is_confidential_value(value))
     ]
     if not secret:
         return headers
@@ -164,7 +167,32 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _is_confidential(name: str) -> bool:
-    return name in _USUAL_SECRETS or CONFIDENTIAL_HEADER.search(name) is not None
+    if name in _USUAL_SECRETS:
+        return True
+    return _has_secret_name(name) if len(name) <= _NAME_LENGTH else _names_a_secret(name)
+
+
+def _names_a_secret(name: str) -> bool:
+    return CONFIDENTIAL_HEADER.search(name) is not None
+
+
+_has_secret_name = lru_cache(maxsize=1024)(_names_a_secret)
+
+
+def is_confidential_value(value: str) -> bool:
+    """Whether a header's value is a secret, whatever its name."""
+    if value.isascii():
+        # What any of them has is found sooner than what all of it must be.
+        low = value.lower()
+        if not (
+            "eyj" in low
+            or "-----begin" in low
+            or "sess" in low
+            or "connect.sid=" in low
+            or low.lstrip().startswith(_SCHEMES)
+        ):
+            return False
+    return _CONFIDENTIAL_VALUE.search(value) is not None
 
 
 def _is_harmless(metadata: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from tollkeeper.engine.intake.card_numbers import (
 )
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.intake.redaction import _CONFIDENTIAL_VALUE, is_confidential_value
 
 NOW = 1_768_478_400_000_000
 VISA = "4111111111111111"
@@ -308,3 +309,17 @@ def test_a_card_number_hidden_in_an_exponent_is_masked() -> None:
     read = read_creation(body, NOW)
     assert isinstance(read, Payment)
     assert read.metadata == {"a": "41111111****1111"}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["eyJhbGci", "eYj", ".", "e30", "-----BEGIN", " ", "\t", "\x1c", "Basic", "dPoP", "ntlm", "dXNlcjpw",
+             "PHPSESSID", "jsess", "session-", "id", "token", "=", "connect.sid", "\u017f", "\u212a", "x"]
+        ),
+        max_size=6,
+    ).map("".join)
+)  # fmt: skip
+def test_a_value_is_always_found_out_as_its_pattern_says(value: str) -> None:
+    assert is_confidential_value(value) == (_CONFIDENTIAL_VALUE.search(value) is not None)

@@ -21,6 +21,7 @@ from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.routing import plain, routes_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.straight import straight
+from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, SearchHere
 
@@ -32,11 +33,13 @@ def create_app(
     engine: Engine,
     settings: Settings = DEFAULTS,
     search: Search | None = None,
+    jobs: Jobs | None = None,
     figures: Figures | None = None,
 ) -> ASGIApp:
     """The ASGI application of the public interface around an open engine.
 
-    Without `search`, each question brings the index up to the journal by itself.
+    Without `search`, each question brings the index up to the journal by itself. Whoever gives
+    `jobs` closes them.
 
     The figures are not on it when they have a listener of their own, or when others than this
     machine can reach it.
@@ -44,17 +47,16 @@ def create_app(
     hidden = () if _shows_figures(settings) else (health.metrics,)
     public = [route for route in ROUTES if route not in hidden]
     search = search or SearchHere(engine.folder)
-    return _app(
-        tuple(public), Service(engine, search, figures or Figures(), settings, Limiter(settings))
-    )
+    figures, jobs = figures or Figures(), jobs or Jobs()
+    service = Service(engine, search, jobs, figures, settings, Limiter(settings))
+    return _app(tuple(public), service)
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """The ASGI application of the operator's own listener: health and figures."""
-    return _app(
-        health.ROUTES,
-        Service(engine, SearchHere(engine.folder), figures, settings, Limiter(settings)),
-    )
+    search = SearchHere(engine.folder)
+    service = Service(engine, search, Jobs(), figures, settings, Limiter(settings))
+    return _app(health.ROUTES, service)
 
 
 def _shows_figures(settings: Settings) -> bool:

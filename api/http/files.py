@@ -345,7 +345,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
 
 async def require_passing(request: Request, name: str, content: bytes) -> None:
     """Raises `Problem` 422 with each of the text's own tests that fails."""
-    found = await failing_tests_of(request.account, content)
+    found = await failing_tests_of(request.jobs, request.account, content)
     if found:
         raise invalid(placed(name, content.decode("utf-8", "replace"), found))
 

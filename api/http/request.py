@@ -12,6 +12,7 @@ from litestar.types import HTTPScope, Receive, Scope
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search
@@ -19,12 +20,13 @@ from tollkeeper.engine.search.asking import Search
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the requests of one listener share: the engine, the index of payments, the counters,
-    what each key may still ask for.
+    """What the requests of one listener share: the engine, the index of payments, what runs long
+    or risky work, the counters, what each key may still ask for.
     """
 
     engine: Engine
     search: Search
+    jobs: Jobs
     figures: Figures
     settings: Settings
     limiter: Limiter
@@ -84,6 +86,11 @@ class Exchange:
     def search(self) -> Search:
         """What finds payments."""
         return self.service.search
+
+    @property
+    def jobs(self) -> Jobs:
+        """What runs long or risky work beside the service."""
+        return self.service.jobs
 
     @property
     def key(self) -> ApiKey:

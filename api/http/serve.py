@@ -28,6 +28,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
+from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.privacy.retention import keep_to_retention
@@ -67,11 +68,11 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             late=(settings.late_hours + 1) * HOUR,
             damage=settings.damage,
         )
-        async with opening as engine, searching(engine.folder) as search:
+        async with opening as engine, searching(engine.folder) as search, open_jobs() as jobs:
             engine.reach = settings.reach
             engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
-            app = create_app(engine, settings, search, figures)
+            app = create_app(engine, settings, search, jobs, figures)
             server = Server(configuration(app, settings))
             stop_by_signals(server, search)
             async with (

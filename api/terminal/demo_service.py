@@ -28,6 +28,7 @@ from tollkeeper.api.http.serve import (
 )
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
@@ -108,8 +109,8 @@ async def _serve(
     show: Callable[[DemoAccess | Sample], None],
 ) -> None:
     key = await _furnish(engine)
-    async with searching(engine.folder) as search:
-        server = Server(configuration(create_app(engine, settings, search), settings))
+    async with searching(engine.folder) as search, open_jobs() as jobs:
+        server = Server(configuration(create_app(engine, settings, search, jobs), settings))
         stop_by_signals(server, search)
         async with beside(engine, lambda _share: None, server):
             await engine.ready.wait()

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.compile.explain import Sources
 from tollkeeper.engine.programs.compile.shown import one_line
-from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.programs.source import Reading, read_file
+from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.program import EventType, Program
@@ -72,24 +76,36 @@ def library_of(paths: Iterable[Path]) -> Library:
     return Library(known, texts)
 
 
+def library_of_account(account: Account) -> Library:
+    """What an account's files can refer to: what it has published, and its lists."""
+    texts: dict[str | None, str] = {}
+    for kind, name in account.files:
+        version = active_version(account, kind, name)
+        if version is not None and kind in ("definitions", "event"):
+            texts[name] = version.text
+    return Library(known_of(account), texts)
+
+
 def load_file(path: Path, library: Library) -> RuleFile:
     """Raises `BrokenFileError`."""
-    return _load(path, path.parent, path.read_bytes(), library)
-
-
-def load_text(content: bytes, library: Library) -> RuleFile:
-    """A file that came as a text alone. Raises `BrokenFileError`."""
-    return _load(Path("text"), None, content, library)
-
-
-def _load(path: Path, folder: Path | None, content: bytes, library: Library) -> RuleFile:
-    reading = read_file(content, library.known)
+    reading = read_file(path.read_bytes(), library.known)
     if reading.program is None:
         raise BrokenFileError(path, reading.text, reading.diagnostics)
+    return _loaded(path, path.parent, reading, reading.program, library)
+
+
+def load_alone(reading: Reading, program: Program, library: Library) -> RuleFile:
+    """The file of a text that came alone, as it was read to be the program."""
+    return _loaded(Path(f"{program.name}{SUFFIX}"), None, reading, program, library)
+
+
+def _loaded(
+    path: Path, folder: Path | None, reading: Reading, program: Program, library: Library
+) -> RuleFile:
     texts: dict[str | None, str] = {}
     texts |= reading.shipped.items()
     texts |= {**library.texts, None: reading.text}
     events = {**library.known.events}
-    if isinstance(reading.program, EventType):
-        events[reading.program.name] = reading.program
-    return RuleFile(path, folder, reading.program, texts, events)
+    if isinstance(program, EventType):
+        events[program.name] = program
+    return RuleFile(path, folder, program, texts, events)

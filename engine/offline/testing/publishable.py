@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tollkeeper.engine.offline.in_child import run_in_child
+from tollkeeper.engine.offline.jobs.jobs import JobExceededError, Jobs
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.files import (
-    BrokenFileError,
     Library,
     RuleFile,
     library_of,
+    library_of_account,
+    load_alone,
     load_file,
-    load_text,
 )
 from tollkeeper.engine.offline.testing.outcomes import BlockError
-from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.program import Definitions
 from tollkeeper.grammar.syntax import Span
@@ -35,34 +35,30 @@ def failing_tests_at(path: Path) -> list[Diagnostic]:
     return list(_failing_tests(load_file(path, library_of([path.parent]))))
 
 
-async def failing_tests_of(account: Account, content: bytes) -> list[Diagnostic]:
-    """The same of a text among what the account has published; none of a text with errors.
+async def failing_tests_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
+    """What `failing_tests_among` finds, in another process."""
+    if _MAY_HAVE_TESTS.search(content) is None:
+        return []
+    library = library_of_account(account)
+    try:
+        return await jobs.brief(account.number, TESTS_S, _failing_in, content, library)
+    except JobExceededError as error:
+        return [Diagnostic("failing-test", "error", Span(0, 0), f"its tests: {error}", _HELP)]
+
+
+def _failing_in(_progress: Progress, content: bytes, library: Library) -> list[Diagnostic]:
+    return failing_tests_among(content, library)
+
+
+def failing_tests_among(content: bytes, library: Library) -> list[Diagnostic]:
+    """The same of a text among what an account has; none of a text with errors.
 
     A test that takes files fails: there are none beside the text.
     """
-    if _MAY_HAVE_TESTS.search(content) is None:
+    reading = read_file(content, library.known)
+    if reading.program is None:
         return []
-    try:
-        return await run_in_child(TESTS_S, _failing_in, content, _library_of_account(account))
-    except TimeoutError:
-        words = f"the tests take longer than {TESTS_S:g} seconds"
-        return [Diagnostic("failing-test", "error", Span(0, 0), words, _HELP)]
-
-
-def _failing_in(content: bytes, library: Library) -> list[Diagnostic]:
-    try:
-        return list(_failing_tests(load_text(content, library)))
-    except BrokenFileError:
-        return []
-
-
-def _library_of_account(account: Account) -> Library:
-    texts: dict[str | None, str] = {}
-    for kind, name in account.files:
-        version = active_version(account, kind, name)
-        if version is not None and kind in ("definitions", "event"):
-            texts[name] = version.text
-    return Library(known_of(account), texts)
+    return list(_failing_tests(load_alone(reading, reading.program, library)))
 
 
 def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:

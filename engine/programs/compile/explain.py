@@ -34,6 +34,8 @@ ConditionOutcome: TypeAlias = Literal["met", "refused", "undecided", "not reache
 Sources: TypeAlias = Mapping[str | None, str]
 """The program's text under None; the texts that lets were taken from, by `Let.source`."""
 
+Decisive: TypeAlias = p.Rule | p.Scorecard | p.EventType
+
 
 class ExplainedPart(Struct, frozen=True):
     """A part of an expression: where it stands, what is written there, its value, its own parts.
@@ -280,20 +282,27 @@ def _lets(
 def _histories(
     program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
 ) -> tuple[ExplainedHistory, ...]:
-    texts = {id(history): source for history, source in _places(program)}
     found = []
-    for history in program.histories:
-        text = sources.get(texts.get(id(history)), "")
+    for history, text in zip(program.histories, written_histories(program, sources), strict=True):
         keys = tuple(
             shown(carried(evaluate(key, scope), key.type), key.type) for key in history.keys
         )
         value = shown(scope.histories[scope.digests.of(history)], history.type)
         window = None if history.over is None else shown_duration(history.over)
-        found.append(ExplainedHistory(_written(history.span, text), value, keys, window))
+        found.append(ExplainedHistory(text, value, keys, window))
     return tuple(found)
 
 
-def _places(program: p.Rule | p.Scorecard) -> Iterator[tuple[p.History, str | None]]:
+def written_histories(program: Decisive, sources: Sources) -> tuple[str, ...]:
+    """The aggregates over history of a program, as their authors wrote them, on one line each."""
+    texts = {id(history): source for history, source in _places(program)}
+    return tuple(
+        _written(history.span, sources.get(texts.get(id(history)), ""))
+        for history in program.histories
+    )
+
+
+def _places(program: Decisive) -> Iterator[tuple[p.History, str | None]]:
     """The aggregates that stand in lets, with the file that each let was taken from."""
     for let in program.lets:
         waiting = [let.value]

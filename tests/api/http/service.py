@@ -15,6 +15,7 @@ import httpx
 from tollkeeper.api.http.app import DEFAULTS, create_app
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.schema import DATABASE_FILE
+from tollkeeper.engine.offline.jobs.jobs import Jobs, open_jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
@@ -29,6 +30,7 @@ class Service:
 
     engine: Engine
     folder: Path
+    jobs: Jobs
     client: httpx.AsyncClient = field(init=False)
 
     async def key(self, account: str, *scopes: Any) -> str:
@@ -38,7 +40,7 @@ class Service:
 
     def client_with(self, key: str | None, settings: Settings = DEFAULTS) -> httpx.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        app = create_app(self.engine, settings)
+        app = create_app(self.engine, settings, jobs=self.jobs)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
         return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 
@@ -80,8 +82,9 @@ async def make_shop(folder: Path) -> None:
 
 @asynccontextmanager
 async def _open(folder: Path, **limits: int) -> AsyncIterator[Service]:
-    async with open_engine(folder, "serve", clock=lambda: NOW, **limits) as engine:
-        yield Service(engine, folder)
+    opening = open_engine(folder, "serve", clock=lambda: NOW, **limits)
+    async with opening as engine, open_jobs() as jobs:
+        yield Service(engine, folder, jobs)
 
 
 def payment(**changed: Any) -> dict[str, Any]:

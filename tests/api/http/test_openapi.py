@@ -220,6 +220,8 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         await good("GET", base.rpartition("/")[0])
         await good("GET", f"{base}/versions/2")
         await good("GET", f"{base}/diff", params={"from": 1, "to": 2})
+    await good("POST", "/v1/checks", json={"text": examples.RULE})
+    await good("GET", "/v1/vocabulary")
     for file in ("rules/checkout", "scorecards/bot_behaviour"):
         await good("PUT", f"/v1/{file}/shadow", json={"version": 2})
         rollout = {"version": 2, "percent": 50, "by": "user"}

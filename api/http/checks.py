@@ -1,0 +1,346 @@
+"""`/v1/checks` and `/v1/vocabulary`: try a text before it is stored, and what one may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.examples import RULE
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import RULES
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.lists.spec import ColumnType, EntryType, Lookup, TableSpec
+from tollkeeper.engine.offline.check_text import (
+    CheckedCoverage,
+    CheckedTest,
+    CheckedText,
+    NeededWindow,
+    check_text,
+)
+from tollkeeper.engine.offline.jobs.jobs import JobExceededError
+from tollkeeper.engine.offline.testing.files import library_of_account
+from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
+from tollkeeper.engine.programs.reference import every_name
+from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.velocity.contract import SeriesPlan
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.parser import keywords
+from tollkeeper.grammar.render import Source
+from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.words import type_in_words
+
+CHECK_SECONDS = 10.0
+"""How long checking and testing one text may take."""
+
+
+class CheckBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A text of any kind of file."""
+
+    text: str
+
+
+class SpanView(Struct, frozen=True):
+    """Lines and characters count from 1; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class TextEdit(Struct, frozen=True):
+    """What stands at `span` becomes `replacement`; an empty span is where it is inserted."""
+
+    span: SpanView
+    replacement: str
+
+
+class FoundDiagnostic(Struct, frozen=True, omit_defaults=True):
+    """One finding. `fix` is there where one is known: edits that are to be made together."""
+
+    code: str
+    severity: Literal["error", "warning"]
+    message: str
+    span: SpanView
+    help: str | None = None
+    fix: list[TextEdit] = []
+
+
+class UnmetView(Struct, frozen=True):
+    """What a test expected and what came out, and why, a line each."""
+
+    line: int
+    expected: str
+    came_out: str
+    reasons: tuple[str, ...]
+
+
+class TestView(Struct, frozen=True):
+    """A test of the text. `error` says why it could not be run: tests that take a file beside
+    their own can be run with `toll test` alone.
+    """
+
+    title: str
+    span: SpanView
+    passed: bool
+    failures: list[UnmetView]
+    error: str | None
+
+    __test__ = False
+
+
+class MissedView(Struct, frozen=True):
+    """What no test met, refused, or let matter."""
+
+    within: Annotated[str, Meta(description="The condition, signal, monitor or let.")]
+    seen: Literal["met", "refused", "mattered"]
+    text: str
+    span: SpanView
+
+
+class CoverageView(Struct, frozen=True):
+    """How much of `goals` tests saw, in percent, and what they did not see."""
+
+    percent: float
+    goals: int
+    missed: list[MissedView]
+
+
+class WindowView(Struct, frozen=True):
+    """An aggregate over history. `over` is its span as a rule writes it, null as far back as there
+    is history; `held` says that the account's windows keep it already, so that it costs nothing.
+    """
+
+    text: str
+    over: str | None
+    held: bool
+
+
+class CheckAnswer(Struct, frozen=True):
+    """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its one
+    layout, null while it has syntax errors; `coverage` is null where there is nothing to see.
+    """
+
+    kind: ProgramKind | None
+    name: str | None
+    diagnostics: list[FoundDiagnostic]
+    formatted: str | None
+    tests: list[TestView]
+    coverage: CoverageView | None
+    windows: list[WindowView]
+
+
+class NameView(Struct, frozen=True):
+    """A name as a rule writes it, its type and its meaning in words. `choices` are the strings that
+    it can be, where there are only these.
+    """
+
+    name: str
+    type: str
+    doc: str
+    choices: tuple[str, ...]
+
+
+class ListNameView(Struct, frozen=True):
+    name: str
+    type: EntryType
+
+
+class TableNameView(Struct, frozen=True):
+    name: str
+    by: Lookup
+    columns: dict[str, ColumnType]
+
+
+class DefinedName(Struct, frozen=True):
+    """A let of a definitions file that the account has published, with its text."""
+
+    definitions: str
+    name: str
+    type: str
+    text: str
+
+
+class MetricName(Struct, frozen=True):
+    """`keys` are the types of what a rule reads it with, in brackets."""
+
+    name: str
+    type: str
+    keys: list[str]
+
+
+class EventTypeNames(Struct, frozen=True):
+    name: str
+    fields: dict[str, str]
+    metrics: list[MetricName]
+
+
+class VocabularyAnswer(Struct, frozen=True):
+    """All that a text of the account can name: the language's own words and names, and the
+    account's lists, tables, definitions and event types.
+    """
+
+    keywords: list[str]
+    names: list[NameView]
+    lists: list[ListNameView]
+    tables: list[TableNameView]
+    defined: list[DefinedName]
+    event_types: list[EventTypeNames]
+
+
+@operation(
+    "POST",
+    "/v1/checks",
+    "check_text",
+    tag=RULES,
+    summary="Check a text and run its tests; nothing is stored",
+    doc=f"""What storing the text as a version would say, warnings included, with fixes where there are some; the text in its one layout; each test and what the tests did not see; the aggregates over history that it needs.
+
+It is read against the account's published definitions and event types and its lists. A text that takes longer than {CHECK_SECONDS:g} seconds is refused.""",
+    scope="rules:read",
+    sent=Body(CheckBody, {"rule": Example("a small rule", {"text": RULE})}),
+    answers={200: Answer("What there is to say of it.")},
+    refusals=(503,),
+)
+async def check(request: Request) -> CheckAnswer:
+    sent = await read_json(request, CheckBody)
+    key, library = request.key, library_of_account(request.account)
+    content = sent.text.encode("utf-8", "surrogatepass")
+    try:
+        found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
+    except JobExceededError as error:
+        raise invalid([Violation("text", "out_of_range", f"checking it: {error}")]) from None
+    return _answer(found, sent.text, request.engine.active[key.account].plans())
+
+
+@operation(
+    "GET",
+    "/v1/vocabulary",
+    "read_vocabulary",
+    tag=RULES,
+    summary="List what a text can name",
+    doc="For an editor: the language's words, fields and functions, and what the account has of its own.",
+    scope="rules:read",
+    answers={200: Answer("All names.")},
+)
+async def read_vocabulary(request: Request) -> VocabularyAnswer:
+    account = request.account
+    known = known_of(account)
+    specs = sorted((name, held.spec) for name, held in account.lists.items())
+    return VocabularyAnswer(
+        keywords=sorted(keywords()),
+        names=[NameView(each.name, each.type, each.doc, each.choices) for each in every_name()],
+        lists=[
+            ListNameView(name, spec.type) for name, spec in specs if not isinstance(spec, TableSpec)
+        ],
+        tables=[
+            TableNameView(name, spec.by, spec.columns)
+            for name, spec in specs
+            if isinstance(spec, TableSpec)
+        ],
+        defined=list(_defined(account)),
+        event_types=[_event_type(each) for each in known.events.values() if each is not None],
+    )
+
+
+ROUTES = (check, read_vocabulary)
+
+
+def _answer(found: CheckedText, text: str, plans: Sequence[SeriesPlan]) -> CheckAnswer:
+    source = Source.of(found.name or "", text)
+    return CheckAnswer(
+        kind=found.kind,
+        name=found.name,
+        diagnostics=[_diagnostic(source, each) for each in found.diagnostics],
+        formatted=found.formatted,
+        tests=[_test(source, each) for each in found.tests],
+        coverage=None if found.coverage is None else _coverage(source, found.coverage),
+        windows=[_window(each, plans) for each in found.windows],
+    )
+
+
+def _place(source: Source, span: Span) -> SpanView:
+    start, end = (source.position(offset) for offset in span)
+    return SpanView(start.line, start.column, end.line, end.column)
+
+
+def _diagnostic(source: Source, found: Diagnostic) -> FoundDiagnostic:
+    fix = found.fixes[0].edits if found.fixes else ()
+    return FoundDiagnostic(
+        code=found.code,
+        severity=found.severity,
+        message=found.message,
+        span=_place(source, found.span),
+        help=found.help,
+        fix=[TextEdit(_place(source, edit.span), edit.replacement) for edit in fix],
+    )
+
+
+def _test(source: Source, test: CheckedTest) -> TestView:
+    failures = [
+        UnmetView(each.line, each.expected, each.came_out, each.reasons) for each in test.failures
+    ]
+    passed = not failures and test.error is None
+    return TestView(test.title, _place(source, test.span), passed, failures, test.error)
+
+
+def _coverage(source: Source, found: CheckedCoverage) -> CoverageView | None:
+    if not found.goals:
+        return None
+    missed = [
+        MissedView(
+            goal.name,
+            goal.mark.seen,
+            one_line(source.text[goal.span.start : goal.span.end]),
+            _place(source, goal.span),
+        )
+        for goal in sorted(found.missed, key=lambda goal: goal.span)
+    ]
+    return CoverageView(round(found.percent, 1), found.goals, missed)
+
+
+def _window(needed: NeededWindow, plans: Sequence[SeriesPlan]) -> WindowView:
+    over = None if needed.over is None else shown_duration(needed.over)
+    return WindowView(needed.text, over, any(_holds(plan, needed) for plan in plans))
+
+
+def _holds(plan: SeriesPlan, needed: NeededWindow) -> bool:
+    if plan.digest != needed.series:
+        return False
+    if needed.over is None:
+        return plan.ages
+    return plan.over is not None and plan.over >= needed.over
+
+
+def _defined(account: Account) -> Iterator[DefinedName]:
+    library = library_of_account(account)
+    for name, definitions in library.known.definitions.items():
+        if definitions is None:
+            continue
+        for let in definitions.lets:
+            text = library.texts.get(let.source or name, "")
+            written = one_line(text[let.value.span.start : let.value.span.end])
+            yield DefinedName(name, let.name, type_in_words(let.value.type), written)
+
+
+def _event_type(event: p.EventType) -> EventTypeNames:
+    return EventTypeNames(
+        event.name,
+        {field.name: type_in_words(field.type) for field in event.fields},
+        [
+            MetricName(
+                metric.name,
+                type_in_words(metric.history.type),
+                [type_in_words(key.type) for key in metric.history.series.by],
+            )
+            for metric in event.metrics
+        ],
+    )

@@ -1,0 +1,121 @@
+"""All that can be said of a text before it is stored: what is wrong, its layout, its tests, its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.offline.testing.blocks import run_test
+from tollkeeper.engine.offline.testing.coverage import Goal, Mark, coverage, marks, percent
+from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_alone
+from tollkeeper.engine.offline.testing.outcomes import BlockError, Failure
+from tollkeeper.engine.programs.compile.explain import written_histories
+from tollkeeper.engine.programs.event_type import load_event_type
+from tollkeeper.engine.programs.loaded import reading_of
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.versions import program_kind
+from tollkeeper.engine.velocity.plan import Plan
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.program import Definitions, EventType, Program, Test
+from tollkeeper.grammar.syntax import Span
+
+
+class CheckedTest(NamedTuple):
+    """A test of the text: `error` says why it could not be run."""
+
+    title: str
+    span: Span
+    failures: tuple[Failure, ...]
+    error: str | None = None
+
+
+class CheckedCoverage(NamedTuple):
+    """What the tests saw, in percent of all that is to be seen, and what they did not see."""
+
+    percent: float
+    goals: int
+    missed: tuple[Goal, ...]
+
+
+class NeededWindow(NamedTuple):
+    """An aggregate over history that the text reads, as written: `series` is what a window keeps
+    for it, for the span `over` (µs), None as far back as there is history.
+    """
+
+    text: str
+    series: str
+    over: int | None
+
+
+class CheckedText(NamedTuple):
+    """`kind` and `name` are what the text declares, None while it has errors, as `formatted` is
+    while it can't be laid out."""
+
+    kind: ProgramKind | None
+    name: str | None
+    diagnostics: tuple[Diagnostic, ...]
+    formatted: str | None
+    tests: tuple[CheckedTest, ...] = ()
+    coverage: CheckedCoverage | None = None
+    windows: tuple[NeededWindow, ...] = ()
+
+
+def check_text(_progress: Progress, content: bytes, library: Library) -> CheckedText:
+    """Parses, checks, lays out and tests a text; never raises, whatever the bytes."""
+    reading = read_file(content, library.known)
+    formatted = _formatted(reading.text)
+    program = reading.program
+    if program is None:
+        return CheckedText(None, None, reading.diagnostics, formatted)
+    kind = program_kind(program)
+    if isinstance(program, Definitions):
+        return CheckedText(kind, program.name, reading.diagnostics, formatted)
+    file = load_alone(reading, program, library)
+    seen: set[Mark] = set()
+    tests = tuple(_tested(file, test, seen) for test in program.tests)
+    covered = coverage(program.name, file, seen)
+    return CheckedText(
+        kind=kind,
+        name=program.name,
+        diagnostics=reading.diagnostics,
+        formatted=formatted,
+        tests=tests,
+        coverage=CheckedCoverage(percent([covered]), len(covered.goals), covered.missed),
+        windows=tuple(_windows(program, file.texts)),
+    )
+
+
+def _formatted(text: str) -> str | None:
+    try:
+        return format_file(text)
+    except ValueError:
+        return None
+
+
+def _tested(file: RuleFile, test: Test, seen: set[Mark]) -> CheckedTest:
+    try:
+        outcome = run_test(file, test)
+    except BlockError as error:
+        return CheckedTest(test.title, test.span, (), str(error))
+    seen.update(marks(outcome.ran))
+    return CheckedTest(test.title, test.span, outcome.failures)
+
+
+def _windows(program: Program, texts: Mapping[str | None, str]) -> Iterator[NeededWindow]:
+    if isinstance(program, Definitions):
+        return
+    for text, window in zip(
+        written_histories(program, texts), _plan(program, texts).windows, strict=True
+    ):
+        yield NeededWindow(text, window.series, window.over)
+
+
+def _plan(program: Program, texts: Mapping[str | None, str]) -> Plan:
+    assert not isinstance(program, Definitions)
+    if isinstance(program, EventType):
+        return load_event_type(program, 0, texts[None], full_vocabulary()).plan
+    return reading_of(program, full_vocabulary()).plan

@@ -1,0 +1,171 @@
+"""Run jobs in processes beside the service, so many at once, each account's turn by turn."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
+
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.errors import Invalid
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Lane: TypeAlias = Literal["brief", "long"]
+"""Somebody waits for a brief job; a long one is asked how far it is."""
+
+LANES: Final[Mapping[Lane, int]] = {"brief": 2, "long": 1}
+"""How many jobs of each kind run at once."""
+MEGABYTES = 4096
+"""The most that a job's process may address."""
+MOST_WAITING = 16
+"""So many brief jobs of one account may wait for their turn."""
+
+
+class JobExceededError(Exception):
+    """A job was ended because it took more time or memory than it may; the words say which."""
+
+
+class JobUnavailable(JournalError):  # noqa: N818 - named for what happened
+    """The job could not be run to its end, for no fault of its own."""
+
+
+class Jobs:
+    """Processes are started when they are wanted, and kept for the next job.
+
+    One that fails, is cancelled or exceeds a limit is killed with its process.
+    """
+
+    def __init__(self, megabytes: int = MEGABYTES) -> None:
+        self._megabytes = megabytes
+        self._idle: list[_JobProcess] = []
+        self._lanes = {lane: asyncio.Semaphore(most) for lane, most in LANES.items()}
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: defaultdict[int, int] = defaultdict(int)
+
+    async def brief(
+        self,
+        account: int,
+        seconds: float,
+        work: Callable[Concatenate[Progress, P], T],
+        *given: P.args,
+        **_none: P.kwargs,
+    ) -> T:
+        """What `work` finds, one job of the account after another.
+
+        Raises `JobExceededError`, `JobUnavailable`, `Invalid` for what the job refuses.
+        """
+        if self._waiting[account] >= MOST_WAITING:
+            raise JobUnavailable("too many jobs of the account wait for their turn")
+        self._waiting[account] += 1
+        try:
+            async with self._turns[account]:
+                found = await self._run("brief", seconds, _untold, JobCall(work, given))
+                return cast("T", found)
+        finally:
+            self._waiting[account] -= 1
+
+    async def long(
+        self,
+        seconds: float,
+        progress: Progress,
+        work: Callable[Concatenate[Progress, P], T],
+        *given: P.args,
+        **_none: P.kwargs,
+    ) -> T:
+        """What `work` finds; `progress` hears how far it is. Raises as `brief`."""
+        return cast("T", await self._run("long", seconds, progress, JobCall(work, given)))
+
+    async def _run(self, lane: Lane, seconds: float, progress: Progress, call: JobCall) -> Any:
+        async with self._lanes[lane]:
+            process = await self._process()
+            try:
+                async with asyncio.timeout(seconds):
+                    told = await process.ask(call, progress)
+            except TimeoutError:
+                await process.kill()
+                raise JobExceededError(f"it takes longer than {seconds:g} seconds") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                await process.kill()
+                raise JobUnavailable("the job's process ended") from None
+            except BaseException:
+                await process.kill()
+                raise
+            if told.what == "memory":
+                # It may hold on to what it has.
+                await process.kill()
+                raise JobExceededError(f"it needs more than {self._megabytes} MiB of memory")
+            self._idle.append(process)
+        if told.what == "refused":
+            raise Invalid(told.value)
+        if told.what == "failed":
+            raise JobUnavailable("the job failed")
+        return told.value
+
+    async def _process(self) -> _JobProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if process.lives:
+                return process
+        return await _JobProcess.start(self._megabytes)
+
+    async def close(self) -> None:
+        """Ends the processes; no job may be running."""
+        while self._idle:
+            await self._idle.pop().kill()
+
+
+class _JobProcess:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+
+    @classmethod
+    async def start(cls, megabytes: int) -> _JobProcess:
+        pipe = asyncio.subprocess.PIPE
+        module = "tollkeeper.engine.offline.jobs.process"
+        command = (sys.executable, "-m", module, str(megabytes))
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+
+    @property
+    def lives(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, call: JobCall, progress: Progress) -> JobWord:
+        message = pickle.dumps(tuple(call))
+        self._input.write(len(message).to_bytes(LENGTH_BYTES) + message)
+        await self._input.drain()
+        while True:
+            length = int.from_bytes(await self._output.readexactly(LENGTH_BYTES))
+            answered = await self._output.readexactly(length)
+            told = JobWord(*pickle.loads(answered))  # noqa: S301 - from the service's own process
+            if told.what != "progress":
+                return told
+            progress(told.value)
+
+    async def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+
+def _untold(_share: float) -> None:
+    """Nobody hears how far a brief job is."""
+
+
+@asynccontextmanager
+async def open_jobs(megabytes: int = MEGABYTES) -> AsyncIterator[Jobs]:
+    """Jobs, for as long as this lasts."""
+    jobs = Jobs(megabytes)
+    try:
+        yield jobs
+    finally:
+        await jobs.close()

@@ -1,0 +1,91 @@
+"""The process that jobs run in: `python -m … MEGABYTES`.
+
+It reads length-prefixed pickles of `JobCall` from its standard input and writes `JobWord` to its standard
+output, of each job how far it is and then what came of it. It runs at the lowest priority, and ends
+when its standard input does, also within a job: the service's end leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+from tollkeeper.engine.registry.errors import Refused
+
+LENGTH_BYTES = 4
+"""How many bytes, the most significant first, tell the length of a message."""
+_NICENESS = 15
+_LEAST_STEP = 0.005
+
+
+class JobCall(NamedTuple):
+    """A job: `work(progress, *given)`; the function stands in a module."""
+
+    work: Callable[..., Any]
+    given: tuple[Any, ...]
+
+
+class JobWord(NamedTuple):
+    """What a job says: the share that is done, what it found, the violations for which it was
+    refused, or, without `value`, that it needed too much memory or failed."""
+
+    what: Literal["progress", "found", "refused", "memory", "failed"]
+    value: Any = None
+
+
+def main(megabytes: int) -> None:
+    """Until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    # What a job prints must not stand among the answers.
+    output, sys.stdout = sys.stdout.buffer, sys.stderr
+    jobs: SimpleQueue[JobCall] = SimpleQueue()
+    Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    while True:
+        _tell(output, _done(jobs.get(), output))
+
+
+def _read_jobs(source: BinaryIO, jobs: SimpleQueue[JobCall]) -> None:
+    while length := source.read(LENGTH_BYTES):
+        jobs.put(JobCall(*pickle.loads(source.read(int.from_bytes(length)))))  # noqa: S301 - the service's own
+    os._exit(0)
+
+
+def _done(job: JobCall, output: BinaryIO) -> JobWord:
+    told = 0.0
+
+    def progress(share: float) -> None:
+        nonlocal told
+        if share >= told + _LEAST_STEP:
+            told = share
+            _tell(output, JobWord("progress", share))
+
+    try:
+        return JobWord("found", job.work(progress, *job.given))
+    except Refused as refused:
+        return JobWord("refused", tuple(refused.violations))
+    except MemoryError:
+        return JobWord("memory")
+    except Exception:
+        # Whatever it is, who asked must hear of it.
+        traceback.print_exc(file=sys.stderr)
+        return JobWord("failed")
+
+
+def _tell(output: BinaryIO, told: JobWord) -> None:
+    message = pickle.dumps(tuple(told))
+    output.write(len(message).to_bytes(LENGTH_BYTES) + message)
+    output.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,118 @@
+"""Jobs run in processes of their own, within limits of time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.jobs.jobs import (
+    MOST_WAITING,
+    JobExceededError,
+    Jobs,
+    JobUnavailable,
+    open_jobs,
+)
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.errors import Invalid
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def jobs() -> AsyncIterator[Jobs]:
+    async with open_jobs(megabytes=512) as opened:
+        yield opened
+
+
+def process_of(_progress: Progress) -> int:
+    print("not an answer")  # noqa: T201 - what a job prints does not disturb it
+    return os.getpid()
+
+
+def half_done(progress: Progress, found: str) -> str:
+    progress(0.5)
+    return found
+
+
+def sleep(_progress: Progress, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def refuse(_progress: Progress) -> None:
+    raise Invalid([Violation("text", "invalid_value", "it is not good")])
+
+
+def fill_memory(_progress: Progress) -> int:
+    return len(bytes(1 << 30))
+
+
+def fail(_progress: Progress) -> None:
+    raise RuntimeError("planted")
+
+
+def end_process(_progress: Progress) -> None:
+    os._exit(1)
+
+
+async def test_a_process_is_kept_for_the_next_job(jobs: Jobs) -> None:
+    first = await jobs.brief(1, 30, process_of)
+    assert first != os.getpid()
+    assert await jobs.brief(2, 30, process_of) == first
+
+
+async def test_a_long_job_tells_how_far_it_is(jobs: Jobs) -> None:
+    told: list[float] = []
+    assert await jobs.long(30, told.append, half_done, "found") == "found"
+    assert told == [0.5]
+
+
+async def test_a_refusal_says_why(jobs: Jobs) -> None:
+    with pytest.raises(Invalid, match="it is not good"):
+        await jobs.brief(1, 30, refuse)
+
+
+async def test_a_job_beyond_its_time_or_memory_is_ended_and_the_next_one_runs(jobs: Jobs) -> None:
+    before = await jobs.brief(1, 30, process_of)
+    with pytest.raises(JobExceededError, match="takes longer than"):
+        await jobs.brief(1, 0.1, sleep, 600.0)
+    with pytest.raises(JobExceededError, match="more than 512 MiB"):
+        await jobs.brief(1, 30, fill_memory)
+    assert await jobs.brief(1, 30, process_of) != before
+
+
+async def test_a_cancelled_job_ends_with_its_process(jobs: Jobs) -> None:
+    pid = await jobs.long(30, lambda _share: None, process_of)
+    running = asyncio.create_task(jobs.long(600, lambda _share: None, sleep, 600.0))
+    await asyncio.sleep(0.05)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("broken", [fail, end_process])
+async def test_a_job_that_fails_says_so(jobs: Jobs, broken: object) -> None:
+    with pytest.raises(JobUnavailable):
+        await jobs.brief(1, 30, broken)  # type: ignore[arg-type]
+    assert await jobs.long(30, lambda _share: None, half_done, "next") == "next"
+
+
+async def test_an_account_with_many_jobs_delays_no_other(jobs: Jobs) -> None:
+    many = [asyncio.create_task(jobs.brief(1, 30, sleep, 0.05)) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(JobUnavailable, match="too many"):
+        await jobs.brief(1, 30, process_of)
+    await jobs.brief(2, 30, process_of)
+    assert sum(each.done() for each in many) < MOST_WAITING
+    await asyncio.gather(*many)

@@ -13,6 +13,7 @@ RULES: Final = "Rules"
 SCORECARDS: Final = "Scorecards"
 EVENT_TYPES: Final = "Event types"
 DEFINITIONS: Final = "Definitions"
+BACKTESTS: Final = "Backtests"
 LISTS: Final = "Lists"
 ACCOUNT: Final = "Account"
 SERVICE: Final = "Service"
@@ -26,6 +27,7 @@ TAGS: Final[Mapping[str, str]] = {
     SCORECARDS: "What turns a payment into a score; the account's is `bot_behaviour`.",
     EVENT_TYPES: "What events hold: their fields, metrics and monitors.",
     DEFINITIONS: "What other files share with `use`.",
+    BACKTESTS: "What a version would have changed, tried on stored history.",
     LISTS: "What rules look values up in.",
     ACCOUNT: "Settings, the audit log, and where alerts are sent.",
     SERVICE: "Health, figures, and this description.",

@@ -22,11 +22,12 @@ from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compa
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.replay import Happened, RecordedHistory, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
-from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
+from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.checker.walk import parts
@@ -46,6 +47,8 @@ def backtest_account(
     """What the program would change of an account's decisions; `period` (µs) is of arrivals,
     `late` (µs) how far behind the latest arrival the service counts a payment.
 
+    `labels` count before those that the account has stored.
+
     Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
     JournalError.
     """
@@ -57,6 +60,7 @@ def backtest_account(
     with closing(schema.connect_for_reading(folder)) as connection:
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
+        labels = {**stored_labels(connection, account.number), **labels}
         found = _compared(candidate, history, since, labels, progress)
     notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
     if not _published(account, program):
@@ -65,6 +69,15 @@ def backtest_account(
             " asked for a recommendation"
         )
     return report_of(program, account_name, (since, until), found, notes)
+
+
+def backtest_program(
+    progress: Progress, folder: Path, account_name: str, program: bytes, period: tuple[int, int]
+) -> Report:
+    """The same of an encoded program, as a job. Raises as `backtest_account`."""
+    decoded = decode_program(program)
+    assert isinstance(decoded, Rule | Scorecard)
+    return backtest_account(folder, account_name, decoded, period, {}, progress)
 
 
 def backtest_files(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
+from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, verdict_of
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
@@ -70,6 +71,20 @@ def stored_history(
         total=reads.count_entries(connection, account, start, begin),
         begins=reads.first_arrival(connection, account),
     )
+
+
+def stored_labels(connection: sqlite3.Connection, account: int) -> dict[str, Verdict]:
+    """The label that counts of each payment that has one by now."""
+    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
+    for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
+        for entry in batch:
+            label = decode_label(entry.body)
+            if label.label is None:
+                said[entry.id].pop(label.source, None)
+            else:
+                said[entry.id][label.source] = label.label
+    counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
+    return {id_: verdict for id_, verdict in counting if verdict is not None}
 
 
 def _at(change: RecordedChange, account: int, after: int, up_to: int) -> bool:

@@ -1,4 +1,8 @@
-"""Run jobs in processes beside the service, so many at once, each account's turn by turn."""
+"""Run jobs in processes beside the service, so many at once, each account's turn by turn.
+
+Whoever asks for a brief job waits for it. A long one is a run: it is started, asked how far it is,
+and ended. One of each kind goes on for an account at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,23 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
+from tollkeeper.engine.offline.jobs.runs import UNFINISHED, Run, RunKind
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound, Refused
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 Lane: TypeAlias = Literal["brief", "long"]
-"""Somebody waits for a brief job; a long one is asked how far it is."""
 
 LANES: Final[Mapping[Lane, int]] = {"brief": 2, "long": 1}
 """How many jobs of each kind run at once."""
 MEGABYTES = 4096
 """The most that a job's process may address."""
+LONG_SECONDS = 3600.0
+"""How long a run may take from its first step on."""
+KEPT = 20
+"""So many runs of each kind are kept for an account, the newest; none beyond the service's end."""
 MOST_WAITING = 16
 """So many brief jobs of one account may wait for their turn."""
 
@@ -47,6 +55,7 @@ class Jobs:
         self._megabytes = megabytes
         self._idle: list[_JobProcess] = []
         self._lanes = {lane: asyncio.Semaphore(most) for lane, most in LANES.items()}
+        self._runs: defaultdict[tuple[int, RunKind], list[Run]] = defaultdict(list)
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._waiting: defaultdict[int, int] = defaultdict(int)
 
@@ -72,16 +81,51 @@ class Jobs:
         finally:
             self._waiting[account] -= 1
 
-    async def long(
+    def start(
         self,
-        seconds: float,
-        progress: Progress,
-        work: Callable[Concatenate[Progress, P], T],
+        account: int,
+        run: Run,
+        work: Callable[Concatenate[Progress, P], Any],
         *given: P.args,
         **_none: P.kwargs,
-    ) -> T:
-        """What `work` finds; `progress` hears how far it is. Raises as `brief`."""
-        return cast("T", await self._run("long", seconds, progress, JobCall(work, given)))
+    ) -> Run:
+        """Begins `work` for the run. Raises `Conflict` while another of its kind goes on."""
+        runs = self._runs[account, run.kind]
+        unfinished = next((each for each in runs if each.state in UNFINISHED), None)
+        if unfinished is not None:
+            message = f"{run.kind} `{unfinished.id}` goes on; end it, or wait for it"
+            raise Conflict("id", message)
+        runs.append(run)
+        del runs[:-KEPT]
+        run.task = asyncio.create_task(self._follow(run, JobCall(work, given)))
+        return run
+
+    async def _follow(self, run: Run, call: JobCall) -> None:
+        try:
+            run.found = await self._run("long", LONG_SECONDS, run.advance, call)
+            run.state, run.share = "done", 1.0
+        except asyncio.CancelledError:
+            run.state = "cancelled"
+        except (Refused, JournalError, JobExceededError) as error:
+            run.state, run.reason = "failed", str(error)
+
+    def runs(self, account: int, kind: RunKind) -> tuple[Run, ...]:
+        """The account's, newest first."""
+        return tuple(reversed(self._runs[account, kind]))
+
+    def run(self, account: int, kind: RunKind, id_: str) -> Run:
+        """Raises `NotFound`."""
+        for run in self._runs[account, kind]:
+            if run.id == id_:
+                return run
+        raise NotFound("id", f"there is no {kind} `{id_}`")
+
+    async def remove(self, account: int, kind: RunKind, id_: str) -> Run:
+        """Ends a run that goes on, and forgets it. Raises `NotFound`."""
+        run = self.run(account, kind, id_)
+        self._runs[account, kind].remove(run)
+        await run.end()
+        return run
 
     async def _run(self, lane: Lane, seconds: float, progress: Progress, call: JobCall) -> Any:
         async with self._lanes[lane]:
@@ -117,7 +161,10 @@ class Jobs:
         return await _JobProcess.start(self._megabytes)
 
     async def close(self) -> None:
-        """Ends the processes; no job may be running."""
+        """Ends all runs and the processes; no brief job may be running."""
+        for runs in self._runs.values():
+            for run in runs:
+                await run.end()
         while self._idle:
             await self._idle.pop().kill()
 

@@ -222,6 +222,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         await good("GET", f"{base}/diff", params={"from": 1, "to": 2})
     await good("POST", "/v1/checks", json={"text": examples.RULE})
     await good("GET", "/v1/vocabulary")
+    started = await good("POST", "/v1/backtests", json={"text": examples.RULE})
+    await good("GET", "/v1/backtests")
+    await good("GET", f"/v1/backtests/{started.json()['backtest']['id']}")
+    await good("DELETE", f"/v1/backtests/{started.json()['backtest']['id']}")
     for file in ("rules/checkout", "scorecards/bot_behaviour"):
         await good("PUT", f"/v1/{file}/shadow", json={"version": 2})
         rollout = {"version": 2, "percent": 50, "by": "user"}

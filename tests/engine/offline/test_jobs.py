@@ -17,8 +17,9 @@ from tollkeeper.engine.offline.jobs.jobs import (
     JobUnavailable,
     open_jobs,
 )
+from tollkeeper.engine.offline.jobs.runs import new_run
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +45,8 @@ def half_done(progress: Progress, found: str) -> str:
     return found
 
 
-def sleep(_progress: Progress, seconds: float) -> None:
+def sleep(progress: Progress, seconds: float) -> None:
+    progress(0.01)
     time.sleep(seconds)
 
 
@@ -70,10 +72,18 @@ async def test_a_process_is_kept_for_the_next_job(jobs: Jobs) -> None:
     assert await jobs.brief(2, 30, process_of) == first
 
 
-async def test_a_long_job_tells_how_far_it_is(jobs: Jobs) -> None:
-    told: list[float] = []
-    assert await jobs.long(30, told.append, half_done, "found") == "found"
-    assert told == [0.5]
+async def test_a_run_tells_how_far_it_is_and_what_it_found(jobs: Jobs) -> None:
+    run = jobs.start(1, new_run("backtest", None, 0, "test"), half_done, "found")
+    assert (run.state, jobs.runs(1, "backtest"), jobs.runs(2, "backtest")) == (
+        "waiting",
+        (run,),
+        (),
+    )
+    assert run.task is not None
+    await run.task
+    assert (run.state, run.found, run.share) == ("done", "found", 1.0)
+    with pytest.raises(NotFound):
+        jobs.run(2, "backtest", run.id)
 
 
 async def test_a_refusal_says_why(jobs: Jobs) -> None:
@@ -90,22 +100,31 @@ async def test_a_job_beyond_its_time_or_memory_is_ended_and_the_next_one_runs(jo
     assert await jobs.brief(1, 30, process_of) != before
 
 
-async def test_a_cancelled_job_ends_with_its_process(jobs: Jobs) -> None:
-    pid = await jobs.long(30, lambda _share: None, process_of)
-    running = asyncio.create_task(jobs.long(600, lambda _share: None, sleep, 600.0))
-    await asyncio.sleep(0.05)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+async def test_a_run_that_is_removed_ends_with_its_process(jobs: Jobs) -> None:
+    pid = await jobs.brief(1, 30, process_of)
+    run = jobs.start(1, new_run("backtest", None, 0, "test"), sleep, 600.0)
+    with pytest.raises(Conflict, match="goes on"):
+        jobs.start(1, new_run("backtest", None, 0, "test"), sleep, 600.0)
+    while run.state == "waiting":
+        await asyncio.sleep(0.01)
+    await jobs.remove(1, "backtest", run.id)
+    assert (run.state, jobs.runs(1, "backtest")) == ("cancelled", ())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_a_run_that_is_refused_says_why(jobs: Jobs) -> None:
+    run = jobs.start(1, new_run("backtest", None, 0, "test"), refuse)
+    assert run.task is not None
+    await run.task
+    assert (run.state, run.reason) == ("failed", "it is not good")
 
 
 @pytest.mark.parametrize("broken", [fail, end_process])
 async def test_a_job_that_fails_says_so(jobs: Jobs, broken: object) -> None:
     with pytest.raises(JobUnavailable):
         await jobs.brief(1, 30, broken)  # type: ignore[arg-type]
-    assert await jobs.long(30, lambda _share: None, half_done, "next") == "next"
+    assert await jobs.brief(1, 30, half_done, "next") == "next"
 
 
 async def test_an_account_with_many_jobs_delays_no_other(jobs: Jobs) -> None:

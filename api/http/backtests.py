@@ -1,0 +1,209 @@
+"""`/v1/backtests`: a version or a text over stored history, beside the service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.examples import RULE
+from tollkeeper.api.http.filtering import read_moment_at
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.runs import RunId, RunView, run_members
+from tollkeeper.api.http.tags import BACKTESTS
+from tollkeeper.engine.instants import DAY, show_instant
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.backtest.backtest import backtest_program
+from tollkeeper.engine.offline.backtest.report import Report
+from tollkeeper.engine.offline.jobs.runs import Run, new_run
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.publish.activate import Rejected, violations
+from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.programs import encode_program
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.registry.versions import find_version, program_kind
+from tollkeeper.grammar.program import Rule, Scorecard
+
+_USUAL_DAYS = 30
+
+
+class VersionOf(Struct, frozen=True, forbid_unknown_fields=True):
+    """A stored version."""
+
+    name: str
+    version: int
+    kind: Decider = "rule"
+
+
+class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is tried: a `text`, or a stored version, on what arrived at `since` or later: an instant, or
+    a span back such as `30d`, which is also what counts when it is left out.
+    """
+
+    text: str | None = None
+    version: VersionOf | None = None
+    since: str | None = None
+
+
+class _Tried(NamedTuple):
+    """The candidate of a backtest, `version` None for a text that is not stored; `since` in µs."""
+
+    kind: Decider
+    name: str
+    version: int | None
+    since: int
+
+
+class BacktestSummary(RunView, frozen=True):
+    """A backtest and how far it is. `version` is null for a text that was not stored."""
+
+    kind: Decider
+    name: str
+    version: int | None
+    since: str
+
+
+class BacktestView(BacktestSummary, frozen=True):
+    """`report` is there once it is done: the form of `toll backtest --json`."""
+
+    report: Report | None
+
+
+class BacktestAnswer(Struct, frozen=True):
+    backtest: BacktestView
+
+
+class BacktestList(Struct, frozen=True):
+    backtests: Annotated[list[BacktestSummary], Meta(description="The newest first.")]
+
+
+@operation(
+    "POST",
+    "/v1/backtests",
+    "start_backtest",
+    tag=BACKTESTS,
+    summary="Try a version or a text on stored history",
+    doc="What it would have changed of the decisions of that time, as if it had decided live: windows are as they were then, and the labels known by now tell what became of the payments. It runs in a process of its own; an account has one at a time.",
+    scope="rules:write",
+    sent=Body(
+        BacktestBody,
+        {
+            "text": Example("a text", {"text": RULE, "since": "7d"}),
+            "version": Example("a version", {"version": {"name": "checkout", "version": 2}}),
+        },
+    ),
+    answers={202: Answer("It goes on.")},
+    refusals=(404, 409, 422, 503),
+)
+async def start_backtest(request: Request) -> BacktestAnswer:
+    sent = await read_json(request, BacktestBody)
+    if (sent.text is None) is (sent.version is None):
+        message = "send either a `text` or a `version`"
+        raise invalid([Violation("text", "invalid_value", message)])
+    engine, key, account = request.engine, request.key, request.account
+    now = engine.clock()
+    since = read_moment_at("since", sent.since, now)
+    if since is None:
+        since = max(0, now - _USUAL_DAYS * DAY)
+    if since > now:
+        raise invalid([Violation("since", "out_of_range", "it is in the future")])
+    if sent.version is not None:
+        kind, name, number = sent.version.kind, sent.version.name, sent.version.version
+        program = find_version(account, kind, name, number).program
+        tried = _Tried(kind, name, number, since)
+    else:
+        assert sent.text is not None
+        read = await asyncio.to_thread(_read, account, sent.text)
+        program = encode_program(read)
+        kind = "rule" if isinstance(read, Rule) else "scorecard"
+        tried = _Tried(kind, read.name, None, since)
+    run = request.jobs.start(
+        account.number,
+        new_run("backtest", tried, now, key.id),
+        backtest_program,
+        engine.folder,
+        account.name,
+        program,
+        (since, now),
+    )
+    return BacktestAnswer(_view(run))
+
+
+@operation(
+    "GET",
+    "/v1/backtests",
+    "list_backtests",
+    tag=BACKTESTS,
+    summary="List the backtests, newest first",
+    doc="The last twenty that the account has started since the service did, without their reports.",
+    scope="rules:read",
+    answers={200: Answer("All of them.")},
+)
+async def list_backtests(request: Request) -> BacktestList:
+    runs = request.jobs.runs(request.key.account, "backtest")
+    return BacktestList([BacktestSummary(**_members(run)) for run in runs])
+
+
+@operation(
+    "GET",
+    "/v1/backtests/{id:str}",
+    "read_backtest",
+    tag=BACKTESTS,
+    summary="Read a backtest",
+    doc="How far it is, and once it is done its report.",
+    scope="rules:read",
+    answers={200: Answer("The backtest.")},
+    refusals=(404,),
+)
+async def read_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: A002 - as in the path
+    return BacktestAnswer(_view(request.jobs.run(request.key.account, "backtest", id)))
+
+
+@operation(
+    "DELETE",
+    "/v1/backtests/{id:str}",
+    "end_backtest",
+    tag=BACKTESTS,
+    summary="End a backtest and forget it",
+    doc="One that goes on ends at once.",
+    scope="rules:write",
+    answers={200: Answer("It is gone.")},
+    refusals=(404,),
+)
+async def end_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: A002 - as in the path
+    return BacktestAnswer(_view(await request.jobs.remove(request.key.account, "backtest", id)))
+
+
+ROUTES = (start_backtest, list_backtests, read_backtest, end_backtest)
+
+
+def _read(account: Account, text: str) -> Rule | Scorecard:
+    """Raises `Problem` 422."""
+    reading = read_file(text.encode("utf-8", "surrogatepass"), known_of(account))
+    program = reading.program
+    if program is None:
+        raise invalid(violations("text", Rejected(reading.text, reading.diagnostics)))
+    if not isinstance(program, Rule | Scorecard):
+        message = f"this is {program_kind(program)} `{program.name}`: nothing in it decides"
+        raise invalid([Violation("text", "invalid_value", message)])
+    return program
+
+
+def _members(run: Run) -> dict[str, Any]:
+    tried: _Tried = run.subject
+    return {
+        **run_members(run),
+        "kind": tried.kind,
+        "name": tried.name,
+        "version": tried.version,
+        "since": show_instant(tried.since),
+    }
+
+
+def _view(run: Run) -> BacktestView:
+    return BacktestView(**_members(run), report=run.found)

@@ -1,0 +1,44 @@
+"""A long job that an account started: how far it is, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+RunKind: TypeAlias = Literal["backtest", "suggestion"]
+RunState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
+UNFINISHED: frozenset[RunState] = frozenset({"waiting", "running"})
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """`subject` is what was asked for, `started` in µs, `share` what is done from 0 to 1.
+
+    `found` is there once it is done, `reason` once it failed.
+    """
+
+    id: str
+    kind: RunKind
+    subject: Any
+    started: int
+    by: str
+    state: RunState = "waiting"
+    share: float = 0.0
+    found: Any = None
+    reason: str | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    def advance(self, share: float) -> None:
+        self.state, self.share = "running", share
+
+    async def end(self) -> None:
+        """Ends it, if it still goes on."""
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+            await asyncio.wait([self.task])
+
+
+def new_run(kind: RunKind, subject: Any, started: int, by: str) -> Run:
+    return Run(secrets.token_hex(8), kind, subject, started, by)

@@ -19,7 +19,7 @@ from tollkeeper.engine.instants import DAY, show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.backtest import backtest_program
 from tollkeeper.engine.offline.backtest.report import Report
-from tollkeeper.engine.offline.jobs.runs import Run, new_run
+from tollkeeper.engine.offline.jobs.runs import JobRun, new_run
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.activate import Rejected, violations
 from tollkeeper.engine.registry.known import known_of
@@ -194,7 +194,7 @@ def _read(account: Account, text: str) -> Rule | Scorecard:
     return program
 
 
-def _members(run: Run) -> dict[str, Any]:
+def _members(run: JobRun) -> dict[str, Any]:
     tried: _Tried = run.subject
     return {
         **run_members(run),
@@ -205,5 +205,5 @@ def _members(run: Run) -> dict[str, Any]:
     }
 
 
-def _view(run: Run) -> BacktestView:
+def _view(run: JobRun) -> BacktestView:
     return BacktestView(**_members(run), report=run.found)

@@ -43,10 +43,10 @@ from tollkeeper.engine.publish.activate import (
     violations,
 )
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
-from tollkeeper.engine.registry.versions import find_lineage, find_version, was_active
+from tollkeeper.engine.registry.versions import find_lineage, find_shipped, find_version, was_active
 
 FileName = Annotated[str, path_parameter("The name that the file's text gives itself.", "checkout")]
-VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(1))]
+VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(0))]
 Breaking = Annotated[
     str | None,
     query_parameter(
@@ -195,14 +195,17 @@ def read_version_route(of: FileKind) -> HTTPRouteHandler:
         f"read_{of.noun}_version",
         tag=of.tag,
         summary=f"Read one version of {of.one}",
-        doc="Versions are numbered from 1 and never change.",
+        doc="Versions are numbered from 1 and never change. Version 0 of the scorecard is the one that "
+        "ships.",
         scope="rules:read",
         answers={200: Answer("The version.", answer)},
         refusals=(404,),
     )
     async def read_version(request: Request, name: FileName, number: VersionNumber) -> Struct:
-        found = find_version(request.account, of.kind, name, read_version_number(number))
-        return answer(version_view(found))
+        account, wanted = request.account, read_version_number(number)
+        if wanted == 0:
+            return answer(version_view(find_shipped(account, of.kind, name)))
+        return answer(version_view(find_version(account, of.kind, name, wanted)))
 
     return read_version
 

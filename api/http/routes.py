@@ -16,6 +16,7 @@ from tollkeeper.api.http import (
     differences,
     erasures,
     events,
+    evidence,
     figures,
     files,
     health,
@@ -31,6 +32,7 @@ from tollkeeper.api.http import (
 
 ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
     *payments.ROUTES,
+    *evidence.ROUTES,
     *search.ROUTES,
     *decisions.ROUTES,
     *stream.ROUTES,

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.offline.jobs.runs import Run, RunState
+from tollkeeper.engine.offline.jobs.runs import JobRun, RunState
 
 RunId = Annotated[str, path_parameter("The id that starting it gave.", "5f0d1c2ab34e9f70")]
 
@@ -25,7 +25,7 @@ class RunView(Struct, frozen=True):
     started_by: str
 
 
-def run_members(run: Run) -> dict[str, Any]:
+def run_members(run: JobRun) -> dict[str, Any]:
     """The members of `RunView`."""
     return {
         "id": run.id,

@@ -55,7 +55,7 @@ def list_records(
     """
     window = read.window
     again: Value | None
-    found = sorted(_counted(read, records), key=lambda each: each[0].time)
+    found = sorted(counted_values(read, records), key=lambda each: each[0].time)
     if window.over is None or window.earlier:
         found = [each for each in found if each[0].id != read.reader or each[0].event is not None]
     if window.over is None:
@@ -67,7 +67,7 @@ def list_records(
         return replace(explained, note="some records were changed, erased or purged since")
     if len(found) > LISTED:
         return replace(explained, note=f"{len(found)} records, too many to list")
-    return replace(explained, records=tuple(_listed(window.type, *each) for each in found))
+    return replace(explained, records=tuple(counted_record(window.type, *each) for each in found))
 
 
 def list_without_records(
@@ -85,7 +85,8 @@ def _is_large(value: Value | None) -> bool:
     return isinstance(value, int) and value > LISTED
 
 
-def _counted(read: AggregateRead, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
+def counted_values(read: AggregateRead, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
+    """The records that are in the group and the window, with each value that they bring."""
     series, over = read.series, read.window.over
     for record in records:
         if record.event != series.event or record.time > read.at:
@@ -105,7 +106,8 @@ def _since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
     return read.at - found[0][0].time if found else None
 
 
-def _listed(type_: Type | None, record: Record, value: Any) -> CountedRecord:
+def counted_record(type_: Type | None, record: Record, value: Any) -> CountedRecord:
+    """A record as it is listed, its value of that type."""
     return CountedRecord(
         record.id, shown(record.time, Instant()), None if type_ is None else shown(value, type_)
     )

@@ -46,12 +46,16 @@ from tollkeeper.engine.registry.changes import ProgramKind, Thresholds
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Configuration, Version, fold_changes
+from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.stored_records import StoredRecords, state_of
 from tollkeeper.engine.velocity.contract import Record
+from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.program import Rule, Scorecard, Value
 
 LOOKED_THROUGH = 2_000
 """So many entries of the journal are looked through to list what was counted."""
+
+NOTHING_READ: tuple[Reading, list[AggregateRead]] = (Reading(Plan((), ()), lambda _facts: ()), [])
 
 # So many are kept: neither holds a list's entries or anything else of a person.
 _STATES = 8
@@ -94,6 +98,12 @@ class Explanation(Struct, frozen=True):
 
 async def explain(journal: Journal, account: int, payment_id: str) -> Explanation | None:
     """The explanation of what was decided when the payment was created; None without it."""
+    past = await past_of(journal, account, payment_id)
+    return None if past is None else await asyncio.to_thread(_explain, past)
+
+
+async def past_of(journal: Journal, account: int, payment_id: str) -> Past | None:
+    """The payment's decision; None without a payment of this id."""
     states = await journal.states(account, payment_id)
     if not states:
         return None
@@ -102,20 +112,40 @@ async def explain(journal: Journal, account: int, payment_id: str) -> Explanatio
         # What was changed before it may not be on disk either.
         await journal.flush()
     last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
-    return await asyncio.to_thread(_explain, journal, created, last.entries[0].sequence)
+    return await asyncio.to_thread(_past, journal, created, last.entries[0].sequence)
 
 
-def _explain(journal: Journal, created: Entry, last_change: int) -> Explanation:
-    state = state_of(created, created)
-    facts: Facts = state.payment
-    decision = state.decision or Decision()
-    number = created.account
+def _past(journal: Journal, created: Entry, last_change: int) -> Past:
+    state, number = state_of(created, created), created.account
     then = _state_at(journal, number, last_change).accounts[number]  # type: ignore[arg-type]
+    return Past(journal, then, created, state.payment, state.decision or Decision())
+
+
+def history_reads(past: Past, of: Decider) -> tuple[Reading, list[AggregateRead]]:
+    """The aggregates that the rule or the scorecard read for the decision; none without one."""
+    decision, facts = past.decision, past.facts
+    if decision.score is None:
+        return NOTHING_READ
+    if of == "scorecard":
+        program, _, known = _scorecard(past.account, decision.scorecard)
+        values: Sequence[Value | None] = decision.reads[: len(program.histories)]
+    elif decision.rule is None:
+        return NOTHING_READ
+    else:
+        rule, _, known = _rule(past.account, decision.rule)
+        values = _values(rule, decision.reads)
+    reading = known.reading
+    return reading, aggregate_reads(
+        reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id
+    )
+
+
+def _explain(past: Past) -> Explanation:
+    journal, then, created, facts, decision = past
     scorecard = rule = None
     if decision.score is not None:
         program, sources, known = _scorecard(then, decision.scorecard)
         split = len(program.histories)
-        past = Past(journal, then, created, facts, decision)
         environment = _environment_at(journal, then, program, created.sequence)
         if split <= len(decision.reads):
             first = decision.reads[:split]

@@ -194,6 +194,11 @@ class Journal(Protocol):
         None when more than `most` entries would have to be looked through. Blocks as `replay`.
         """
 
+    def entries_back(
+        self, account: int, times: tuple[int, int], *, up_to: int, before: int, most: int
+    ) -> list[Entry]:
+        """The same of sequence numbers smaller than `before`, the newest first, at most `most`."""
+
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
         """About how many entries a `replay` of every kind passes; never fewer."""
 

@@ -289,6 +289,29 @@ def entries_between(
     return list(map(Entry._make, rows))
 
 
+def entries_back(
+    connection: sqlite3.Connection,
+    account: int,
+    times: tuple[int, int],
+    up_to: int,
+    before: int,
+    most: int,
+) -> list[Entry]:
+    """As `entries_between`, of sequence numbers smaller than `before`, the newest first, `most` of
+    them.
+    """
+    first, last = times
+    begin = sequence_at(connection, first - SKEW)
+    end = min(up_to, before - 1, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
+    rows = connection.execute(
+        f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
+        " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
+        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place DESC LIMIT ?",
+        (up_to, account, begin, end, first, last, most),
+    )
+    return list(map(Entry._make, rows))
+
+
 def count_entries(
     connection: sqlite3.Connection, account: int | None, since: int, after: int
 ) -> int:

@@ -202,6 +202,12 @@ class SqliteJournal(Journal):
         with self._reader() as connection:
             return reads.entries_between(connection, account, times, up_to, most)
 
+    def entries_back(
+        self, account: int, times: tuple[int, int], *, up_to: int, before: int, most: int
+    ) -> list[Entry]:
+        with self._reader() as connection:
+            return reads.entries_back(connection, account, times, up_to, before, most)
+
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
         with self._reader() as connection:
             return reads.count_entries(connection, account, since, after)

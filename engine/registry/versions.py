@@ -90,6 +90,14 @@ def find_version(account: Account, kind: ProgramKind, name: str, number: int) ->
     return versions[number - 1]
 
 
+def find_shipped(account: Account, kind: ProgramKind, name: str) -> Version:
+    """The version 0 that ships with the service, of the scorecard. Raises `NotFound`."""
+    shipped = account.shipped
+    if shipped is None or (shipped.kind, shipped.name) != (kind, name):
+        raise NotFound("version", f"{NOUNS[kind]} `{name}` has no version 0")
+    return shipped
+
+
 def active_version(account: Account, kind: ProgramKind, name: str) -> Version | None:
     """The published version, None for a name that is unknown or not published."""
     lineage = account.files.get((kind, name))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from structlog import get_logger
 
 from tollkeeper.engine.decision import Action, Decision
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
@@ -80,6 +80,12 @@ async def drain(engine: Engine) -> None:
     deadline = asyncio.get_running_loop().time() + DRAIN_S
     while engine.shadows.unfinished and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.01)
+
+
+async def shadows_of(journal: Journal, account: int, payment_id: str) -> list[Shadowed]:
+    """What each shadow would have decided about a payment, oldest first; none of an unknown one."""
+    entries = await journal.of_record(account, Kind.SHADOW, payment_id)
+    return [decode(entry.body) for entry in entries]
 
 
 def _evaluate_all(batch: Sequence[Waiting]) -> list[Decision | None]:

@@ -1,4 +1,4 @@
-"""Run jobs in processes beside the service, so many at once, each account's turn by turn.
+"""JobRun jobs in processes beside the service, so many at once, each account's turn by turn.
 
 Whoever asks for a brief job waits for it. A long one is a run: it is started, asked how far it is,
 and ended. One of each kind goes on for an account at a time.
@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
-from tollkeeper.engine.offline.jobs.runs import UNFINISHED, Run, RunKind
+from tollkeeper.engine.offline.jobs.runs import UNFINISHED, JobRun, RunKind
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound, Refused
 
@@ -55,7 +55,7 @@ class Jobs:
         self._megabytes = megabytes
         self._idle: list[_JobProcess] = []
         self._lanes = {lane: asyncio.Semaphore(most) for lane, most in LANES.items()}
-        self._runs: defaultdict[tuple[int, RunKind], list[Run]] = defaultdict(list)
+        self._runs: defaultdict[tuple[int, RunKind], list[JobRun]] = defaultdict(list)
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._waiting: defaultdict[int, int] = defaultdict(int)
 
@@ -84,11 +84,11 @@ class Jobs:
     def start(
         self,
         account: int,
-        run: Run,
+        run: JobRun,
         work: Callable[Concatenate[Progress, P], Any],
         *given: P.args,
         **_none: P.kwargs,
-    ) -> Run:
+    ) -> JobRun:
         """Begins `work` for the run. Raises `Conflict` while another of its kind goes on."""
         runs = self._runs[account, run.kind]
         unfinished = next((each for each in runs if each.state in UNFINISHED), None)
@@ -100,7 +100,7 @@ class Jobs:
         run.task = asyncio.create_task(self._follow(run, JobCall(work, given)))
         return run
 
-    async def _follow(self, run: Run, call: JobCall) -> None:
+    async def _follow(self, run: JobRun, call: JobCall) -> None:
         try:
             run.found = await self._run("long", LONG_SECONDS, run.advance, call)
             run.state, run.share = "done", 1.0
@@ -109,18 +109,18 @@ class Jobs:
         except (Refused, JournalError, JobExceededError) as error:
             run.state, run.reason = "failed", str(error)
 
-    def runs(self, account: int, kind: RunKind) -> tuple[Run, ...]:
+    def runs(self, account: int, kind: RunKind) -> tuple[JobRun, ...]:
         """The account's, newest first."""
         return tuple(reversed(self._runs[account, kind]))
 
-    def run(self, account: int, kind: RunKind, id_: str) -> Run:
+    def run(self, account: int, kind: RunKind, id_: str) -> JobRun:
         """Raises `NotFound`."""
         for run in self._runs[account, kind]:
             if run.id == id_:
                 return run
         raise NotFound("id", f"there is no {kind} `{id_}`")
 
-    async def remove(self, account: int, kind: RunKind, id_: str) -> Run:
+    async def remove(self, account: int, kind: RunKind, id_: str) -> JobRun:
         """Ends a run that goes on, and forgets it. Raises `NotFound`."""
         run = self.run(account, kind, id_)
         self._runs[account, kind].remove(run)

@@ -13,7 +13,7 @@ UNFINISHED: frozenset[RunState] = frozenset({"waiting", "running"})
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class JobRun:
     """`subject` is what was asked for, `started` in µs, `share` what is done from 0 to 1.
 
     `found` is there once it is done, `reason` once it failed.
@@ -40,5 +40,5 @@ class Run:
             await asyncio.wait([self.task])
 
 
-def new_run(kind: RunKind, subject: Any, started: int, by: str) -> Run:
-    return Run(secrets.token_hex(8), kind, subject, started, by)
+def new_run(kind: RunKind, subject: Any, started: int, by: str) -> JobRun:
+    return JobRun(secrets.token_hex(8), kind, subject, started, by)

@@ -204,6 +204,11 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         assert answer.status_code < 300, (method, path, answer.text)
         return answer
 
+    first = {"payment": examples.PAYMENT["payment"] | {"id": "p-0"}}
+    await good("POST", "/v1/payments", json=first)
+    of_scorecard = {"of": "scorecard"}
+    await good("GET", "/v1/payments/p-0/explanation/records", params=of_scorecard)
+
     texts = {
         "rules/checkout": examples.RULE,
         "scorecards/bot_behaviour": examples.SCORECARD,
@@ -238,6 +243,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("PATCH", known, json=examples.UPDATE)
     await good("GET", known)
     await good("GET", f"{known}/explanation")
+    await good("GET", f"{known}/shadows")
     await good("GET", "/v1/payments?q=since:1h")
     await good("GET", "/v1/payments/count")
     await good("GET", "/v1/decisions/stream?seconds=1")

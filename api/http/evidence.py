@@ -1,0 +1,148 @@
+"""What a decision rests on beyond its explanation: the records that were counted, and shadows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.examples import PAYMENT
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import (
+    Cursor,
+    Limit,
+    NextCursor,
+    path_parameter,
+    query_parameter,
+    whole,
+)
+from tollkeeper.api.http.queries import (
+    read_choice,
+    read_count,
+    read_limit,
+    read_place,
+    show_place,
+)
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.engine.decision import Action
+from tollkeeper.engine.explain.counted import counted_page
+from tollkeeper.engine.programs.compile.explain import CountedRecord
+from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.shadows.record import ShadowOutcome, shadows_of
+
+DecidedPaymentId = Annotated[
+    str,
+    path_parameter(
+        "The payment's id, percent-encoded; a `/` in it as `%2F`.", PAYMENT["payment"]["id"]
+    ),
+]
+_DECIDERS: tuple[Decider, ...] = ("rule", "scorecard")
+
+
+class CountedRecords(Struct, frozen=True):
+    records: list[CountedRecord]
+    cursor: NextCursor
+
+
+class ShadowDecision(Struct, frozen=True):
+    """What was decided, or would have been; `score` is from 0 to 1."""
+
+    action: Action | None
+    condition: str | None
+    score: Annotated[float, Meta(ge=0, le=1)] | None
+
+
+class ShadowOfPayment(Struct, frozen=True):
+    """A version on trial beside the payment; `would` is null when it failed."""
+
+    kind: Decider
+    name: str
+    version: int
+    decided: ShadowDecision
+    would: ShadowDecision | None
+
+
+class ShadowsOfPayment(Struct, frozen=True):
+    shadows: list[ShadowOfPayment]
+
+
+@operation(
+    "GET",
+    "/v1/payments/{id:str}/explanation/records",
+    "list_counted_records",
+    tag=PAYMENTS,
+    summary="List the records behind a count of an explanation",
+    doc="All that an aggregate over history counted when the payment was decided, newest first: the payments and events in its window and of its key, each as known then, less what was erased or purged since. A page with fewer items than asked for may still have a `cursor`.",
+    scope="personal:read",
+    answers={200: Answer("A page.")},
+    refusals=(404, 422, 503),
+)
+async def list_counted_records(
+    request: Request,
+    id: DecidedPaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+    of: Annotated[
+        str | None,
+        query_parameter(
+            "Whose aggregate it is, the rule's when left out.",
+            {"type": "string", "enum": [*_DECIDERS]},
+            "rule",
+        ),
+    ] = None,
+    index: Annotated[
+        str | None,
+        query_parameter(
+            "Its place among the explanation's `histories`, 0 when left out.", whole(0), 0
+        ),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
+) -> CountedRecords:
+    page = await counted_page(
+        request.engine.journal,
+        request.key.account,
+        id,
+        read_choice("of", of, _DECIDERS) or "rule",  # type: ignore[arg-type]
+        read_count("index", index) or 0,
+        read_place("cursor", cursor),
+        read_limit(limit),
+    )
+    return CountedRecords(page.records, show_place(page.cursor))
+
+
+@operation(
+    "GET",
+    "/v1/payments/{id:str}/shadows",
+    "list_shadows_of_payment",
+    tag=PAYMENTS,
+    summary="List what shadows would have decided about a payment",
+    doc="Of each version that was on trial when the payment was decided; none of an unknown payment.",
+    scope="payments:read",
+    answers={200: Answer("All of them.")},
+    refusals=(422,),
+)
+async def list_shadows_of_payment(
+    request: Request,
+    id: DecidedPaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+) -> ShadowsOfPayment:
+    found = await shadows_of(request.engine.journal, request.key.account, id)
+    return ShadowsOfPayment(
+        [
+            ShadowOfPayment(
+                each.kind,
+                each.name,
+                each.version,
+                _outcome(each.decided),
+                None if each.would is None else _outcome(each.would),
+            )
+            for each in found
+        ]
+    )
+
+
+ROUTES = (list_counted_records, list_shadows_of_payment)
+
+
+def _outcome(outcome: ShadowOutcome) -> ShadowDecision:
+    score = None if outcome.score is None else outcome.score / 100
+    return ShadowDecision(outcome.action, outcome.condition, score)

@@ -1,0 +1,85 @@
+"""All records behind an aggregate that a decision read, page by page, newest first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from tollkeeper.engine.explain.evidence import AggregateRead, counted_record, counted_values
+from tollkeeper.engine.explain.explain import LOOKED_THROUGH, Past, history_reads, past_of
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.programs.compile.explain import CountedRecord
+from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.stored_records import StoredRecords
+
+
+class CountedPage(NamedTuple):
+    """`cursor` continues, None at the end; a page with fewer records than asked for may have one."""
+
+    records: list[CountedRecord]
+    cursor: int | None
+
+
+async def counted_page(
+    journal: Journal,
+    account: int,
+    payment_id: str,
+    of: Decider,
+    index: int,
+    cursor: int | None,
+    limit: int,
+) -> CountedPage:
+    """What aggregate `index` of the rule or the scorecard counted when the payment was decided.
+
+    Each record as it was known then, less what was erased or purged since. A record that brings
+    several values is listed as often. Raises `NotFound` for the payment, and for an aggregate that
+    was not read.
+    """
+    past = await past_of(journal, account, payment_id)
+    if past is None:
+        raise NotFound("id", "no payment has this id")
+    return await asyncio.to_thread(_page, past, of, index, cursor, limit)
+
+
+def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -> CountedPage:
+    reading, reads = history_reads(past, of)
+    if index >= len(reads):
+        raise NotFound("index", f"the {of} read {len(reads)} aggregates of history for the payment")
+    read, created = reads[index], past.created
+    if read.key is None or (read.window.over is None and _says_no_time(read)):
+        return CountedPage([], None)
+    entries = past.journal.entries_back(
+        created.account,
+        _times(read),
+        up_to=created.sequence,
+        before=created.sequence + 1 if cursor is None else cursor,
+        most=LOOKED_THROUGH,
+    )
+    stored = StoredRecords(past.account, reading.plan.series)
+    leaves_out_reader = read.window.over is None or read.window.earlier
+    found: list[CountedRecord] = []
+    for entry in entries:
+        is_reader = entry.sequence == created.sequence
+        if entry.kind not in stored.kinds or (is_reader and leaves_out_reader):
+            continue
+        record = stored.record(entry._replace(outcome=None) if is_reader else entry)
+        found += [
+            counted_record(read.window.type, *each) for each in counted_values(read, [record])
+        ]
+        if len(found) >= limit:
+            return CountedPage(found, entry.sequence)
+    return CountedPage(found, entries[-1].sequence if len(entries) == LOOKED_THROUGH else None)
+
+
+def _says_no_time(read: AggregateRead) -> bool:
+    """Whether one that looks at all of history tells of no one record."""
+    return read.value is None or isinstance(read.value, bool)
+
+
+def _times(read: AggregateRead) -> tuple[int, int]:
+    """The event times (µs) of what it counted, the first and the last."""
+    if read.window.over is not None:
+        return read.at - read.window.over + 1, read.at
+    time = read.at - int(read.value or 0)
+    return time, time

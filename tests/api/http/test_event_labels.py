@@ -1,0 +1,104 @@
+"""Labels that events bring: told, taken back, and read by whoever reads labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.tests.api.http.service import Service, open_service, payment
+
+pytestmark = pytest.mark.anyio
+
+REVIEWED = """event reviewed
+  field payment: string required
+  field verdict: "bad" | "good" | "unclear" required
+  metric bad = count(events by payment over 1d where verdict == "bad")
+  label fraud of payment when bad >= 2
+  label unsure of payment when verdict == "bad" or verdict == "unclear"
+  label legitimate of payment when verdict == "good"
+"""
+
+
+async def publish(service: Service, name: str, text: str) -> None:
+    path = f"/v1/event-types/{name}/versions?publish=true"
+    answer = await service.client.post(path, content=text)
+    assert answer.status_code == 201, answer.text
+
+
+async def tell(service: Service, type_: str, **data: Any) -> None:
+    sent = {"event": {"type": type_, "data": data}}
+    answer = await service.client.post("/v1/events", json=sent)
+    assert answer.status_code == 201, answer.text
+
+
+async def labels(service: Service, id_: str) -> dict[str, str]:
+    found = (await service.client.get(f"/v1/payments/{id_}/labels")).json()
+    return {each["source"]: each["label"] for each in found["labels"]}
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    for number in range(2):
+        body = payment(id=f"p-{number}")
+        assert (await service.client.post("/v1/payments", json=body)).status_code == 201
+    text = (SHIPPED / "events" / "chargeback.rule").read_text()
+    await publish(service, "chargeback", text)
+    return service
+
+
+async def test_a_chargeback_for_fraud_labels_its_payment_until_the_dispute_is_won(
+    shop: Service,
+) -> None:
+    await tell(shop, "chargeback", payment_id="p-0", stage="chargeback", reason="fraud")
+    assert await labels(shop, "p-0") == {"chargeback": "fraud"}
+    found = (await shop.client.get("/v1/payments?label=fraud")).json()["payments"]
+    assert [each["id"] for each in found] == ["p-0"]
+    await tell(shop, "chargeback", payment_id="p-0", stage="won", reason="fraud")
+    assert await labels(shop, "p-0") == {}
+    assert (await shop.client.get("/v1/payments?label=fraud")).json()["payments"] == []
+
+
+async def test_what_meets_no_condition_or_names_no_payment_labels_nothing(shop: Service) -> None:
+    await tell(shop, "chargeback", payment_id="p-1", stage="chargeback", reason="not_received")
+    await tell(shop, "chargeback", payment_id="p-9", stage="chargeback", reason="fraud")
+    assert await labels(shop, "p-1") == {}
+    assert (await shop.client.get("/v1/labels")).json()["labels"] == []
+
+
+async def test_the_first_condition_that_is_met_counts_and_metrics_may_be_read(
+    shop: Service,
+) -> None:
+    await publish(shop, "reviewed", REVIEWED)
+    said = []
+    for verdict in ("bad", "bad", "good"):
+        await tell(shop, "reviewed", payment="p-1", verdict=verdict)
+        said.append(await labels(shop, "p-1"))
+    assert said == [{"import": "unsure"}, {"import": "fraud"}, {"import": "fraud"}]
+
+
+async def test_labels_of_events_are_there_after_a_restart(tmp_path: Path) -> None:
+    async with open_service(tmp_path / "data") as service:
+        body = payment(id="p-0")
+        assert (await service.client.post("/v1/payments", json=body)).status_code == 201
+        await publish(service, "chargeback", (SHIPPED / "events" / "chargeback.rule").read_text())
+        await tell(service, "chargeback", payment_id="p-0", stage="lost", reason="fraud")
+    async with open_service(tmp_path / "data") as service:
+        assert await labels(service, "p-0") == {"chargeback": "fraud"}
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("label fraudulent of payment when bad > 1", "unknown-value"),
+        ("label fraud of bad when bad > 1", "wrong-type"),
+        ("label fraud of paymnet when bad > 1", "unknown-name"),
+        ("label fraud of payment when verdict", "wrong-type"),
+    ],
+)
+async def test_a_wrong_label_is_explained(service: Service, line: str, code: str) -> None:
+    text = REVIEWED.replace("label fraud of payment when bad >= 2", line)
+    answer = await service.client.post("/v1/checks", json={"text": text})
+    assert [each["code"] for each in answer.json()["diagnostics"]] == [code]

@@ -30,9 +30,11 @@ LANES: Final[Mapping[Lane, int]] = {"brief": 2, "long": 1}
 MEGABYTES = 4096
 """The most that a job's process may address."""
 LONG_SECONDS = 3600.0
-"""How long a run may take from its first step on."""
+"""How long a run may compute."""
 KEPT = 20
 """So many runs of each kind are kept for an account, the newest; none beyond the service's end."""
+PATIENCE = 6
+"""How many times as long as it may compute a job may take on a machine that has others to serve."""
 MOST_WAITING = 16
 """So many brief jobs of one account may wait for their turn."""
 
@@ -76,7 +78,7 @@ class Jobs:
         self._waiting[account] += 1
         try:
             async with self._turns[account]:
-                found = await self._run("brief", seconds, _untold, JobCall(work, given))
+                found = await self._run("brief", _untold, JobCall(work, given, seconds))
                 return cast("T", found)
         finally:
             self._waiting[account] -= 1
@@ -97,12 +99,12 @@ class Jobs:
             raise Conflict("id", message)
         runs.append(run)
         del runs[:-KEPT]
-        run.task = asyncio.create_task(self._follow(run, JobCall(work, given)))
+        run.task = asyncio.create_task(self._follow(run, JobCall(work, given, LONG_SECONDS)))
         return run
 
     async def _follow(self, run: JobRun, call: JobCall) -> None:
         try:
-            run.found = await self._run("long", LONG_SECONDS, run.advance, call)
+            run.found = await self._run("long", run.advance, call)
             run.state, run.share = "done", 1.0
         except asyncio.CancelledError:
             run.state = "cancelled"
@@ -127,24 +129,26 @@ class Jobs:
         await run.end()
         return run
 
-    async def _run(self, lane: Lane, seconds: float, progress: Progress, call: JobCall) -> Any:
+    async def _run(self, lane: Lane, progress: Progress, call: JobCall) -> Any:
         async with self._lanes[lane]:
             process = await self._process()
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(call.seconds * PATIENCE):
                     told = await process.ask(call, progress)
             except TimeoutError:
                 await process.kill()
-                raise JobExceededError(f"it takes longer than {seconds:g} seconds") from None
+                raise _too_slow(call) from None
             except (asyncio.IncompleteReadError, ConnectionError):
                 await process.kill()
                 raise JobUnavailable("the job's process ended") from None
             except BaseException:
                 await process.kill()
                 raise
-            if told.what == "memory":
+            if told.what in ("slow", "memory"):
                 # It may hold on to what it has.
                 await process.kill()
+                if told.what == "slow":
+                    raise _too_slow(call)
                 raise JobExceededError(f"it needs more than {self._megabytes} MiB of memory")
             self._idle.append(process)
         if told.what == "refused":
@@ -202,6 +206,10 @@ class _JobProcess:
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
+
+
+def _too_slow(call: JobCall) -> JobExceededError:
+    return JobExceededError(f"it takes longer than {call.seconds:g} seconds")
 
 
 def _untold(_share: float) -> None:

@@ -27,17 +27,19 @@ _LEAST_STEP = 0.005
 
 
 class JobCall(NamedTuple):
-    """A job: `work(progress, *given)`; the function stands in a module."""
+    """A job: `work(progress, *given)`, in so many `seconds` of computing; the function stands in a
+    module."""
 
     work: Callable[..., Any]
     given: tuple[Any, ...]
+    seconds: float
 
 
 class JobWord(NamedTuple):
     """What a job says: the share that is done, what it found, the violations for which it was
-    refused, or, without `value`, that it needed too much memory or failed."""
+    refused, or, without `value`, that it needed too much time or memory, or failed."""
 
-    what: Literal["progress", "found", "refused", "memory", "failed"]
+    what: Literal["progress", "found", "refused", "slow", "memory", "failed"]
     value: Any = None
 
 
@@ -48,6 +50,7 @@ def main(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     # What a job prints must not stand among the answers.
     output, sys.stdout = sys.stdout.buffer, sys.stderr
+    signal.signal(signal.SIGPROF, _stop_slow)
     jobs: SimpleQueue[JobCall] = SimpleQueue()
     Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()
     while True:
@@ -70,7 +73,10 @@ def _done(job: JobCall, output: BinaryIO) -> JobWord:
             _tell(output, JobWord("progress", share))
 
     try:
+        signal.setitimer(signal.ITIMER_PROF, job.seconds)
         return JobWord("found", job.work(progress, *job.given))
+    except _SlowJob:
+        return JobWord("slow")
     except Refused as refused:
         return JobWord("refused", tuple(refused.violations))
     except MemoryError:
@@ -79,6 +85,16 @@ def _done(job: JobCall, output: BinaryIO) -> JobWord:
         # Whatever it is, who asked must hear of it.
         traceback.print_exc(file=sys.stderr)
         return JobWord("failed")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+class _SlowJob(BaseException):
+    """A job's time is over, whatever it is at."""
+
+
+def _stop_slow(_signal: int, _frame: object) -> None:
+    raise _SlowJob
 
 
 def _tell(output: BinaryIO, told: JobWord) -> None:

@@ -50,6 +50,11 @@ def sleep(progress: Progress, seconds: float) -> None:
     time.sleep(seconds)
 
 
+def compute(_progress: Progress) -> None:
+    while True:
+        pass
+
+
 def refuse(_progress: Progress) -> None:
     raise Invalid([Violation("text", "invalid_value", "it is not good")])
 
@@ -93,6 +98,8 @@ async def test_a_refusal_says_why(jobs: Jobs) -> None:
 
 async def test_a_job_beyond_its_time_or_memory_is_ended_and_the_next_one_runs(jobs: Jobs) -> None:
     before = await jobs.brief(1, 30, process_of)
+    with pytest.raises(JobExceededError, match="takes longer than"):
+        await jobs.brief(1, 0.1, compute)
     with pytest.raises(JobExceededError, match="takes longer than"):
         await jobs.brief(1, 0.1, sleep, 600.0)
     with pytest.raises(JobExceededError, match="more than 512 MiB"):

@@ -22,7 +22,7 @@ _SHARED: Final = ("use", "list", "table", "let", "test")
 _HOLDS: Final = {
     "rule": (*_SHARED, "condition", "must", "otherwise"),
     "scorecard": (*_SHARED, "baseline", "signal"),
-    "event": (*_SHARED, "field", "metric", "monitor"),
+    "event": (*_SHARED, "field", "metric", "monitor", "label"),
     "definitions": ("list", "table", "let"),
 }
 ITEMS: Final = tuple(dict.fromkeys(item for items in _HOLDS.values() for item in items))

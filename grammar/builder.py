@@ -165,6 +165,10 @@ class Builder(Transformer[Piece, syntax.File]):
         every = _optional(_clause(children, "EVERY"))
         return self._node(syntax.Monitor, children, name, _optional(title), when, tuple(by), every)
 
+    def label(self, children: list[Child]) -> syntax.LabelStatement:
+        _, label, _, payment, _, when = children
+        return self._node(syntax.LabelStatement, children, label, payment, when)
+
     # Tests
 
     def test(self, children: list[Child]) -> syntax.Test:

@@ -382,6 +382,16 @@ def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> 
     return _error("unknown-value", span, f"{_quoted(text)} is not a value of {owner}", fix, *fixes)
 
 
+def unknown_label(span: Span, text: str, known: Sequence[str]) -> Diagnostic:
+    return _error(
+        "unknown-value",
+        span,
+        f"{_quoted(text)} is not a label",
+        did_you_mean(text, known) or f"it is one of {listed(known)}",
+        *_likely(span, text, known, "{}"),
+    )
+
+
 def unknown_currency(span: Span, text: str, choices: Sequence[str]) -> Diagnostic:
     return _error(
         "unknown-value",

@@ -342,7 +342,10 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
 def _declared(file: syntax.File) -> Iterator[syntax.Identifier]:
     """The names that a file gives: its own, those of its items and of their columns."""
     yield file.name
-    nameless = (syntax.Use, syntax.Must, syntax.Otherwise, syntax.Baseline, syntax.Test)
+    nameless = (
+        *(syntax.Use, syntax.Must, syntax.Otherwise),
+        *(syntax.Baseline, syntax.LabelStatement, syntax.Test),
+    )
     for item in file.items:
         if not isinstance(item, nameless):
             yield item.name

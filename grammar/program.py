@@ -494,7 +494,20 @@ class Monitor:
 
 
 @dataclass(frozen=True, slots=True)
+class EventLabel:
+    """Where `when` is definitely true, what an event says of the payment whose id is `payment`:
+    None takes back what one of its type said before."""
+
+    span: Span
+    label: Literal["fraud", "legitimate", "unsure"] | None
+    payment: Expression
+    when: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class EventType:
+    """Of `labels` the first one counts whose condition is met."""
+
     name: str
     title: str | None
     lists: tuple[ListUse, ...]
@@ -505,6 +518,7 @@ class EventType:
     monitors: tuple[Monitor, ...]
     histories: tuple[History, ...]
     tests: tuple[Test, ...]
+    labels: tuple[EventLabel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,6 +325,15 @@ class Monitor(Node):
     every: Duration | None
 
 
+@dataclass(frozen=True, slots=True)
+class LabelStatement(Node):
+    """`label fraud of payment_id when EXPR`; `label` is a label's name, or `none`."""
+
+    label: Identifier
+    payment: Expression
+    when: Expression
+
+
 # Tests
 
 
@@ -392,6 +401,7 @@ Item: TypeAlias = (
     | Field
     | Metric
     | Monitor
+    | LabelStatement
     | Test
 )
 

@@ -27,6 +27,7 @@ _NEEDS_NAME = {
     "field": "a field",
     "metric": "a metric",
     "monitor": "a monitor",
+    "label": "a `label`",
 }
 _ACTIONS_MEANT = {
     "approve": "allow",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -43,6 +44,9 @@ DEMO_RULE = "web_checkout"
 HOST = "127.0.0.1"
 PAUSE_S = 0.25
 SEED = 7
+CHARGEBACK = "chargeback"
+UNDISPUTED = 5
+"""So many frauds that were paid are not yet charged back: the bank hears of each later."""
 # An evening's traffic of a small shop under attack; it lies in the past, as it must.
 EVENING = replace(ONE_DAY.scaled(0.03), hours=3, bots=ONE_DAY.bots)
 
@@ -126,6 +130,8 @@ async def _furnish(engine: Engine) -> str:
         text = path.read_text()
         if path.stem != "bot_behaviour":
             await _perform(engine, Store(DEMO_ACCOUNT, "rule", path.stem, text, activate=True))
+    chargeback = (SHIPPED / "events" / f"{CHARGEBACK}.rule").read_text()
+    await _perform(engine, Store(DEMO_ACCOUNT, "event", CHARGEBACK, chargeback, activate=True))
     key = (await _perform(engine, CreateKey(DEMO_ACCOUNT, ("payments", "rules", "admin")))).key
     assert key is not None
     return key
@@ -156,13 +162,24 @@ async def _shop(
     show(access)
     headers = {"authorization": f"Bearer {access.key}"}
     async with httpx.AsyncClient(base_url=access.url, headers=headers) as client:
+        frauds: deque[str] = deque()
         for item in traffic(SEED, datetime.now(UTC) - timedelta(hours=EVENING.hours), EVENING):
             if "payment" in item.body:
                 await _report(client, item, show)
                 await asyncio.sleep(PAUSE_S)
-            else:
-                update = dict(item.body["update"])
-                await client.patch(f"/payments/{update.pop('id')}", json={"payment": update})
+                continue
+            update = dict(item.body["update"])
+            id_ = update.pop("id")
+            await client.patch(f"/payments/{id_}", json={"payment": update})
+            if item.bot and update["status"] == "succeeded":
+                frauds.append(id_)
+            if len(frauds) > UNDISPUTED:
+                await client.post("/events", json=_chargeback(frauds.popleft()))
+
+
+def _chargeback(payment_id: str) -> dict[str, Any]:
+    data = {"payment_id": payment_id, "stage": "chargeback", "reason": "fraud"}
+    return {"event": {"type": CHARGEBACK, "data": data}}
 
 
 async def _report(

@@ -14,10 +14,11 @@ from tollkeeper.engine.events.submission import Event
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
+from tollkeeper.engine.labels.label import SOURCES, Label, LabelSource, encode_label
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.watch import transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms
-from tollkeeper.engine.programs.event_type import LoadedEventType
+from tollkeeper.engine.programs.event_type import LoadedEventType, SaidLabel
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored
@@ -89,10 +90,28 @@ async def accept_event(
             body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
             outcome=encode_stored(EventOutcome(observed.values, transitions)),
         )
+        said = loaded.said(facts, event.data, observed.values, active.environment)
+        label = None if said is None else await _label_entry(engine, entry, name, said)
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
-    return AcceptedEvent(Pending(observed, entry, transitions), accepted)
+    return AcceptedEvent(Pending(observed, entry, transitions, label), accepted)
+
+
+async def _label_entry(engine: Engine, event: Entry, type_: str, said: SaidLabel) -> Entry | None:
+    """The label that an event brings, told by it; None when no payment has the id."""
+    if not await engine.journal.exists(event.account, Kind.PAYMENT, said.payment):
+        return None
+    source: LabelSource = type_ if type_ in SOURCES else "import"
+    return Entry(
+        sequence=await engine.windows.take_sequence(),
+        account=event.account,
+        kind=Kind.LABEL,
+        id=said.payment,
+        arrived=event.arrived,
+        time=event.arrived,
+        body=encode_label(Label(source, said.label, event.time, event.id)),
+    )
 
 
 def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, JsonValue]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.keys import compile_keys
 from tollkeeper.engine.programs.compile.python import (
     CompiledMonitor,
+    compile_labels,
     compile_monitors,
     compile_reads,
 )
@@ -67,6 +69,13 @@ class LoadedMonitor:
         return self.compiled.monitor.every
 
 
+class SaidLabel(NamedTuple):
+    """What an event says of the payment with the id `payment`; None takes it back."""
+
+    payment: str
+    label: Literal["fraud", "legitimate", "unsure"] | None
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedEventType:
     """`keys(p, v)` gives the group to read in each of the plan's windows."""
@@ -78,6 +87,19 @@ class LoadedEventType:
     keys: Callable[[Any, Any], tuple[Key | None, ...]]
     metrics: tuple[LoadedMetric, ...]
     monitors: tuple[LoadedMonitor, ...]
+    read_labels: Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]
+
+    def said(
+        self, facts: Any, data: Any, values: Sequence[Value | None], environment: Environment
+    ) -> SaidLabel | None:
+        """The label that an event brings: that of the first condition that is met."""
+        if not self.program.labels:
+            return None
+        read = self.read_labels(facts, data, values, environment)
+        for each, met, payment in zip(self.program.labels, read[::2], read[1::2], strict=True):
+            if met and payment is not None:
+                return SaidLabel(str(payment), each.label)
+        return None
 
     @property
     def series(self) -> tuple[SeriesPlan, ...]:
@@ -128,6 +150,7 @@ def load_event_type(
         monitors=tuple(
             _load_monitor(each, program, text, digests, places, vocabulary) for each in monitors
         ),
+        read_labels=compile_labels(program, vocabulary),
     )
 
 

@@ -136,6 +136,9 @@ def _decisive(program: p.Program) -> Iterator[Named]:
                 keys = {f"key {place}": (key, None) for place, key in enumerate(monitor.by, 1)}
                 aspects = {"title": monitor.title, "when": (monitor.when, None), "every": every}
                 yield Named("monitor", monitor.name, {**aspects, **keys})
+            for number, label in enumerate(program.labels, start=1):
+                parts = {"label": label.label or "none", "of": (label.payment, None)}
+                yield Named("label", str(number), {**parts, "when": (label.when, None)})
 
 
 def _type(type_: t.Type) -> str:

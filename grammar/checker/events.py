@@ -13,10 +13,12 @@ from tollkeeper.grammar.checker import literals
 from tollkeeper.grammar.checker.declarations import can_be_named, value_type
 from tollkeeper.grammar.checker.expressions import condition, value, value_for
 from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.words import kind_of
 
 _SCOPE = Scope(score=False)
 _OF_KEYS = replace(_SCOPE, history=True, part="by")
 """Keys read what a record keeps, and nothing that the account can change."""
+_LABELS = ("fraud", "legitimate", "unsure", "none")
 _OWN = {
     "id": p.EventField("id", t.String(), True),
     "timestamp": p.EventField("timestamp", t.Instant(), True),
@@ -78,3 +80,19 @@ def monitor(work: Work, item: s.Monitor) -> p.Monitor | None:
         return None
     title = None if item.title is None else item.title.value
     return p.Monitor(item.id, item.span, item.name.text, title, when, by, every)
+
+
+def label(work: Work, item: s.LabelStatement) -> p.EventLabel | None:
+    """A label that the events bring, or None when it has errors."""
+    name = item.label
+    if name.text not in _LABELS:
+        work.report(say.unknown_label(name.span, name.text, _LABELS))
+    payment = value_for(work, _SCOPE, item.payment, t.String())
+    if payment is not None and not isinstance(payment.type, t.String):
+        work.report(say.needs_text(item.payment.span, "of", kind_of(payment.type)))
+        payment = None
+    when = condition(work, _SCOPE, item.when)
+    if name.text not in _LABELS or payment is None or when is None:
+        return None
+    said = None if name.text == "none" else name.text
+    return p.EventLabel(item.span, said, payment, when)  # type: ignore[arg-type]

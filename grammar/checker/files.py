@@ -151,7 +151,10 @@ def _event(work: Work, file: s.File) -> p.EventType:
     unique(work, _of(file, s.Monitor))
     found = [events.monitor(work, item) for item in _of(file, s.Monitor)]
     monitors = tuple(each for each in found if each is not None)
+    labels = [events.label(work, item) for item in _of(file, s.LabelStatement)]
+    said = tuple(each for each in labels if each is not None)
     read = [part for each in monitors for part in (each.when, *each.by)]
+    read += [part for each in said for part in (each.payment, each.when)]
     return p.EventType(
         **_shared(work, file),
         fields=() if work.fields is None else tuple(work.fields.values()),
@@ -159,6 +162,7 @@ def _event(work: Work, file: s.File) -> p.EventType:
         monitors=monitors,
         histories=_histories(work, read),
         tests=(),
+        labels=said,
     )
 
 

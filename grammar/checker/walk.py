@@ -74,6 +74,8 @@ def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
         case EventType():
             yield from ((each.history, True) for each in program.metrics)
             yield from ((each.when, True) for each in program.monitors)
+            yield from ((each.when, True) for each in program.labels)
+            yield from ((each.payment, True) for each in program.labels)
         case Definitions():
             pass
     yield from ((let.value, let.source is None) for let in program.lets)

@@ -71,6 +71,7 @@ def _conditions(program: p.Program) -> Iterator[p.Expression]:
                     yield signal.when
         case p.EventType():
             yield from (monitor.when for monitor in program.monitors)
+            yield from (label.when for label in program.labels)
         case p.Definitions():
             pass
 

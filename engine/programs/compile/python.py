@@ -102,6 +102,18 @@ def compile_monitors(event: p.EventType, vocabulary: Vocabulary) -> tuple[Compil
     return tuple(_compile_monitor(each, event, digests, vocabulary) for each in event.monitors)
 
 
+def compile_labels(
+    event: p.EventType, vocabulary: Vocabulary
+) -> Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]:
+    """A function of (p, v, h, e) that gives of each label whether its condition is met, and then the
+    payment's id."""
+    expressions = [part for each in event.labels for part in (each.when, each.payment)]
+    made = module(("p", "v", "h", "e"), expressions, event.lets, event.histories, vocabulary)
+    unit = Unit(made, count_reads(expressions, made))
+    found = [_statement(unit, node) for node in expressions]
+    return finished(unit, tuple_of(found))
+
+
 def compile_values(
     expressions: Sequence[p.Expression],
     lets: Sequence[p.Let],

@@ -121,7 +121,7 @@ CHECK_WARNINGS: Final = (
     "odd-characters",
 )
 
-PUBLISH_ERRORS: Final = ("failing-test",)
+PUBLISH_ERRORS: Final = ("failing-test", "broken-must")
 PUBLISH_WARNINGS: Final = ("empty-list", "no-rates")
 
 CODES: Final = {

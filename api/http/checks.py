@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import FLAG, query_parameter
+from tollkeeper.api.http.proofs import ProofView, proof_view
+from tollkeeper.api.http.queries import read_flag
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
 from tollkeeper.engine.intake.violations import Violation
@@ -29,8 +34,10 @@ from tollkeeper.engine.programs.reference import every_name
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.known import known_of
 from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
+from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import keywords
 from tollkeeper.grammar.render import Source
@@ -124,9 +131,19 @@ class WindowView(Struct, frozen=True):
     held: bool
 
 
+class ProofsView(Struct, frozen=True):
+    """What is proved of the rule, and before that how it differs from the active version of its
+    name; `complete` is false when the time was up before all was asked.
+    """
+
+    proofs: list[ProofView]
+    complete: bool
+
+
 class CheckAnswer(Struct, frozen=True):
     """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its one
-    layout, null while it has syntax errors; `coverage` is null where there is nothing to see.
+    layout, null while it has syntax errors; `coverage` is null where there is nothing to see. `proofs`
+    are there when they were asked for.
     """
 
     kind: ProgramKind | None
@@ -136,6 +153,7 @@ class CheckAnswer(Struct, frozen=True):
     tests: list[TestView]
     coverage: CoverageView | None
     windows: list[WindowView]
+    proofs: ProofsView | UnsetType = UNSET
 
 
 class NameView(Struct, frozen=True):
@@ -204,13 +222,22 @@ class VocabularyAnswer(Struct, frozen=True):
     summary="Check a text and run its tests; nothing is stored",
     doc=f"""What storing the text as a version would say, warnings included, with fixes where there are some; the text in its one layout; each test and what the tests did not see; the aggregates over history that it needs.
 
-It is read against the account's published definitions and event types and its lists. A text that takes longer than {CHECK_SECONDS:g} seconds is refused.""",
+It is read against the account's published definitions and event types and its lists. With `prove=true` it is told of a rule which conditions a payment can come to and meet, whether each `must` holds, and how the rule differs from the active version of its name, each with a payment that shows it. A text that takes longer than {CHECK_SECONDS:g} seconds is refused.""",
     scope="rules:read",
     sent=Body(CheckBody, {"rule": Example("a small rule", {"text": RULE})}),
     answers={200: Answer("What there is to say of it.")},
-    refusals=(503,),
+    refusals=(422, 503),
 )
-async def check(request: Request) -> CheckAnswer:
+async def check(
+    request: Request,
+    prove: Annotated[
+        str | None, query_parameter("Whether to prove what the rule can and must do.", FLAG)
+    ] = None,
+) -> CheckAnswer:
+    is_to_prove = read_flag("prove", prove)
+    if is_to_prove and find_spec("z3") is None:
+        message = "this service has no solver: it was installed without the extra `prove`"
+        raise invalid([Violation("prove", "invalid_value", message)])
     sent = await read_json(request, CheckBody)
     key, library = request.key, library_of_account(request.account)
     content = sent.text.encode("utf-8", "surrogatepass")
@@ -218,7 +245,30 @@ async def check(request: Request) -> CheckAnswer:
         found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
     except JobExceededError as error:
         raise invalid([Violation("text", "out_of_range", f"checking it: {error}")]) from None
-    return _answer(found, sent.text, request.engine.active[key.account].plans())
+    answer = _answer(found, sent.text, request.engine.active[key.account].plans())
+    if not (is_to_prove and found.kind == "rule" and found.name is not None):
+        return answer
+    return replace(answer, proofs=await _proved(request, content, library.known, found.name))
+
+
+async def _proved(request: Request, content: bytes, known: Known, name: str) -> ProofsView:
+    from tollkeeper.engine.offline.prove.prove_text import PROOFS_S, prove_text
+
+    account = request.account
+    active = active_version(account, "rule", name)
+    try:
+        found = await request.jobs.brief(
+            account.number,
+            PROOFS_S,
+            prove_text,
+            content,
+            known,
+            None if active is None else active.program,
+            account.settings.thresholds,
+        )
+    except JobExceededError as error:
+        raise invalid([Violation("prove", "out_of_range", f"proving it: {error}")]) from None
+    return ProofsView([proof_view(each) for each in found.proofs], found.complete)
 
 
 @operation(

@@ -31,7 +31,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
-from tollkeeper.engine.offline.testing.publishable import failing_tests_of
+from tollkeeper.engine.offline.testing.publishable import publish_errors_of
 from tollkeeper.engine.programs.event_versions import Planned
 from tollkeeper.engine.publish.activate import (
     Rejected,
@@ -348,7 +348,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
 
 async def require_passing(request: Request, name: str, content: bytes) -> None:
     """Raises `Problem` 422 with each of the text's own tests that fails."""
-    found = await failing_tests_of(request.jobs, request.account, content)
+    found = await publish_errors_of(request.jobs, request.account, content)
     if found:
         raise invalid(placed(name, content.decode("utf-8", "replace"), found))
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
+from tollkeeper.api.http.proofs import proof_view
 from tollkeeper.engine.offline.prove.proofs import Proof
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
@@ -77,16 +78,5 @@ def payment_json(witness: Witness) -> dict[str, Any]:
 
 def proof_json(proof: Proof) -> dict[str, Any]:
     """The form of `toll prove --json`."""
-    verdict = proof.verdict
-    return {
-        "file": proof.file,
-        "claim": proof.claim,
-        "of": proof.of,
-        "answer": verdict.answer,
-        "because": list(verdict.because),
-        "decided": [
-            {"action": each.action, "condition": each.condition} for each in verdict.replayed
-        ],
-        "payment": None if verdict.witness is None else payment_json(verdict.witness),
-        "test": proof.test,
-    }
+    view: dict[str, Any] = msgspec.to_builtins(proof_view(proof))
+    return {"file": proof.file, **view}

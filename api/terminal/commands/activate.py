@@ -41,7 +41,7 @@ def activate(name: str, version: int, kind: Any, account: str, untested: bool, d
 def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
     """Says which tests fail of a version that was not active before, and exits 1 then."""
     from tollkeeper.engine.offline.testing.files import library_of_account
-    from tollkeeper.engine.offline.testing.publishable import failing_tests_among
+    from tollkeeper.engine.offline.testing.publishable import publish_errors_among
     from tollkeeper.engine.publish.activate import placed
     from tollkeeper.engine.registry.versions import find_version, was_active
 
@@ -49,6 +49,8 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
         version = find_version(of, kind, name, number)
     if was_active(of, version):
         return
-    found = failing_tests_among(version.text.encode(), library_of_account(of))
+    found = publish_errors_among(
+        version.text.encode(), library_of_account(of), of.settings.thresholds
+    )
     if found:
         refuse_all(placed(name, version.text, found))

@@ -97,10 +97,10 @@ def show_preview(file: Path, account: str, since: str, data: Path) -> None:
 
 def require_passing(file: Path, reading: Reading) -> None:
     """Says which of the file's own tests fail, and exits 1 then."""
-    from tollkeeper.engine.offline.testing.publishable import failing_tests_at
+    from tollkeeper.engine.offline.testing.publishable import publish_errors_at
     from tollkeeper.grammar.render import Source, as_rich
 
-    found = failing_tests_at(file)
+    found = publish_errors_at(file)
     if found:
         err.print(as_rich(Source.of(str(file), reading.text), found), soft_wrap=True)
         refuse("nothing is published")

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tollkeeper.engine.offline.prove.as_test import counterexample_test
 from tollkeeper.engine.offline.prove.questions import (
+    DEFAULT_THRESHOLDS,
     ProofBasis,
     ProofVerdict,
     compare_programs,
@@ -17,6 +20,7 @@ from tollkeeper.engine.offline.prove.questions import (
     reach,
 )
 from tollkeeper.engine.offline.prove.worker import Worker
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.grammar import program as p
 
 ProofClaim: TypeAlias = Literal[
@@ -39,8 +43,20 @@ class Proof:
     verdict: ProofVerdict
     test: str | None = None
 
+    @property
+    def payment(self) -> str | None:
+        """The verdict's payment on one line: as a test gives it, else as JSON."""
+        if self.verdict.witness is None:
+            return None
+        if self.test is not None:
+            given = " ".join(self.test.split()).partition(" given ")[2]
+            return given.partition(" expect ")[0] or "any payment"
+        return msgspec.json.encode(self.verdict.witness.facts.payment).decode()
 
-def prove_rule(worker: Worker, file: str, rule: p.Rule) -> Iterator[Proof]:
+
+def prove_rule(
+    worker: Worker, file: str, rule: p.Rule, thresholds: Thresholds = DEFAULT_THRESHOLDS
+) -> Iterator[Proof]:
     """Of each condition whether it is reached, then of each `must` whether it holds."""
     for index, condition in enumerate(rule.conditions):
         verdict = worker.ask(reach, rule, index) or _KILLED
@@ -49,20 +65,31 @@ def prove_rule(worker: Worker, file: str, rule: p.Rule) -> Iterator[Proof]:
         if always is not None and always.answer == "proved" and verdict.answer == "proved":
             yield Proof(file, "always met", condition.name, always)
     for promise in rule.promises:
-        yield prove_promise(worker, file, rule, promise)
+        yield prove_promise(worker, file, rule, promise, thresholds)
 
 
-def prove_promise(worker: Worker, file: str, rule: p.Rule, promise: p.Promise) -> Proof:
-    """Whether one `must` of the rule holds."""
-    verdict = worker.ask(keep_promise, rule, promise) or _KILLED
+def prove_promise(
+    worker: Worker,
+    file: str,
+    rule: p.Rule,
+    promise: p.Promise,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> Proof:
+    """Whether one `must` of the rule holds, with what the thresholds make of the score."""
+    verdict = worker.ask(keep_promise, rule, promise, thresholds) or _KILLED
     return _proof(file, "must", promise.title or "must", verdict, rule)
 
 
 def compare_rules(
-    worker: Worker, file: str, old: p.Rule, new: p.Rule, by: ProofBasis = "condition"
+    worker: Worker,
+    file: str,
+    old: p.Rule,
+    new: p.Rule,
+    by: ProofBasis = "condition",
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Iterator[Proof]:
     """Whether they decide alike; where they do not, how each condition of both has changed."""
-    verdict = worker.ask(compare_programs, old, new, by) or _KILLED
+    verdict = worker.ask(compare_programs, old, new, by, thresholds) or _KILLED
     yield _proof(file, "same", new.name, verdict, new)
     if verdict.answer == "proved":
         return

@@ -1,9 +1,10 @@
-"""Whether a file may be published: its own tests pass."""
+"""Whether a file may be published: its own tests pass, and no payment breaks what it says must hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -18,39 +19,46 @@ from tollkeeper.engine.offline.testing.files import (
     load_file,
 )
 from tollkeeper.engine.offline.testing.outcomes import BlockError
+from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.program import Definitions
+from tollkeeper.grammar.program import Definitions, Rule
 from tollkeeper.grammar.syntax import Span
 
 TESTS_S: Final = 30.0
 """How long the tests of a text that is published over HTTP may take."""
-_MAY_HAVE_TESTS = re.compile(rb"\btest\b")
+_MAY_HAVE_ERRORS = re.compile(rb"\b(?:test|must)\b")
 
 
-def failing_tests_at(path: Path) -> list[Diagnostic]:
-    """The tests of a file that fail or can't be run. Raises `BrokenFileError`."""
-    return list(_failing_tests(load_file(path, library_of([path.parent]))))
+def publish_errors_at(path: Path) -> list[Diagnostic]:
+    """The tests of a file that fail or can't be run, and what must hold and does not, with the usual
+    thresholds. Raises `BrokenFileError`."""
+    return list(_publish_errors(load_file(path, library_of([path.parent])), Thresholds()))
 
 
-async def failing_tests_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
-    """What `failing_tests_among` finds, in another process."""
-    if _MAY_HAVE_TESTS.search(content) is None:
+async def publish_errors_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
+    """What `publish_errors_among` finds, in another process."""
+    if _MAY_HAVE_ERRORS.search(content) is None:
         return []
-    library = library_of_account(account)
+    library, thresholds = library_of_account(account), account.settings.thresholds
     try:
-        return await jobs.brief(account.number, TESTS_S, _failing_in, content, library)
+        return await jobs.brief(account.number, TESTS_S, _errors_in, content, library, thresholds)
     except JobExceededError as error:
         return [Diagnostic("failing-test", "error", Span(0, 0), f"its tests: {error}", _HELP)]
 
 
-def _failing_in(_progress: Progress, content: bytes, library: Library) -> list[Diagnostic]:
-    return failing_tests_among(content, library)
+def _errors_in(
+    _progress: Progress, content: bytes, library: Library, thresholds: Thresholds
+) -> list[Diagnostic]:
+    return publish_errors_among(content, library, thresholds)
 
 
-def failing_tests_among(content: bytes, library: Library) -> list[Diagnostic]:
+def publish_errors_among(
+    content: bytes, library: Library, thresholds: Thresholds
+) -> list[Diagnostic]:
     """The same of a text among what an account has; none of a text with errors.
 
     A test that takes files fails: there are none beside the text.
@@ -58,7 +66,29 @@ def failing_tests_among(content: bytes, library: Library) -> list[Diagnostic]:
     reading = read_file(content, library.known)
     if reading.program is None:
         return []
-    return list(_failing_tests(load_alone(reading, reading.program, library)))
+    return list(_publish_errors(load_alone(reading, reading.program, library), thresholds))
+
+
+def _publish_errors(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnostic]:
+    yield from _failing_tests(file)
+    if isinstance(file.program, Rule) and file.program.promises:
+        yield from _broken_promises(file, file.program, thresholds)
+
+
+def _broken_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
+    """What is not proved, or can't be without the solver, stands in nobody's way."""
+    if find_spec("z3") is None:
+        return
+    from tollkeeper.engine.offline.prove.proofs import prove_promise
+    from tollkeeper.engine.offline.prove.worker import open_worker
+
+    with open_worker() as worker:
+        for promise in rule.promises:
+            proof = prove_promise(worker, file.path.name, rule, promise, thresholds)
+            if proof.verdict.answer == "refuted":
+                of = promise.title or one_line(file.text[promise.span.start : promise.span.end])
+                message = f"`{of}` does not hold: {proof.payment}"
+                yield Diagnostic("broken-must", "error", promise.span, message, _HELP)
 
 
 def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:
@@ -75,7 +105,7 @@ def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:
             yield _failing(test.span, test.title, words)
 
 
-_HELP = "mend the rule or the test; `untested` publishes it as it is"
+_HELP = "mend the rule, or what is said of it; `untested` publishes it as it is"
 
 
 def _failing(span: Span, title: str, words: str) -> Diagnostic:

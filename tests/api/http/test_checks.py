@@ -134,3 +134,35 @@ async def test_a_text_that_takes_too_long_is_refused(
     answer = await service.client.post("/v1/checks", json={"text": RULE})
     assert answer.status_code == 422
     assert errors(answer) == [("text", "out_of_range")]
+
+
+PROMISED = """rule gate
+  condition small when amount < 100.00 then deny
+  condition large when amount >= 100.00 then challenge
+  must "small payments are never denied" when amount < 5.00 never deny
+"""
+
+
+async def test_what_must_hold_and_what_a_text_changes_is_proved(service: Service) -> None:
+    plain = PROMISED.partition("  must")[0].replace("< 100.00", "< 50.00")
+    stored = await service.client.post("/v1/rules/gate/versions?publish=true", content=plain)
+    assert stored.status_code == 201
+    answer = await service.client.post("/v1/checks?prove=true", json={"text": PROMISED})
+    assert answer.status_code == 200, answer.text
+    proofs = answer.json()["proofs"]
+    assert proofs["complete"]
+    said = {(each["claim"], each["of"]): each for each in proofs["proofs"]}
+    same = said["same", "gate"]
+    assert same["answer"] == "refuted"
+    before, after = same["decided"]
+    assert before != after
+    assert said["wider", "small"]["answer"] == "proved"
+    assert said["reached", "large"]["answer"] == "proved"
+    broken = said["must", "small payments are never denied"]
+    assert broken["answer"] == "refuted"
+    assert broken["payment"]["amount"] < 5
+    assert broken["decided"] == [{"action": "deny", "condition": "small"}]
+
+
+async def test_proofs_are_there_only_when_they_are_asked_for(service: Service) -> None:
+    assert "proofs" not in await check(service, RULE)

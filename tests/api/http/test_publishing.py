@@ -92,3 +92,33 @@ async def test_lists_without_entries_and_missing_rates_are_told(service: Service
     await service.client.put("/v1/lists/blocked/entries", json=entries)
     again = await service.client.put("/v1/rules/gate/active", json={"version": 1})
     assert again.json()["rule"]["warnings"] == []
+
+
+PROMISED = """rule gate
+  condition small when amount < 100.00 then deny
+  must "small payments are never denied" when amount < 5.00 never deny
+"""
+KEPT = PROMISED.replace(
+    "  condition small", "  condition tiny when amount < 5.00 then allow\n  condition small"
+)
+
+
+async def test_a_text_that_breaks_what_must_hold_is_refused_with_its_payment(
+    service: Service,
+) -> None:
+    refused = await store(service, PROMISED, publish=True)
+    assert (refused.status_code, errors(refused)) == (422, [("gate.rule:3:3", "broken-must")])
+    [error] = refused.json()["errors"]
+    assert error["message"].startswith("`small payments are never denied` does not hold: amount = ")
+    assert (await store(service, KEPT, publish=True)).status_code == 201
+    assert (await store(service, PROMISED, publish=True, untested=True)).status_code == 201
+
+
+async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) -> None:
+    text = 'rule gate\n  must "low scores are never denied" when score < 0.50 never deny\n'
+    assert (await store(service, text, publish=True)).status_code == 201
+    lower = {"account": {"thresholds": {"challenge": 0.2, "deny": 0.4}}}
+    changed = await service.client.put("/v1/account", json=lower)
+    assert changed.status_code == 200, changed.text
+    refused = await store(service, text + "\n# again\n", publish=True)
+    assert errors(refused) == [("gate.rule:2:3", "broken-must")]

@@ -1,0 +1,60 @@
+"""The proofs of a text, and against the version that is active, as a job with a bound of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tollkeeper.engine.offline.prove.proofs import Proof, compare_rules, prove_rule
+from tollkeeper.engine.offline.prove.worker import Worker, open_worker
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule
+
+PROOFS_S = 30.0
+"""After so long no further question is asked of a text."""
+
+
+class ProofsOfText(NamedTuple):
+    """`complete` says whether all was asked."""
+
+    proofs: tuple[Proof, ...]
+    complete: bool
+
+
+def prove_text(
+    _progress: Progress,
+    content: bytes,
+    known: Known,
+    active: bytes | None,
+    thresholds: Thresholds,
+    seconds: float = PROOFS_S,
+) -> ProofsOfText:
+    """What is proved of a rule, and how it differs from the encoded `active` one, which is
+    told first. Nothing of a text with errors, and of other files."""
+    rule = read_file(content, known).program
+    if not isinstance(rule, Rule):
+        return ProofsOfText((), True)
+    former = None if active is None else decode_program(active)
+    found: list[Proof] = []
+    end = time.monotonic() + seconds
+    with open_worker() as worker:
+        for proof in _proofs(
+            worker, rule, former if isinstance(former, Rule) else None, thresholds
+        ):
+            found.append(proof)
+            if time.monotonic() > end:
+                return ProofsOfText(tuple(found), False)
+    return ProofsOfText(tuple(found), True)
+
+
+def _proofs(
+    worker: Worker, rule: Rule, former: Rule | None, thresholds: Thresholds
+) -> Iterator[Proof]:
+    if former is not None:
+        yield from compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
+    yield from prove_rule(worker, rule.name, rule, thresholds)

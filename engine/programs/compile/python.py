@@ -108,7 +108,9 @@ def compile_labels(
     """A function of (p, v, h, e) that gives of each label whether its condition is met, and then the
     payment's id."""
     expressions = [part for each in event.labels for part in (each.when, each.payment)]
-    made = module(("p", "v", "h", "e"), expressions, event.lets, event.histories, vocabulary)
+    made = module(
+        ("p", "v", "h", "e"), expressions, Digests(event.lets), event.histories, vocabulary
+    )
     unit = Unit(made, count_reads(expressions, made))
     found = [_statement(unit, node) for node in expressions]
     return finished(unit, tuple_of(found))

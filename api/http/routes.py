@@ -26,6 +26,7 @@ from tollkeeper.api.http import (
     schema,
     search,
     stream,
+    thresholds,
     trials,
     webhooks,
 )
@@ -38,6 +39,7 @@ ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
     *stream.ROUTES,
     *labels.ROUTES,
     *figures.ROUTES,
+    *thresholds.ROUTES,
     *events.ROUTES,
     *alerts.ROUTES,
     *files.ROUTES,

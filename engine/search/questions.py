@@ -23,6 +23,7 @@ from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.related import Related, related
 from tollkeeper.engine.search.scores import Bucket, scores
 from tollkeeper.engine.search.spans import Every
+from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 
 
 class FindPayments(Struct, frozen=True, tag=True):
@@ -140,6 +141,16 @@ class FindPerformance(Struct, frozen=True, tag=True):
         )
 
 
+class FindScoreBands(Struct, frozen=True, tag=True):
+    """See `score_bands`."""
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> list[ScoreBand]:
+        return score_bands(index, self.wanted, self.now)
+
+
 Question: TypeAlias = (
     FindPayments
     | FindNew
@@ -150,4 +161,5 @@ Question: TypeAlias = (
     | FindMovers
     | FindScores
     | FindPerformance
+    | FindScoreBands
 )

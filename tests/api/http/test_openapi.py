@@ -257,6 +257,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/figures?every=hour&by=action&money=true&compare=7d")
     await good("GET", "/v1/figures/movers")
     await good("GET", "/v1/scores")
+    await good("GET", "/v1/thresholds?challenge=0.4")
     await good("GET", "/v1/rules/checkout/performance")
     await good("GET", "/v1/payments/order-1001-1/related")
     await good("GET", "/v1/decisions", params={"limit": 2, "since": "2026-09-01T00:00:00Z"})

@@ -14,16 +14,25 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.publish.set_settings import ChangeSettings
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.movers import movers
-from tollkeeper.engine.search.performance import performance
+from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import related
 from tollkeeper.engine.search.scores import scores
 from tollkeeper.engine.search.tally import _STATUSES, Tally
+from tollkeeper.engine.search.thresholds import (
+    Costs,
+    ScoreBand,
+    cheapest,
+    outcome,
+    score_bands,
+    usual_currency,
+)
 from tollkeeper.tests.engine.happenings import DAY, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.engine.search.plain import Plain, chosen, recount
@@ -112,6 +121,7 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
         assert count_matches(index, wanted) == len(expected), text
         assert_figures(index, shop, payments, text)
         assert_scores(index, shop, payments, text)
+        assert_bands(index, shop, payments, text)
     for payment in payments:
         assert_related(index, payments, payment)
     assert_performance(index, shop, payments)
@@ -176,6 +186,39 @@ def assert_scores(index: AccountIndex, shop: Shop, payments: list[Plain], text: 
         own = [each for each in meant if each.decision.score == bucket.score]
         assert bucket.payments == len(own)
         assert bucket.by == dict(Counter(each.label for each in own if each.label))
+
+
+def assert_bands(index: AccountIndex, shop: Shop, payments: list[Plain], text: str) -> None:
+    """As if half of the payments were old enough for a label to have come."""
+    wanted = read_filter(read_members(text), shop.now)
+    meant = chosen(payments, text, shop.now)
+    now = (meant[len(meant) // 2].arrived if meant else shop.now) + MATURE
+    bands = score_bands(index, wanted, now)
+    for band in bands:
+        own = [each for each in meant if each.decision.score == band.score]
+        frauds = [each for each in own if each.label == "fraud"]
+        people = [
+            each
+            for each in own
+            if each.label == "legitimate" or (each.label is None and each.arrived < now - MATURE)
+        ]
+        young = [each for each in own if each.label is None and each not in people]
+        assert band.unripe == len(young)
+        for paid, expected in ((band.people, people), (band.frauds, frauds)):
+            assert paid.payments == sum(paid.counts.values()) == len(expected)
+            assert sum(paid.money.values()) == money_of(expected)
+    assert_cheapest(bands)
+
+
+def assert_cheapest(bands: list[ScoreBand]) -> None:
+    """No other pair costs less; tried on a few bands, as every pair is tried."""
+    costs, currency = Costs(), usual_currency(bands)
+    if currency is None:
+        return
+    best = cheapest(bands, costs, currency).cost[currency]
+    for challenge, deny in ((1, 100), (50, 85), (100, 100), (1, 1), (30, 60)):
+        tried = outcome(bands, Thresholds(challenge, deny), costs)
+        assert tried.cost[currency] >= best - 1
 
 
 def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:

@@ -1,0 +1,84 @@
+"""`toll thresholds`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import read_account, refusals
+from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.output import out, print_json
+
+
+@click.command(panel="What happened")
+@account_option
+@click.option("--since", default="180d", show_default=True, help="An instant, or a span back.")
+@click.option("--challenge", type=click.FloatRange(0, 1), help="Challenge from this score.")
+@click.option("--deny", type=click.FloatRange(0, 1), help="Deny from this score.")
+@click.option(
+    "--chargeback",
+    default=15.0,
+    show_default=True,
+    type=click.FloatRange(0, 10**7),
+    help="Its fee.",
+)
+@click.option(
+    "--margin",
+    default=0.1,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The margin, as a share of the amount.",
+)
+@click.option(
+    "--challenge-lost",
+    default=0.03,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The share of people who leave at a challenge.",
+)
+@json_option
+@data_option
+def thresholds(
+    account: str,
+    since: str,
+    challenge: float | None,
+    deny: float | None,
+    chargeback: float,
+    margin: float,
+    challenge_lost: float,
+    as_json_: bool,
+    data: Path,
+) -> None:
+    """Weigh thresholds on the score: who is stopped, and what it costs, from labels."""
+    import msgspec
+
+    from tollkeeper.api.http.thresholds import thresholds_answer
+    from tollkeeper.api.terminal.threshold_lines import threshold_lines
+    from tollkeeper.engine.open import now
+    from tollkeeper.engine.registry.changes import Thresholds
+    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.filters import read_filter
+    from tollkeeper.engine.search.questions import FindScoreBands
+    from tollkeeper.engine.search.thresholds import BASIS_POINTS, Costs, ScoreBand
+
+    found = read_account(data, account)
+    own, moment = found.settings.thresholds, now()
+    asked = Thresholds(
+        own.challenge if challenge is None else round(challenge * 100),
+        own.deny if deny is None else round(deny * 100),
+    )
+    costs = Costs(
+        round(chargeback * 100), round(margin * BASIS_POINTS), round(challenge_lost * BASIS_POINTS)
+    )
+    with refusals():
+        question = FindScoreBands(read_filter([("since", since)], moment), moment)
+        bands: list[ScoreBand]
+        bands, _ = asyncio.run(SearchHere(data).ask(found.number, question, list[ScoreBand]))
+    answer = thresholds_answer(bands, own, asked, costs, 0)
+    if as_json_:
+        print_json(msgspec.to_builtins(answer))
+        return
+    for line in threshold_lines(answer):
+        out.print(line, highlight=False, soft_wrap=True)

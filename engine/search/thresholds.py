@@ -1,0 +1,189 @@
+"""What thresholds on the score would do, worked out from labels: who is stopped, and what it costs.
+
+The score has two decimals, so 101 bands say all that any pair of thresholds does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.search.blocks import numbers_from
+from tollkeeper.engine.search.figures import sum_of
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.performance import MATURE
+from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.terms import Facet
+
+HIGHEST = 100
+BASIS_POINTS = 10_000
+"""Shares are given in basis points."""
+
+
+class Paid(Struct, frozen=True):
+    """So many payments; `money` is what they amount to by currency, in hundredths, `counts` how many
+    they are by currency."""
+
+    payments: int
+    money: Mapping[str, int]
+    counts: Mapping[str, int]
+
+
+class ScoreBand(Struct, frozen=True):
+    """The payments with one score (hundredths). `people` are labelled legitimate, or have no label
+    and are too old for one to come; `unripe` have none yet.
+    """
+
+    score: int
+    people: Paid
+    frauds: Paid
+    unripe: int
+
+
+class Costs(Struct, frozen=True):
+    """What mistakes cost an account: `chargeback` (hundredths of any currency) beside the amount of
+    a fraud that passes; of a person's payment that is denied its `margin`, and of one that is
+    challenged the share `challenge_lost` of that, both in basis points.
+    """
+
+    chargeback: int = 1500
+    margin: int = 1000
+    challenge_lost: int = 300
+
+
+class ThresholdOutcome(Struct, frozen=True):
+    """What a pair of thresholds makes of the payments: of people and of frauds, how many are
+    challenged and how many denied. `cost` (hundredths, by currency) takes a challenge to stop every
+    fraud.
+    """
+
+    thresholds: Thresholds
+    people_challenged: int
+    people_denied: int
+    frauds_challenged: int
+    frauds_denied: int
+    cost: Mapping[str, int]
+
+
+def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand]:
+    """The bands from 0 to 100 of the payments that were scored; `now` in µs."""
+    ripe_before = index.sequence_at(now - MATURE, 0)
+    selection = Selection(index, wanted)
+    found: dict[int, list[_Counted]] = {
+        score: [_Counted(), _Counted()] for score in range(HIGHEST + 1)
+    }
+    unripe: defaultdict[int, int] = defaultdict(int)
+    fraud, legitimate = (index.value(Facet.LABEL, name) for name in ("fraud", "legitimate"))
+    for block in selection.blocks():
+        members = selection.members(block)
+        labelled = dict(index.facet(Facet.LABEL, block))
+        unlabelled = members
+        for having in labelled.values():
+            unlabelled &= ~having
+        young = numbers_from(block, ripe_before)
+        people = members & labelled.get(legitimate, 0) | unlabelled & ~young
+        frauds = members & labelled.get(fraud, 0)
+        for score, having in index.facet(Facet.SCORE, block):
+            unripe[score] += (having & unlabelled & young).bit_count()
+            for counted, meant in zip(found[score], (people, frauds), strict=True):
+                counted.add(index, block, having & meant)
+    return [
+        ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
+        for score, (people, frauds) in found.items()
+    ]
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self._payments = 0
+        self._money: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, index: AccountIndex, block: int, members: int) -> None:
+        if not members:
+            return
+        self._payments += members.bit_count()
+        self._money.update(sum_of(index, block, members))
+        names = index.names(Facet.CURRENCY)
+        for value, having in index.facet(Facet.CURRENCY, block):
+            if members & having:
+                self._counts[names[value]] += (members & having).bit_count()
+
+    def paid(self) -> Paid:
+        return Paid(self._payments, dict(self._money), dict(self._counts))
+
+
+def outcome(bands: Sequence[ScoreBand], thresholds: Thresholds, costs: Costs) -> ThresholdOutcome:
+    """What the thresholds would have made of the payments in all bands."""
+    challenged = bands[thresholds.challenge : thresholds.deny]
+    denied = bands[thresholds.deny :]
+    stopped = min(thresholds.challenge, thresholds.deny)
+    currencies = {name for band in bands for name in _currencies(band)}
+    cost = {
+        name: sum(_passing(band, costs, name) for band in bands[:stopped])
+        + sum(_challenging(band, costs, name) for band in challenged)
+        + sum(_denying(band, costs, name) for band in denied)
+        for name in sorted(currencies)
+    }
+    return ThresholdOutcome(
+        thresholds,
+        people_challenged=sum(band.people.payments for band in challenged),
+        people_denied=sum(band.people.payments for band in denied),
+        frauds_challenged=sum(band.frauds.payments for band in challenged),
+        frauds_denied=sum(band.frauds.payments for band in denied),
+        cost={name: round(amount / BASIS_POINTS**2) for name, amount in cost.items()},
+    )
+
+
+def cheapest(bands: Sequence[ScoreBand], costs: Costs, currency: str) -> ThresholdOutcome:
+    """The pair of thresholds that costs least in a currency; of equal ones the highest."""
+    passed, challenged, denied = (
+        list(accumulate((of(band, costs, currency) for band in bands), initial=0))
+        for of in (_passing, _challenging, _denying)
+    )
+
+    def cost(pair: Thresholds) -> int:
+        challenge, deny = pair.challenge, pair.deny
+        between = challenged[deny] - challenged[challenge]
+        return passed[challenge] + between + denied[-1] - denied[deny]
+
+    pairs = (
+        Thresholds(challenge, deny)
+        for deny in range(HIGHEST, 0, -1)
+        for challenge in range(deny, 0, -1)
+    )
+    return outcome(bands, min(pairs, key=cost), costs)
+
+
+def usual_currency(bands: Iterable[ScoreBand]) -> str | None:
+    """The currency of most payments, None without any."""
+    counts: Counter[str] = Counter()
+    for band in bands:
+        counts.update(band.people.counts)
+        counts.update(band.frauds.counts)
+    return max(counts, key=lambda name: (counts[name], name), default=None)
+
+
+# Costs of a band, in hundredths times BASIS_POINTS twice.
+
+
+def _passing(band: ScoreBand, costs: Costs, currency: str) -> int:
+    frauds = band.frauds
+    fees = costs.chargeback * frauds.counts.get(currency, 0)
+    return (frauds.money.get(currency, 0) + fees) * BASIS_POINTS**2
+
+
+def _challenging(band: ScoreBand, costs: Costs, currency: str) -> int:
+    return band.people.money.get(currency, 0) * costs.margin * costs.challenge_lost
+
+
+def _denying(band: ScoreBand, costs: Costs, currency: str) -> int:
+    return band.people.money.get(currency, 0) * costs.margin * BASIS_POINTS
+
+
+def _currencies(band: ScoreBand) -> Iterable[str]:
+    return {*band.people.counts, *band.frauds.counts}

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.search.blocks import SHIFT, SIZE, numbers_below, numbers_from, unpack
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.tally import Tally, tally
+from tollkeeper.engine.search.tally import Tally, TallySets
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
 
 By: TypeAlias = Literal[
@@ -56,14 +56,14 @@ def movers(
                 surprise = (payments - usual) / sqrt(usual + 1)
                 ranked.append((surprise, payments, usual, by, facet, value))
     ranked.sort(key=lambda each: each[:3], reverse=True)
-    found: list[Mover] = []
+    tallied, found = TallySets(index), list[Mover]()
     for _, _, usual, by, facet, value in ranked:
         if len(found) == limit:
             break
         sets = _sets(index, facet, value, first, beyond)
         name = _name(index, facet, value, sets)
         if name is not None:
-            counted = tally(index, sets.items())
+            counted = tallied.tally(sets.items())
             found.append(Mover(by, name, counted.payments, usual, counted))
     return found
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.search.blocks import SHIFT, numbers_from
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.tally import Tally, tally
+from tollkeeper.engine.search.tally import Tally, TallySets
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
 
@@ -33,16 +33,22 @@ def related(index: AccountIndex, payment_id: str, since: int | None) -> list[Rel
         return None
     begin = index.sequence_at(since, 0)
     blocks = index.blocks(begin, index.last + 1)
+    counted = TallySets(index)
     found = []
     for facet, value in entities_of(read_facts(known)):
-        shared = _sharing(index, facet, value, begin, blocks)
+        shared = _sharing(index, counted, facet, value, begin, blocks)
         if shared is not None:
             found.append(shared)
     return found
 
 
 def _sharing(
-    index: AccountIndex, facet: Facet, value: str, begin: int, blocks: list[int]
+    index: AccountIndex,
+    counted: TallySets,
+    facet: Facet,
+    value: str,
+    begin: int,
+    blocks: list[int],
 ) -> Related | None:
     sets = index.members_in(facet, index.value(facet, value), blocks)
     if blocks and blocks[-1] in sets:
@@ -56,5 +62,5 @@ def _sharing(
         value=value,
         first=index.arrived((first << SHIFT) + (sets[first] & -sets[first]).bit_length() - 1),
         last=index.arrived((last << SHIFT) + sets[last].bit_length() - 1),
-        tally=tally(index, sets.items()),
+        tally=counted.tally(sets.items()),
     )

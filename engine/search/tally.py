@@ -28,18 +28,41 @@ class Tally(Struct, frozen=True):
     labels: Mapping[str, int]
 
 
+class TallySets:
+    """What is counted, block by block; a block is read once for all the sets that are tallied."""
+
+    def __init__(self, index: AccountIndex) -> None:
+        self._index = index
+        self._places = {
+            facet: {index.value(facet, name): name for name in names} for facet, names in _COUNTED
+        }
+        self._blocks: dict[int, list[tuple[Facet, str, int]]] = {}
+
+    def tally(self, sets: Iterable[tuple[int, int]]) -> Tally:
+        """Of payments given as blocks with the sets of those meant."""
+        total = 0
+        counts: Counter[tuple[Facet, str]] = Counter()
+        for block, members in sets:
+            total += members.bit_count()
+            for facet, name, having in self._of(block):
+                counts[facet, name] += (members & having).bit_count()
+        return Tally(
+            total,
+            *({name: counts[facet, name] for name in names} for facet, names in _COUNTED),
+        )
+
+    def _of(self, block: int) -> list[tuple[Facet, str, int]]:
+        found = self._blocks.get(block)
+        if found is None:
+            found = self._blocks[block] = [
+                (facet, names[value], having)
+                for facet, names in self._places.items()
+                for value, having in self._index.facet(facet, block)
+                if value in names
+            ]
+        return found
+
+
 def tally(index: AccountIndex, sets: Iterable[tuple[int, int]]) -> Tally:
     """Of payments given as blocks with the sets of those meant."""
-    total = 0
-    counts: dict[tuple[Facet, str], int] = Counter()
-    values = [
-        (facet, name, index.value(facet, name)) for facet, names in _COUNTED for name in names
-    ]
-    for block, members in sets:
-        total += members.bit_count()
-        for facet, name, value in values:
-            counts[facet, name] += (members & index.members(facet, value, block)).bit_count()
-    return Tally(
-        total,
-        *({name: counts[facet, name] for name in names} for facet, names in _COUNTED),
-    )
+    return TallySets(index).tally(sets)

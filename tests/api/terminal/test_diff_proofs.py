@@ -1,0 +1,52 @@
+"""`toll diff --prove`: what changed in meaning, and the payment that tells two rules apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tollkeeper.cli import main
+
+RULE = """rule limits
+  condition testing
+    when amount < 10.00 and currency == "EUR"
+    then deny
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.rule").write_text(RULE)
+    return tmp_path
+
+
+def diff(folder: Path, after: str, *options: str) -> Result:
+    (folder / "b.rule").write_text(after)
+    command = ["diff", str(folder / "a.rule"), str(folder / "b.rule"), *options]
+    return CliRunner().invoke(main, command)
+
+
+def test_a_changed_bound_is_shown_with_the_payment_that_it_decides_anew(folder: Path) -> None:
+    drawn = diff(folder, RULE.replace("10.00", "10.01"), "--prove")
+    lines = drawn.stdout.splitlines()
+    assert lines[0] == "changed condition `testing` threshold: 10.00 → 10.01"
+    assert lines[1] == "✗ limits: the versions of `limits` decide this payment differently"
+    assert 'given amount = 10.00, currency = "EUR"' in lines[3]
+    assert "✓ limits: `testing` meets more than before, such as" in lines
+
+
+def test_a_rewording_is_proved_to_decide_alike(folder: Path) -> None:
+    reworded = RULE.replace("amount < 10.00 and", "not (amount >= 10.00) and")
+    found = json.loads(diff(folder, reworded, "--prove", "--json").stdout)
+    assert found["differences"] != []
+    assert [(each["claim"], each["answer"]) for each in found["proofs"]] == [("same", "proved")]
+
+
+def test_only_rules_are_proved(folder: Path) -> None:
+    (folder / "a.rule").write_text("definitions d\n  let small = amount < 5.00\n")
+    refused = diff(folder, "definitions d\n  let small = amount < 6.00\n", "--prove")
+    assert refused.exit_code == 2
+    assert "only rules can be proved to decide alike" in refused.stderr

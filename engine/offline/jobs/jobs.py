@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
-from tollkeeper.engine.offline.jobs.runs import UNFINISHED, JobRun, RunKind
+from tollkeeper.engine.offline.jobs.runs import JobRun, RunKind
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound, Refused
 
@@ -93,7 +93,7 @@ class Jobs:
     ) -> JobRun:
         """Begins `work` for the run. Raises `Conflict` while another of its kind goes on."""
         runs = self._runs[account, run.kind]
-        unfinished = next((each for each in runs if each.state in UNFINISHED), None)
+        unfinished = next((each for each in runs if each.goes_on), None)
         if unfinished is not None:
             message = f"{run.kind} `{unfinished.id}` goes on; end it, or wait for it"
             raise Conflict("id", message)

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 RunKind: TypeAlias = Literal["backtest", "suggestion"]
 RunState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
-UNFINISHED: frozenset[RunState] = frozenset({"waiting", "running"})
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +28,10 @@ class JobRun:
     found: Any = None
     reason: str | None = None
     task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def goes_on(self) -> bool:
+        return self.state in ("waiting", "running")
 
     def advance(self, share: float) -> None:
         self.state, self.share = "running", share

@@ -153,7 +153,7 @@ def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
             continue
         value = reader.of(term.value, term.type)
         fields[".".join(path)] = (term.type, value)
-        _put(body, path, _as_sent(value, term.type))
+        _put(body, path, as_sent(value, term.type))
     _put_headers(source.headers, reader, body, fields)
     _put_metadata(encoder, reader, body, fields)
     body["transactions"] = _transactions(encoder, reader)
@@ -184,10 +184,14 @@ def _put(body: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
         body[name] = value
 
 
-def _as_sent(value: Value, kind: t.Type) -> object:
+def as_sent(value: Value, kind: t.Type) -> object:
+    """The value as a merchant sends it. Raises `ImpossibleError` when none can."""
     match kind:
         case t.Number(scale=int(scale)) if scale > 0:
-            return float(Decimal(int(value)).scaleb(-scale))
+            sent = float(Decimal(int(value)).scaleb(-scale))
+            if round(Decimal(sent).scaleb(scale)) != value:
+                raise ImpossibleError("a number with more digits than JSON carries")
+            return sent
         case t.Instant():
             return from_microseconds(int(value))
         case t.Ip():
@@ -226,7 +230,7 @@ def _put_metadata(
         for (other, of), term in source.entry_values.items():
             if other == key and reader.holds(source.is_of_kind(kind, of)):
                 value = reader.of(term.value, term.type)
-                entry = _as_sent(value, term.type)
+                entry = as_sent(value, term.type)
                 fields[f'metadata["{key}"]'] = (term.type, value)
         if entry == [] and index in (1, 2, 3):
             entry = (None, True, 1, "a")[index]
@@ -242,7 +246,7 @@ def _transactions(encoder: Encoder, reader: WitnessReader) -> list[dict[str, Any
             continue
         if isinstance(term.type, t.Record):
             continue
-        _put(found[index], path, _as_sent(reader.of(term.value, term.type), term.type))
+        _put(found[index], path, as_sent(reader.of(term.value, term.type), term.type))
     for each in found:
         each.setdefault("timestamp", from_microseconds(NOON))
         if each["status"] in ("succeeded", "declined"):

@@ -707,6 +707,10 @@ def entry_name(span: Span) -> Diagnostic:
     return _error("entry-form", span, "the brackets take one name in quotes", '`metadata["sku"]`')
 
 
+def metadata_depth(span: Span, most: int) -> Diagnostic:
+    return _error("entry-form", span, f"metadata is read at most {most} deep")
+
+
 def no_entries(span: Span) -> Diagnostic:
     return _error("entry-form", span, "only headers, metadata, metrics and tables take brackets")
 

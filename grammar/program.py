@@ -54,10 +54,12 @@ class HeaderFact(Node):
 class MetadataFact(Node):
     """One metadata entry, missing when it is not of `type` (boolean, string, number of scale 6).
 
-    As the operand of `Presence` its type is `Metadata`: there, whatever its type.
+    `inner` are the keys that lead on from it, into objects within it. As the operand of `Presence`
+    its type is `Metadata`: there, whatever its type.
     """
 
     key: str
+    inner: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

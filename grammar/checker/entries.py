@@ -14,6 +14,8 @@ from tollkeeper.grammar.checker import imports, names
 from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.words import kind_of
 
+MAX_METADATA_DEPTH = 4
+
 Infer: TypeAlias = Callable[[Work, Scope, s.Expression, t.Type | None], p.Expression | None]
 """Checks a value that meets a type, where one is known."""
 
@@ -27,23 +29,44 @@ def entry(work: Work, scope: Scope, node: s.Subscript, infer: Infer) -> p.Expres
     base, path = names.flatten(node.base)
     if isinstance(base, s.Name) and base.text == "events" and "events" not in work.names:
         return _metric(work, scope, node, path, infer)
-    if not isinstance(node.base, (s.Name, s.Attribute)):
-        work.report(say.no_entries(node.span))
-        return None
-    owner = names.resolve(work, scope, node.base)
+    owner = _owner(work, scope, node, infer)
     if owner is None:
         return None
-    if not isinstance(owner, p.Fact) or not isinstance(owner.type, t.Headers | t.Metadata):
+    if not isinstance(owner.type, t.Headers | t.Metadata):
         work.report(say.no_entries(node.base.span))
         return None
     if len(node.keys) != 1 or not isinstance(node.keys[0], s.Text):
         work.report(say.entry_name(node.keys[0].span if node.keys else node.span))
         return None
     key = node.keys[0].value
+    if isinstance(owner, p.MetadataFact):
+        if len(owner.inner) + 2 > MAX_METADATA_DEPTH:
+            work.report(say.metadata_depth(node.keys[0].span, MAX_METADATA_DEPTH))
+            return None
+        return replace(owner, id=node.id, span=node.span, inner=(*owner.inner, key))
+    assert isinstance(owner, p.Fact)
     if isinstance(owner.type, t.Metadata):
         return p.MetadataFact(node.id, node.span, t.Metadata(), key)
     side = "backend" if owner.path[0] == "backend" else "device"
     return p.HeaderFact(node.id, node.span, t.String(), side, key.lower())  # type: ignore[arg-type]
+
+
+def _owner(
+    work: Work, scope: Scope, node: s.Subscript, infer: Infer
+) -> p.Fact | p.MetadataFact | None:
+    """What the brackets look into: headers, metadata, or an entry of metadata."""
+    match node.base:
+        case s.Subscript():
+            owner = entry(work, scope, node.base, infer)
+        case s.Name() | s.Attribute():
+            owner = names.resolve(work, scope, node.base)
+        case _:
+            work.report(say.no_entries(node.span))
+            return None
+    if owner is None or isinstance(owner, p.Fact | p.MetadataFact):
+        return owner
+    work.report(say.no_entries(node.base.span))
+    return None
 
 
 def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expression | None:

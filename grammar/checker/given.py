@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, cast
 
 from tollkeeper.grammar import check_errors as say
@@ -170,7 +171,7 @@ def _entry(work: Work, given: s.Assignment, target: p.MetadataFact) -> p.GivenVa
 
 
 def _metadata(target: p.MetadataFact) -> p.MetadataFact:
-    return p.MetadataFact(target.id, target.span, METADATA_NUMBER, target.key)
+    return replace(target, type=METADATA_NUMBER)
 
 
 def _expected(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -183,7 +184,7 @@ def _let(
         return None
     value = work.lets[index].value
     if isinstance(value, p.MetadataFact):
-        return p.MetadataFact(node.id, node.span, t.Metadata(), value.key)
+        return replace(value, id=node.id, span=node.span, type=t.Metadata())
     return p.LetValue(node.id, node.span, value.type, index)
 
 

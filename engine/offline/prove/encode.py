@@ -189,8 +189,10 @@ class EncodedProgram:
                 return source.fact(self.encoder, node)
             case p.HeaderFact():
                 return source.header(self.encoder, node.side, node.name)
-            case p.MetadataFact():
+            case p.MetadataFact(inner=()):
                 return source.metadata(self.encoder, node)
+            case p.MetadataFact():
+                raise UnsayableError("an entry within an entry of metadata")
             case p.ElementFact():
                 if element is None:
                     raise UnsayableError("a transaction's field outside of an aggregate")

@@ -49,9 +49,9 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
             case p.HeaderFact():
                 payment = _with_entry(payment, (target.side, "headers"), target.name, value.value)
             case p.MetadataFact():
-                payment = _with_entry(
-                    payment, ("metadata",), target.key, _as_sent(value.value, value.type)
-                )
+                held = (payment.metadata or {}).get(target.key)
+                entry = _within(held, target.inner, _as_sent(value.value, value.type))
+                payment = _with_entry(payment, ("metadata",), target.key, entry)
             case _:
                 pass
     # What is derived is derived of a payment that has a method.
@@ -153,3 +153,11 @@ def _with_entry(payment: Payment, path: tuple[str, ...], key: str, value: object
         held = None if held is None else getattr(held, name)
     entries: Mapping[str, object] = held or {}
     return _with(payment, path, {**entries, key: value})
+
+
+def _within(held: object, keys: tuple[str, ...], value: object) -> object:
+    """`value` where the keys lead from a metadata entry, beside what that has."""
+    if not keys:
+        return value
+    entries: Mapping[str, object] = held if isinstance(held, dict) else {}
+    return {**entries, keys[0]: _within(entries.get(keys[0]), keys[1:], value)}

@@ -213,6 +213,8 @@ def _read(unit: Unit, node: p.Expression) -> Code:
             entries = unit.require(unit.field("p", vocabulary.payment, ("metadata",)))
             get = code.attribute(entries.result, "get")
             found = code.call(get, code.constant(node.key))
+            if node.inner:
+                found = code.call("within", found, code.constant(node.inner))
             return _entry(unit, node.type, Code(found, entries.needs, optional=True))
         case p.TableValue():
             key = unit.require(value(unit, node.key))

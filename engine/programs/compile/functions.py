@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 from functools import lru_cache
@@ -89,6 +89,13 @@ def metadata_number(value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= METADATA_LIMIT:
         return int(value) * _MILLION
     return None
+
+
+def within(entry: Any, keys: Sequence[str]) -> Any:
+    """What stands in a metadata entry, key by key; missing where there is no such object."""
+    for key in keys:
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    return entry
 
 
 def amount_in(environment: Environment, amount: int, currency: str, wanted: str) -> int | None:

@@ -122,7 +122,9 @@ def _named(node: p.Expression, scope: EvaluationScope) -> Any:
             return None if headers is None else functions.header(headers, node.name)
         case p.MetadataFact():
             entries = field_value(scope.facts, scope.vocabulary.payment, ("metadata",))
-            return None if entries is None else _metadata(entries.get(node.key), node.type)
+            if entries is None:
+                return None
+            return _metadata(functions.within(entries.get(node.key), node.inner), node.type)
         case _:
             raise AssertionError(node)
 

@@ -145,7 +145,8 @@ class Maker:
 
     def metadata(self, kind: str) -> p.Expression:
         of = METADATA_NUMBER if kind == "number" else _OF_KIND[kind]
-        return p.MetadataFact(*self.place(), of, self.pick("abc"))
+        inner = self.pick(((), (), ("x",), ("x", "y")))
+        return p.MetadataFact(*self.place(), of, self.pick("abc"), inner)
 
     def table(self, kind: str) -> p.Expression:
         name = self.pick(tuple(TABLES))

@@ -168,6 +168,18 @@ class InList(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class InEntry(Node):
+    """`value in metadata["skus"]`: whether an element of that list equals the value.
+
+    Missing where the entry is no list. An element of another type than the value's is passed over.
+    """
+
+    value: Expression
+    entry: Expression
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TextTest(Node):
     operator: Literal["contains", "starts with", "ends with"]
     left: Expression
@@ -281,6 +293,7 @@ Expression: TypeAlias = (
     | OneOf
     | InNetworks
     | InList
+    | InEntry
     | TextTest
     | Matches
     | Presence

@@ -25,10 +25,28 @@ def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.
             return _in_literal(work, scope, node, node.container, infer)
         case s.ListName():
             return _in_list(work, scope, node, node.container, infer)
+        case s.Name() | s.Attribute() | s.Subscript():
+            return _in_entry(work, scope, node, infer)
         case _:
             infer(work, scope, node.value, None)
             work.report(say.not_a_list(node.container.span, work.text(node.container.span)))
             return None
+
+
+def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.Expression | None:
+    entry = infer(work, scope, node.container, None)
+    if not isinstance(entry, p.MetadataFact):
+        infer(work, scope, node.value, None)
+        if entry is not None:
+            work.report(say.not_a_list(node.container.span, work.text(node.container.span)))
+        return None
+    value = infer(work, scope, node.value, t.String())
+    if value is None:
+        return None
+    if not isinstance(value.type, t.String | t.Number | t.Boolean):
+        work.report(say.metadata_kind(node.span, kind_of(value.type)))
+        return None
+    return p.InEntry(node.id, node.span, t.Boolean(), value, entry, node.negated)
 
 
 def _in_literal(

@@ -46,6 +46,7 @@ class Missing:
                 | p.OneOf(negated=True)
                 | p.InNetworks(negated=True)
                 | p.InList(negated=True)
+                | p.InEntry(negated=True)
             ):
                 found = self.first(node, there)
                 if found is not None:
@@ -169,7 +170,9 @@ def _is_negative(node: p.Expression) -> bool:
     match node:
         case p.Compare(operator="!=", right=p.Constant()):
             return True
-        case p.OneOf(negated=True) | p.InNetworks(negated=True) | p.InList(negated=True):
+        case p.OneOf(negated=True) | p.InNetworks(negated=True):
+            return True
+        case p.InList(negated=True) | p.InEntry(negated=True):
             return True
         case _:
             return False

@@ -191,6 +191,8 @@ class EncodedProgram:
                 return source.header(self.encoder, node.side, node.name)
             case p.MetadataFact(inner=()):
                 return source.metadata(self.encoder, node)
+            case p.InEntry():
+                raise UnsayableError("a list in metadata")
             case p.MetadataFact():
                 raise UnsayableError("an entry within an entry of metadata")
             case p.ElementFact():

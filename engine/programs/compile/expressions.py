@@ -20,7 +20,15 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
 _Test: TypeAlias = (
-    p.Compare | p.Between | p.OneOf | p.InNetworks | p.InList | p.TextTest | p.Matches | p.Presence
+    p.Compare
+    | p.Between
+    | p.OneOf
+    | p.InNetworks
+    | p.InList
+    | p.InEntry
+    | p.TextTest
+    | p.Matches
+    | p.Presence
 )
 _TESTS = get_args(_Test)
 
@@ -180,6 +188,9 @@ def _tested(unit: Unit, node: _Test) -> Code:
         case p.InList():
             at = unit.require(unit.read(("p", "arrived")))
             return predicates.in_list(unit, node, value(unit, node.value), at)
+        case p.InEntry():
+            entry = unit.require(value(unit, node.entry))
+            return predicates.in_entry(unit, node, value(unit, node.value), entry)
         case p.TextTest():
             return predicates.text_test(unit, node, value(unit, node.left), value(unit, node.right))
         case p.Matches():
@@ -214,7 +225,7 @@ def _read(unit: Unit, node: p.Expression) -> Code:
             get = code.attribute(entries.result, "get")
             found = code.call(get, code.constant(node.key))
             if node.inner:
-                found = code.call("within", found, code.constant(node.inner))
+                found = code.call("nested_entry", found, code.constant(node.inner))
             return _entry(unit, node.type, Code(found, entries.needs, optional=True))
         case p.TableValue():
             key = unit.require(value(unit, node.key))

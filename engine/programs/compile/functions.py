@@ -91,11 +91,27 @@ def metadata_number(value: Any) -> int | None:
     return None
 
 
-def within(entry: Any, keys: Sequence[str]) -> Any:
+def nested_entry(entry: Any, keys: Sequence[str]) -> Any:
     """What stands in a metadata entry, key by key; missing where there is no such object."""
     for key in keys:
         entry = entry.get(key) if isinstance(entry, dict) else None
     return entry
+
+
+def listed_entries(entry: Any) -> list[Any] | None:
+    """A metadata entry that is a list; missing for anything else."""
+    return entry if isinstance(entry, list) else None
+
+
+def among(entries: Sequence[Any], wanted: Value) -> bool:
+    """Whether a text or truth value is an element of a list in metadata."""
+    return any(type(entry) is type(wanted) and entry == wanted for entry in entries)
+
+
+def number_among(entries: Sequence[Any], number: float, scale: int | None) -> bool:
+    """Whether an element of a list in metadata is the number of this scale."""
+    wanted = as_entry(number, scale)
+    return wanted is not None and any(metadata_number(entry) == wanted for entry in entries)
 
 
 def amount_in(environment: Environment, amount: int, currency: str, wanted: str) -> int | None:

@@ -7,7 +7,7 @@ Decimals are `Decimal`s that are never rounded, doubles are `float`s, all else i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -124,7 +124,7 @@ def _named(node: p.Expression, scope: EvaluationScope) -> Any:
             entries = field_value(scope.facts, scope.vocabulary.payment, ("metadata",))
             if entries is None:
                 return None
-            return _metadata(functions.within(entries.get(node.key), node.inner), node.type)
+            return _metadata(functions.nested_entry(entries.get(node.key), node.inner), node.type)
         case _:
             raise AssertionError(node)
 
@@ -186,6 +186,8 @@ def _decided(node: p.Expression, scope: EvaluationScope) -> bool | None:
             return compare(node.operator, left, right)
         case p.TextTest() | p.Matches() | p.OneOf() | p.InNetworks() | p.InList():
             return _test(node, scope)
+        case p.InEntry():
+            return _in_entry(node, scope)
         case _:
             raise AssertionError(node)
 
@@ -229,6 +231,26 @@ def _test(
             at = scope.facts.arrived
             found = functions.on_list(scope.environment, node.list, entry, at)
     return found is not node.negated
+
+
+def _in_entry(node: p.InEntry, scope: EvaluationScope) -> bool | None:
+    entries, value = _evaluate(node.entry, scope), _evaluate(node.value, scope)
+    if not isinstance(entries, list) or value is None:
+        return None
+    of = node.value.type
+    found = any(compare("==", value, each) is True for each in _elements(entries, of))
+    return found is not node.negated
+
+
+def _elements(entries: list[Any], of: t.Type) -> Iterator[Any]:
+    """The elements of a type, numbers to reckon with."""
+    for entry in entries:
+        if isinstance(of, t.Number):
+            number = functions.metadata_number(entry)
+            if number is not None:
+                yield lifted(number, t.Number(t.METADATA_SCALE))
+        elif type(entry) is (str if isinstance(of, t.String) else bool):
+            yield entry
 
 
 # Functions

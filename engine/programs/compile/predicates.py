@@ -117,6 +117,21 @@ def in_list(unit: Unit, node: p.InList, value: Code, at: Code) -> Code:
     return Code(result, (*value.needs, *at.needs))
 
 
+def in_entry(unit: Unit, node: p.InEntry, value: Code, entry: Code) -> Code:
+    """`value in metadata["skus"]`."""
+    entries = unit.require(
+        Code(code.call("listed_entries", entry.result), entry.needs, optional=True)
+    )
+    value = unit.require(value)
+    if isinstance(node.value.type, t.Number):
+        scale = code.constant(scale_of(node.value))
+        found = code.call("number_among", entries.result, value.result, scale)
+    else:
+        found = code.call("among", entries.result, value.result)
+    result = code.opposite(found) if node.negated else found
+    return Code(result, (*entries.needs, *value.needs))
+
+
 def text_test(unit: Unit, node: p.TextTest, left: Code, right: Code) -> Code:
     """`contains`, `starts with`, `ends with`."""
     left, right = unit.require(left), unit.require(right)

@@ -113,7 +113,16 @@ def _kept(
 
 
 def _own_weight(node: p.Expression) -> int:
-    costly = (p.Call, p.Fold, p.Matches, p.InList, p.TableValue, p.HeaderFact, p.TextTest)
+    costly = (
+        p.Call,
+        p.Fold,
+        p.Matches,
+        p.InList,
+        p.InEntry,
+        p.TableValue,
+        p.HeaderFact,
+        p.TextTest,
+    )
     if isinstance(node, costly):
         return _COSTLY
     if isinstance(node, p.MetadataFact):

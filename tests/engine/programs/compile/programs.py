@@ -145,8 +145,7 @@ class Maker:
 
     def metadata(self, kind: str) -> p.Expression:
         of = METADATA_NUMBER if kind == "number" else _OF_KIND[kind]
-        inner = self.pick(((), (), ("x",), ("x", "y")))
-        return p.MetadataFact(*self.place(), of, self.pick("abc"), inner)
+        return p.MetadataFact(*self.place(), of, self.pick("abc"))
 
     def table(self, kind: str) -> p.Expression:
         name = self.pick(tuple(TABLES))

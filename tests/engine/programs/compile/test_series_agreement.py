@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tollkeeper.engine.programs.compile.counting import Counting
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, payment
 from tollkeeper.tests.engine.programs.compile.programs import SCALARS, Maker, rule
 
 RECORDS = 30
+ENTRIES = (
+    *("a", 42, True, None, {}, [], ["a", 42, True], [0.3, "", None, 1e300], {"x": "a", "y": 1}),
+    *(
+        {"x": {"y": "a"}},
+        {"x": {"y": True}},
+        {"x": {"y": 0.3}},
+        {"x": ["a", 1]},
+        {"x": {"y": [""]}},
+    ),
+)
 PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "100"))
 _OF_NOW = (p.Score, p.InList, p.TableValue)
 """What a historical record doesn't have."""
@@ -31,12 +45,22 @@ def series(draw: Any) -> p.Series:
     """A series over payments, of any value that a record has, mostly with a `where`."""
     maker = Maker(draw)
     key = p.Fact(*maker.place(), t.String(), ("user", "id"))
-    value = maker.make(maker.pick(SCALARS), 3)
+    value = _entry(maker) if maker.chance(25) else maker.make(maker.pick(SCALARS), 3)
     where = maker.make("boolean", 2) if maker.chance(70) else None
+    if maker.chance(25):
+        kind = maker.pick(("text", "number", "boolean"))
+        wanted, entries = maker.make(kind, 1), replace(_entry(maker), type=t.Metadata())
+        where = p.InEntry(*maker.place(), t.Boolean(), wanted, entries, maker.chance(50))
     for root in (value, where):
         for part in parts(root) if root is not None else ():
             assume(not (isinstance(part, _OF_NOW) or _reads_settings(part)))
     return p.Series("payments", None, (key,), where, value)
+
+
+def _entry(maker: Maker) -> p.MetadataFact:
+    inner = maker.pick(((), ("x",), ("x", "y")))
+    kind = maker.pick((METADATA_NUMBER, t.String(), t.Boolean()))
+    return p.MetadataFact(*maker.place(), kind, maker.pick("abc"), inner)
 
 
 def _reads_settings(part: p.Expression) -> bool:
@@ -51,11 +75,13 @@ def _reads_settings(part: p.Expression) -> bool:
 @given(series(), st.booleans(), st.integers(0, 2**32))
 @settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, seed: int) -> None:
-    compiled = compile_series(of, (), VOCABULARY)
-    together = Counting({"one": (of, missing)}, (), VOCABULARY)(("one",)).function
+    compiled = compile_series(of, Digests(()), VOCABULARY)
+    together = Counting({"one": (of, missing)}, Digests(()), VOCABULARY)(("one",)).function
     random = Random(seed)
     for _ in range(RECORDS):
         record = payment(random)
+        metadata = {name: random.choice(ENTRIES) for name in "abc"}
+        record = structs.replace(record, payment=structs.replace(record.payment, metadata=metadata))
         scope = scope_of(rule(()), Inputs(record, (), EMPTY, None), VOCABULARY)
         key = evaluate(of.by[0], scope)
         taken = of.where is None or evaluate(of.where, scope) is True

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: install demo serve test check types bench docs lock
+.PHONY: install demo serve test check types bench docs lock vendor
 
 # What the service and its commands need, and the tools to build: enough for the demo.
 $(VENV)/service: pyproject.toml setup.py requirements-service.lock engine/velocity/_groups.c
@@ -53,3 +53,9 @@ PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-e
 lock:
 	$(PIN) --extra dev -o requirements.lock
 	$(PIN) --extra build -c requirements.lock -o requirements-service.lock
+
+# For maintainers: needs Node. Bundles the console's scripts anew, with their licences and hashes.
+vendor: install
+	$(BIN)/python editors/console/words.py
+	cd editors/console && npm ci --silent && npm run --silent build
+	$(BIN)/python editors/console/lock.py

@@ -7,6 +7,8 @@ from html import escape
 from markdown_it import MarkdownIt
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_VOID = frozenset({"br", "hr", "input", "link", "meta"})
+"""Elements that hold nothing and have no end tag."""
 
 
 class Html(str):
@@ -15,12 +17,15 @@ class Html(str):
     __slots__ = ()
 
 
-def element(tag: str, *children: str, **attributes: str) -> Html:
-    """An element; an attribute that is a word of Python's ends in `_`."""
+def element(tag: str, *children: str, **attributes: str | None) -> Html:
+    """An element; an attribute that is a word of Python's ends in `_`, one that is None is left out."""
     said = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for name, value in attributes.items()
+        if value is not None
     )
+    if tag in _VOID:
+        return Html(f"<{tag}{said}>")
     return Html(f"<{tag}{said}>{joined(*children)}</{tag}>")
 
 

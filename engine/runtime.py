@@ -19,6 +19,7 @@ from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
 from tollkeeper.engine.velocity.contract import Windows
@@ -69,6 +70,7 @@ class Engine:
     clock_watch: ClockWatch = field(default_factory=ClockWatch)
     key_uses: dict[str, int] = field(default_factory=dict)
     accesses: AccessLedger = field(default_factory=AccessLedger)
+    sessions: Sessions = field(default_factory=Sessions)
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""

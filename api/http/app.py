@@ -10,6 +10,7 @@ from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
+from tollkeeper.api.console.application import with_console
 from tollkeeper.api.http import health, payments
 from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
@@ -49,7 +50,8 @@ def create_app(
     search = search or SearchHere(engine.folder)
     figures, jobs = figures or Figures(), jobs or Jobs()
     service = Service(engine, search, jobs, figures, settings, Limiter(settings))
-    return _app(tuple(public), service)
+    app = _app(tuple(public), service)
+    return with_console(app) if settings.console == "on" else app
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:

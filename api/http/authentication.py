@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
@@ -19,6 +19,10 @@ from tollkeeper.engine.registry.keys import authenticate
 from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey
 
+ANY_SCOPE: Final = "any"
+"""What a route needs that every good key may ask."""
+RouteScope: TypeAlias = NarrowScope | Literal["any"] | None
+"""What a route needs of the key; None where it takes none."""
 _SCHEME = b"bearer "
 _MAX_KEY = 256
 
@@ -33,10 +37,11 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
 
     Raises as `authenticated`, `check_scope` and `Limiter.take`, and `Problem` 422.
     """
-    needed: NarrowScope | None = route.opt["scope"]
+    needed: RouteScope = route.opt["scope"]
     if needed is not None:
         key = authenticated(request)
-        check_scope(key, needed)
+        if needed != ANY_SCOPE:
+            check_scope(key, needed)
         known = state_of(request)
         allowance = known.service.limiter.take(key, needed, monotonic())
         known.answer_headers += allowance.headers()
@@ -64,15 +69,16 @@ def authenticated(request: RequestScope) -> ApiKey:
 
     Raises `Problem` 401 without a good one, 403 while its account is suspended.
     """
-    value = header(request, b"authorization")
-    if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
-        raise unauthorized()
+    presented = presented_key(request)
     known = state_of(request)
     engine = known.service.engine
     state, now = engine.state, engine.clock()
-    key = authenticate(state, value[7:].strip().decode("latin-1"), now)
+    key = authenticate(state, presented, now)
     if key is None:
-        raise unauthorized()
+        session = engine.sessions.find(state, presented, now)
+        if session is None:
+            raise unauthorized()
+        key = session.key
     engine.key_uses[key.id] = now
     account = state.accounts[key.account]
     known.log.update(account=account.name, key=key.id)
@@ -80,6 +86,14 @@ def authenticated(request: RequestScope) -> ApiKey:
     if account.suspended_at is not None:
         raise suspended()
     return key
+
+
+def presented_key(request: RequestScope) -> str:
+    """The key or session that is sent. Raises `Problem` 401 where there is none."""
+    value = header(request, b"authorization")
+    if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
+        raise unauthorized()
+    return value[7:].strip().decode("latin-1")
 
 
 def check_scope(key: ApiKey, scope: NarrowScope) -> None:

@@ -48,7 +48,7 @@ class Limiter:
         }
         self._full_at: dict[_Bucket, float] = {}
 
-    def take(self, key: ApiKey, scope: NarrowScope, now: float) -> Allowance:
+    def take(self, key: ApiKey, scope: str, now: float) -> Allowance:
         """Takes one token for a request that needs `scope`; `now` in seconds of a steady clock.
 
         Raises `Problem` 429 when a bucket is empty, and takes none then.

@@ -10,12 +10,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 
-from tollkeeper.api.http.authentication import authorize
+from tollkeeper.api.http.authentication import ANY_SCOPE, RouteScope, authorize
 from tollkeeper.api.http.request import Request
-from tollkeeper.engine.registry.scopes import NarrowScope
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Refusal: TypeAlias = Literal[404, 409, 422, 503]
+Refusal: TypeAlias = Literal[401, 404, 409, 422, 503]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 JSON: Final = "application/json"
@@ -62,13 +61,13 @@ class Answer:
 class Operation:
     """What an operation's description has beyond what the framework reads from a handler.
 
-    `scope` is what the key must have, None for a path that needs no key. `refusals` are the
+    `scope` is what the key must have, `any` for every good key, None for a path that needs no key. `refusals` are the
     statuses of the one error body that this operation has beside those that its scope and its
     body bring with them; `errors` are examples of its 422. `repeatable` operations read an
     `Idempotency-Key`.
     """
 
-    scope: NarrowScope | None
+    scope: RouteScope
     answers: Mapping[int, Answer]
     sent: Body | None
     refusals: tuple[Refusal, ...]
@@ -85,7 +84,7 @@ def operation(
     tag: str,
     summary: str,
     doc: str,
-    scope: NarrowScope | None,
+    scope: RouteScope,
     answers: Mapping[int, Answer],
     sent: Body | None = None,
     refusals: tuple[Refusal, ...] = (),
@@ -143,5 +142,9 @@ def declared(route: HTTPRouteHandler) -> Operation:
     return found
 
 
-def _with_scope(doc: str, scope: NarrowScope | None) -> str:
-    return doc if scope is None else f"{doc.rstrip()}\n\nThe key needs the scope `{scope}`."
+def _with_scope(doc: str, scope: RouteScope) -> str:
+    return (
+        doc
+        if scope in (None, ANY_SCOPE)
+        else f"{doc.rstrip()}\n\nThe key needs the scope `{scope}`."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -47,6 +48,9 @@ class SettingsError(StartError):
     """Settings that can't be; the message names each, one in a line."""
 
 
+Switch: TypeAlias = Literal["on", "off"]
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """`waiting` requests may be decided and not yet on disk: more are refused (503) before any work.
 
@@ -67,7 +71,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     `late_hours` after their time. Every `snapshot_minutes` what they hold is written to a file,
     from which a start goes on. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
-    `require_data` refuses a folder without a journal in place of beginning one.
+    `require_data` refuses a folder without a journal in place of beginning one. `console` says
+    whether people find pages at `/console`.
 
     Raises `SettingsError`.
     """
@@ -96,6 +101,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     reach: Reach = "public"
     damage: Policy = "stop"
     require_data: bool = False
+    console: Switch = "on"
 
     def __post_init__(self) -> None:
         wrong = [

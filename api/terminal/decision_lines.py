@@ -18,6 +18,7 @@ def demo_lines(news: DemoAccess | Sample) -> Iterator[Text]:
         yield _sample_line(news)
         return
     yield Text.assemble("Tollkeeper answers at ", (news.url, "bold"), ", its page is at /schema")
+    yield Text.assemble("its console, signed in once by this link: ", (news.console, "bold"))
     yield Text.assemble("account ", ("demo", "bold"), ", key ", (news.key, "bold"))
     yield Text("\ntry it in another terminal:\n")
     yield Text(curl_line(news))

@@ -35,6 +35,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import searching
@@ -76,10 +77,11 @@ SAMPLE: dict[str, Any] = {
 
 
 class DemoAccess(NamedTuple):
-    """Where the service answers, and a key that it takes."""
+    """Where the service answers, a key that it takes, and a link that signs in to its console once."""
 
     url: str
     key: str
+    console: str
 
 
 class Sample(NamedTuple):
@@ -118,7 +120,9 @@ async def _serve(
         stop_by_signals(server, search)
         async with beside(engine, lambda _share: None, server):
             await engine.ready.wait()
-            access = DemoAccess(f"http://{HOST}:{settings.port}/v1", key)
+            address = f"http://{HOST}:{settings.port}"
+            code = (await _perform(engine, MakeLink(DEMO_ACCOUNT, "you", ("admin",)))).key
+            access = DemoAccess(f"{address}/v1", key, f"{address}/console/sign-in?code={code}")
             async with _shopping(server, access, show):
                 await server.serve(sockets=[bound])
 

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import pytest
 
+from tollkeeper.api.http.settings import Switch
 from tollkeeper.cli import main
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.journal.damage import Policy
@@ -168,6 +169,7 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
         Policy,
         Reach,
         RolloutKey,
+        Switch,
         KeyScope,
     ]
     offered = {

@@ -98,6 +98,7 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "What to do about entries that can't be read.",
     type=click.Choice(("stop", "skip", "read-only")),
 )
+@setting("console", "Whether people find pages at /console.", type=click.Choice(("on", "off")))
 @setting("require_data", "Refuse a folder that has no journal yet.", type=bool)
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context

@@ -247,6 +247,11 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/payments?q=since:1h")
     await good("GET", "/v1/payments/count")
     await good("GET", "/v1/decisions/stream?seconds=1")
+    sent = {"session": {"key": client.headers["authorization"].removeprefix("Bearer ")}}
+    session = (await good("POST", "/v1/sessions", json=sent)).json()["session"]
+    signed_in = {"authorization": f"Bearer {session['token']}"}
+    await good("GET", "/v1/session", headers=signed_in)
+    await good("DELETE", "/v1/session", headers=signed_in)
     labels = f"{known}/labels"
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
     await good("GET", labels)

@@ -1,0 +1,52 @@
+"""What the console sends: pages, ways on, and streams, under the strict policy."""
+
+from __future__ import annotations
+
+from litestar.datastructures import Cookie
+from litestar.response import Response
+
+from tollkeeper.api.console.visit import COOKIE
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def html(text: str, status: int = 200) -> Response[str]:
+    """A page."""
+    return Response(text, status_code=status, media_type="text/html", headers=PAGE_HEADERS)
+
+
+def go_to(address: str) -> Response[str]:
+    """Read that page now: what a form that was sent is answered with."""
+    return Response("", status_code=303, headers={**PAGE_HEADERS, "location": address})
+
+
+def session_cookie(token: str) -> Cookie:
+    """The browser's session; an empty token ends it."""
+    return Cookie(
+        key=COOKIE,
+        value=token,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="lax",
+        max_age=None if token else 0,
+    )

@@ -1,0 +1,207 @@
+"""`/console`: its routes, what guards them, and what an error looks like."""
+
+from __future__ import annotations
+
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from litestar import Litestar, Request, get
+from litestar.enums import ScopeType
+from litestar.exceptions import HTTPException
+from litestar.params import FromPath
+from litestar.response import Response
+from litestar.types import ASGIApp, Receive, Scope, Send
+from structlog import get_logger
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.assets import assets
+from tollkeeper.api.console.client import RefusalError
+from tollkeeper.api.console.form import IncompleteFormError
+from tollkeeper.api.console.page import document
+from tollkeeper.api.console.pages import (
+    alerts,
+    changes,
+    editor,
+    lists,
+    now,
+    payment,
+    payments,
+    report,
+    review,
+    rules,
+    score,
+    settings,
+    sign_in,
+)
+from tollkeeper.api.console.parts import errors_notice
+from tollkeeper.api.console.visit import SIGN_IN, SignedOutError, choose_words, target
+from tollkeeper.api.html import element
+
+CONSOLE_PATH = "/console"
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+def with_console(public: ASGIApp) -> ASGIApp:
+    """The public interface with the console beside it, which calls it as anybody does."""
+    console = _console()
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        is_console = scope["type"] == ScopeType.HTTP and (
+            scope["path"] == CONSOLE_PATH or scope["path"].startswith(CONSOLE_PATH + "/")
+        )
+        if is_console:
+            scope["state"] = {"public": public}
+            # A name may hold any character, a slash too: only its part of the path is decoded.
+            scope["path"] = scope["raw_path"].decode("latin-1")
+            await console(scope, receive, send)
+        else:
+            await public(scope, receive, send)
+
+    return handle
+
+
+@cache
+def _console() -> ASGIApp:
+    """The console's application, which knows no service: what serves it hands it the interface."""
+    return Litestar(
+        route_handlers=[
+            asset,
+            now.now,
+            payments.payments,
+            payments.export,
+            payments.live,
+            payment.payment,
+            payment.label,
+            payment.add_to_list,
+            review.review,
+            alerts.alerts,
+            rules.rules,
+            rules.rule,
+            rules.activate,
+            rules.shadow,
+            rules.rollout,
+            rules.compare,
+            editor.edit,
+            editor.new_rule,
+            editor.check,
+            editor.check_data,
+            editor.vocabulary,
+            editor.publish,
+            lists.lists,
+            lists.make_list,
+            lists.one_list,
+            lists.change_entries,
+            score.score,
+            report.report,
+            report.report_file,
+            changes.changes,
+            changes.export_changes,
+            settings.settings,
+            settings.change_settings,
+            sign_in.sign_in,
+            sign_in.start_session,
+            sign_in.end_session,
+        ],
+        before_request=prepare,
+        exception_handlers={
+            SignedOutError: ask_to_sign_in,
+            RefusalError: show_refusal,
+            HTTPException: show_failure,
+            IncompleteFormError: show_incomplete,
+            Exception: show_fault,
+        },
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+@get("/console/assets/{name:str}", sync_to_thread=False)
+def asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+    found = assets().get(name)
+    if found is None:
+        raise HTTPException(status_code=404)
+    packed = "gzip" in request.headers.get("accept-encoding", "")
+    headers = {
+        "cache-control": _FOR_GOOD,
+        "x-content-type-options": "nosniff",
+        "vary": "accept-encoding",
+    }
+    if packed:
+        headers["content-encoding"] = "gzip"
+    body = found.packed if packed else found.body
+    return Response(body, media_type=found.media_type, headers=headers)
+
+
+async def prepare(request: Request[Any, Any, Any]) -> Response[str] | None:
+    """Names reach their pages as they are meant, and forms of other sites reach none."""
+    request.scope["path_params"] = {
+        name: unquote(value) for name, value in request.scope["path_params"].items()
+    }
+    return refuse_foreign(request)
+
+
+def refuse_foreign(request: Request[Any, Any, Any]) -> Response[str] | None:
+    """A form that another site sent changes nothing: a browser says where it comes from."""
+    if request.method in _SAFE:
+        return None
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    own = (
+        site in ("same-origin", "none")
+        if site
+        else origin is None or _host(origin) == request.headers.get("host")
+    )
+    return None if own else html(_error_page(request, HTTPStatus.FORBIDDEN, "error.foreign"), 403)
+
+
+def ask_to_sign_in(_request: Request[Any, Any, Any], error: SignedOutError) -> Response[str]:
+    return go_to(target(SIGN_IN, back=error.back))
+
+
+def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Response[str]:
+    """What the interface refused, with its places, on a page of the same status."""
+    words = choose_words(request)
+    body = _frame(
+        element("h1", words("error.refused", status=refusal.status)),
+        errors_notice(refusal.errors),
+        element("a", words("error.back"), href="/console"),
+    )
+    return html(document(words, str(refusal.status), body), refusal.status)
+
+
+def show_failure(request: Request[Any, Any, Any], error: HTTPException) -> Response[str]:
+    status = HTTPStatus(error.status_code)
+    named = "error.nothing" if status == HTTPStatus.NOT_FOUND else "error.failed"
+    return html(_error_page(request, status, named), status)
+
+
+def show_incomplete(request: Request[Any, Any, Any], _error: IncompleteFormError) -> Response[str]:
+    """A form without one of its fields was not made by these pages."""
+    return html(_error_page(request, HTTPStatus.UNPROCESSABLE_ENTITY, "error.incomplete"), 422)
+
+
+def show_fault(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
+    """What should not happen is logged, without the address, which may name a person's data."""
+    get_logger().error("console_failed", exc_info=error)
+    return html(_error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, "error.failed"), 500)
+
+
+def _error_page(request: Request[Any, Any, Any], status: HTTPStatus, named: str) -> str:
+    words = choose_words(request)
+    body = _frame(
+        element("h1", f"{status.value}"),
+        element("p", words(named)),
+        element("a", words("error.back"), href="/console"),
+    )
+    return document(words, str(status.value), body)
+
+
+def _frame(*content: str) -> Any:
+    return element("body", element("main", *content, class_="alone", id="main"))
+
+
+def _host(origin: str) -> str:
+    return urlsplit(origin).netloc

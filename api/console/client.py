@@ -1,0 +1,180 @@
+"""The public interface, called within the process: what a page knows, it knows from `/v1`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
+
+import msgspec
+from litestar.types import ASGIApp, Message, Scope
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+
+Query: TypeAlias = Mapping[str, str | Sequence[str] | None]
+JsonObject: TypeAlias = Mapping[str, Any]
+
+
+class RefusalError(Exception):
+    """The interface answered with a status of 400 or more; `errors` are its reasons."""
+
+    def __init__(self, status: int, errors: Sequence[JsonObject]) -> None:
+        self.status = status
+        self.errors = errors
+        super().__init__("; ".join(str(error["message"]) for error in errors))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """One request that a page made."""
+
+    method: str
+    target: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class PublicClient:
+    """Calls `app` with one key, and remembers each call, for the page to show."""
+
+    app: ASGIApp
+    key: str
+    address: tuple[str, int] | None
+    calls: list[MadeCall] = field(default_factory=list)
+
+    async def get(self, path: str, query: Query | None = None) -> Any:
+        """What the interface answers. Raises `RefusalError`."""
+        return await self.send("GET", path, query)
+
+    async def aside(self, path: str, query: Query) -> Any:
+        """As `get`, and not among the calls that the page shows: its query names a person's data."""
+        quiet = PublicClient(self.app, self.key, self.address)
+        return await quiet.get(path, query)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: Any = None,
+        text: str | None = None,
+    ) -> Any:
+        """What the interface answers to JSON, or to `text`; None for an empty answer. Raises `RefusalError`."""
+        sent = text.encode() if text is not None else b"" if body is None else _ENCODER.encode(body)
+        media_type = b"text/plain" if text is not None else b"application/json"
+        scope = self._scope(method, path, query, [(b"content-type", media_type)] if sent else [])
+        self.calls.append(MadeCall(method, _target(scope), sent))
+        status = 0
+        chunks: list[bytes] = []
+
+        async def keep(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif message["type"] == "http.response.body":
+                chunks.append(message.get("body", b""))
+
+        await self.app(scope, _body(sent), keep)
+        answer = b"".join(chunks)
+        found = _DECODER.decode(answer) if answer else None
+        if status >= 400:
+            raise RefusalError(status, found["errors"] if found else [])
+        return found
+
+    async def follow(
+        self, path: str, query: Query | None = None, last_id: str | None = None
+    ) -> AsyncIterator[bytes]:
+        """What the interface streams, as it comes. Raises `RefusalError`."""
+        headers = [] if last_id is None else [(b"last-event-id", last_id.encode("latin-1"))]
+        scope = self._scope("GET", path, query, headers)
+        chunks: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=16)
+        status = 0
+
+        async def pass_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif message["type"] == "http.response.body":
+                if message.get("body"):
+                    await chunks.put(message["body"])
+                if not message.get("more_body", False):
+                    await chunks.put(None)
+
+        async def run() -> None:
+            await self.app(scope, _until_left(), pass_on)
+
+        streaming = asyncio.create_task(run())
+        try:
+            while (chunk := await chunks.get()) is not None:
+                if status >= 400:
+                    raise RefusalError(status, msgspec.json.decode(chunk)["errors"])
+                yield chunk
+        finally:
+            streaming.cancel()
+            await asyncio.wait([streaming])
+
+    def _scope(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        headers: list[tuple[bytes, bytes]],
+    ) -> Scope:
+        chosen = {name: value for name, value in (query or {}).items() if value}
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": urlencode(chosen, doseq=True).encode(),
+            "headers": [
+                (b"host", b"console"),
+                (b"authorization", b"Bearer " + self.key.encode("latin-1", "replace")),
+                *headers,
+            ],
+            "client": self.address,
+            "server": None,
+            "state": {},
+            "extensions": {},
+        }
+        return scope  # type: ignore[return-value]
+
+
+def segment(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def _target(scope: Scope) -> str:
+    query = scope["query_string"].decode()
+    return scope["path"] + (f"?{query}" if query else "")
+
+
+def _body(sent: bytes) -> Any:
+    async def receive() -> JsonObject:
+        return {"type": "http.request", "body": sent, "more_body": False}
+
+    return receive
+
+
+def _until_left() -> Any:
+    """A request without a body, whose client stays until the task is cancelled."""
+    sent = False
+
+    async def receive() -> JsonObject:
+        nonlocal sent
+        if not sent:
+            sent = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    return receive

@@ -1,0 +1,101 @@
+"""A rule's own text, lit with the values that one payment met it with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.html import Html
+
+_BOOLEAN = ("true", "false", "missing")
+_END = re.compile(r"^[ \t]*(?:condition|otherwise|test)\b", re.MULTILINE)
+_TESTS = re.compile(r"^[ \t]*test\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LitMark:
+    """Part of a text, by its characters, and what stands before and behind it."""
+
+    start: int
+    end: int
+    before: str
+    behind: str
+
+
+def lit_text(text: str, explanation: JsonObject) -> Html:
+    """The rule without its tests: the condition that was met set off, each comparison with its values.
+
+    `explanation` is the interface's, of a rule: its spans are of `text`.
+    """
+    last = _TESTS.search(text)
+    shown = text if last is None else text[: last.start()].rstrip()
+    marks = [*_blocks(text, explanation)]
+    for condition in explanation["conditions"]:
+        marks += _expression(condition["when"])
+    for let in explanation["lets"]:
+        if let["source"] is None:
+            marks += _expression(let["value"])
+    return _render(shown, [mark for mark in marks if mark.end <= len(shown)])
+
+
+def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
+    for condition in explanation["conditions"]:
+        found = re.search(rf"^[ \t]*condition {re.escape(condition['name'])}\b", text, re.MULTILINE)
+        if found is None:
+            continue
+        end = _END.search(text, found.end())
+        stop = len(text) if end is None else end.start()
+        stop = found.start() + len(text[found.start() : stop].rstrip())
+        outcome = condition["outcome"].replace(" ", "-")
+        yield LitMark(found.start(), stop, f'<span class="block {outcome}">', "</span>")
+
+
+def _expression(node: JsonObject) -> Iterator[LitMark]:
+    """The innermost truths with the values they rest on; a value that is no truth, with itself."""
+    parts = node["parts"]
+    truths = [part for part in parts if part["value"] in _BOOLEAN and part["parts"]]
+    if node["value"] in _BOOLEAN and truths:
+        for part in parts:
+            yield from _expression(part)
+        return
+    value = node["value"]
+    kind = value if value in _BOOLEAN else "value"
+    values = [part["value"] for part in parts if not part["text"].startswith('"')]
+    behind = ", ".join(values) if kind != "value" and values else value
+    start, end = node["span"]
+    yield LitMark(
+        start,
+        end,
+        f'<span class="lit {kind}">',
+        f'<span class="given" data-value="{escape(behind)}"> {escape(behind)}</span></span>',
+    )
+
+
+def _render(text: str, marks: list[LitMark]) -> Html:
+    ordered = sorted(marks, key=lambda mark: (mark.start, -mark.end))
+    out: list[str] = []
+    open_: list[LitMark] = []
+    at = 0
+
+    def up_to(place: int) -> None:
+        nonlocal at
+        out.append(escape(text[at:place]))
+        at = place
+
+    for mark in ordered:
+        while open_ and open_[-1].end <= mark.start:
+            up_to(open_[-1].end)
+            out.append(open_.pop().behind)
+        if open_ and mark.end > open_[-1].end:
+            continue
+        up_to(mark.start)
+        out.append(mark.before)
+        open_.append(mark)
+    while open_:
+        up_to(open_[-1].end)
+        out.append(open_.pop().behind)
+    up_to(len(text))
+    return Html("".join(out))

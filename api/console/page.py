@@ -1,0 +1,140 @@
+"""The frame of every page: head, navigation, the way in by keyboard, the page's calls as curl."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from tollkeeper.api.console.assets import asset_address
+from tollkeeper.api.console.client import MadeCall
+from tollkeeper.api.console.visit import Visit
+from tollkeeper.api.console.words import Words
+from tollkeeper.api.html import Html, element, joined
+
+NAVIGATION = (
+    ("now", "/console", "payments:read"),
+    ("payments", "/console/payments", "personal:read"),
+    ("review", "/console/review", "personal:read"),
+    ("alerts", "/console/alerts", "payments:read"),
+    ("rules", "/console/rules", "rules:read"),
+    ("lists", "/console/lists", "lists:read"),
+    ("score", "/console/score", "payments:read"),
+    ("report", "/console/report", "payments:read"),
+    ("changes", "/console/changes", "audit:read"),
+    ("settings", "/console/settings", "settings:read"),
+)
+"""Each page's name, its address, and the scope it needs."""
+STYLES = ("vendor/uplot.css", "console.css")
+_PUBLIC = "https://YOUR-HOST"
+
+
+def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -> Html:
+    """A whole page for somebody who is signed in."""
+    words = visit.words
+    body = element(
+        "body",
+        element("a", words("frame.skip"), href="#main", class_="skip"),
+        _header(visit),
+        element("main", *content, id="main", tabindex="-1"),
+        _calls(words, visit.client.calls),
+        _keys(words),
+    )
+    return document(words, title, body, ("console.js", "vendor/htmx.js", *scripts))
+
+
+def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) -> Html:
+    """A whole HTML document."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element(
+            "meta", name="htmx-config", content='{"history":false,"includeIndicatorCSS":false}'
+        ),
+        element("title", f"{title} · Tollkeeper"),
+        element("link", rel="icon", href="data:,"),
+        *(element("link", rel="stylesheet", href=asset_address(style)) for style in STYLES),
+        *(element("script", src=asset_address(script), defer="") for script in scripts),
+    )
+    return joined(Html("<!doctype html>\n"), element("html", head, body, lang=words.language))
+
+
+def _header(visit: Visit) -> Html:
+    words = visit.words
+    links = [
+        element(
+            "a",
+            words(f"frame.{name}"),
+            href=address,
+            aria_current="page" if _is_here(visit.path, address) else None,
+            data_page=name,
+        )
+        for name, address, scope in NAVIGATION
+        if visit.may(scope)
+    ]
+    return element(
+        "header",
+        element("a", "Tollkeeper", href="/console", class_="brand"),
+        element("nav", *links, aria_label=words("frame.pages")),
+        element(
+            "form",
+            element("span", f"{visit.account} · {visit.owner}", class_="who"),
+            element("button", words("frame.sign_out"), class_="quiet"),
+            method="post",
+            action="/console/sign-out",
+            class_="account",
+        ),
+        class_="top",
+    )
+
+
+def _is_here(path: str, address: str) -> bool:
+    return path == address or (address != "/console" and path.startswith(address + "/"))
+
+
+def _calls(words: Words, calls: Iterable[MadeCall]) -> Html:
+    lines = "\n".join(map(_curl, calls))
+    return element(
+        "details",
+        element("summary", words("frame.calls")),
+        element("p", words("frame.calls_note")),
+        element("pre", element("code", lines), tabindex="0"),
+        class_="calls",
+    )
+
+
+def _curl(call: MadeCall) -> str:
+    parts = ["curl", "-s"]
+    if call.method != "GET":
+        parts += ["-X", call.method]
+    parts += [shlex.quote(_PUBLIC + call.target), "-H", '"Authorization: Bearer $TOLL_KEY"']
+    if call.body:
+        parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(call.body.decode())]
+    return " ".join(parts)
+
+
+def _keys(words: Words) -> Html:
+    rows = [
+        element(
+            "div", element("dt", *(element("kbd", key) for key in keys)), element("dd", meaning)
+        )
+        for keys, meaning in (
+            (("/",), words("keys.search")),
+            (("g", "n"), words("keys.now")),
+            (("g", "p"), words("keys.payments")),
+            (("g", "r"), words("keys.rules")),
+            (("j", "k"), words("keys.rows")),
+            (("Enter",), words("keys.open")),
+            (("f", "l", "u"), words("keys.verdict")),
+            (("?",), words("keys.help")),
+        )
+    ]
+    return element(
+        "dialog",
+        element("h2", words("keys.title"), id="keys-title"),
+        element("dl", *rows),
+        element("form", element("button", words("frame.close")), method="dialog"),
+        id="keys",
+        aria_labelledby="keys-title",
+    )

@@ -1,0 +1,241 @@
+"""Write a rule: checked and tested while it is typed, compared with what is live, then published."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.params import FromPath
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
+from tollkeeper.api.console.form import Form, read_form
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.rules import rule_address, text_diff
+from tollkeeper.api.console.parts import errors_notice, number
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+NEW = """rule my_rule "What it is for"
+  condition first "What it catches"
+    when amount > 1000
+    then challenge
+
+  otherwise default
+"""
+_NAME = re.compile(r"^[ \t]*rule[ \t]+([a-z][a-z0-9_]*)", re.MULTILINE)
+
+
+@get("/console/rules/{name:str}/edit")
+async def edit(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    found = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"]
+    return await _editor(here, found["text"], name, found["newest"])
+
+
+@get("/console/new-rule")
+async def new_rule(request: Request[Any, Any, Any]) -> Response[str]:
+    return await _editor(await visit(request), NEW, None, 0)
+
+
+@post("/console/check")
+async def check(request: Request[Any, Any, Any]) -> Response[str]:
+    """What the interface finds in the text, as the column beside the editor."""
+    here = await visit(request)
+    sent = await read_form(request)
+    try:
+        found = await here.client.send("POST", "/v1/checks", body={"text": _text(sent)})
+    except RefusalError as refusal:
+        return html(errors_notice(refusal.errors))
+    return html(_findings(here, found))
+
+
+@post("/console/check.json")
+async def check_data(request: Request[Any, Any, Any]) -> dict[str, Any]:
+    """Only the diagnostics, for the editor to underline."""
+    here = await visit(request)
+    sent = await read_form(request)
+    found = await here.client.send("POST", "/v1/checks", body={"text": _text(sent)})
+    return {"diagnostics": found["diagnostics"], "formatted": found["formatted"]}
+
+
+@get("/console/vocabulary.json")
+async def vocabulary(request: Request[Any, Any, Any]) -> dict[str, Any]:
+    """What a rule of this account may name, for the editor to complete."""
+    here = await visit(request)
+    found: dict[str, Any] = await here.client.get("/v1/vocabulary")
+    return found
+
+
+@post("/console/publish")
+async def publish(request: Request[Any, Any, Any]) -> Response[str]:
+    """Store the text, and make it active when that was asked for; a refused text is kept."""
+    here = await visit(request)
+    sent = await read_form(request)
+    text, expected = _text(sent), sent.whole("expected")
+    publish_too = sent.get("act") == "publish"
+    named = _NAME.search(text)
+    name = sent.get("name") or (named[1] if named else "")
+    query = {"publish": "true" if publish_too else None, "expected": str(expected)}
+    path = f"/v1/rules/{segment(name or 'my_rule')}/versions"
+    try:
+        answer = await here.client.send("POST", path, query, text=text)
+    except RefusalError as refusal:
+        return await _editor(here, text, name or None, expected, refusal)
+    stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
+    return go_to(target(rule_address(name), published=str(stored)))
+
+
+async def _editor(
+    here: Visit, text: str, name: str | None, newest: int, refusal: RefusalError | None = None
+) -> Response[str]:
+    words = here.words
+    title = words("editor.new") if name is None else words("editor.title", name=name)
+    live = await _live_text(here, name)
+    form = element(
+        "form",
+        element("input", type="hidden", name="name", value=name or ""),
+        element("input", type="hidden", name="expected", value=str(newest)),
+        element(
+            "textarea",
+            text,
+            name="text",
+            id="text",
+            rows="30",
+            spellcheck="false",
+            aria_label=words("editor.text"),
+            hx_post="/console/check",
+            hx_trigger="load, input changed delay:400ms",
+            hx_target="#findings",
+        ),
+        element(
+            "div",
+            element(
+                "button",
+                words("editor.check"),
+                formaction="/console/check",
+                class_="quiet no-script",
+            ),
+            element("button", words("editor.format"), type="button", id="format", class_="quiet"),
+            element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
+            element("button", words("editor.publish"), name="act", value="publish"),
+            class_="actions",
+        ),
+        element("p", words("editor.leave"), class_="hints"),
+        method="post",
+        action="/console/publish",
+        id="editor",
+        data_check="/console/check.json",
+        data_vocabulary="/console/vocabulary.json",
+    )
+    findings = element(
+        "div",
+        words("editor.checking"),
+        id="findings",
+        aria_live="polite",
+    )
+    content = joined(
+        element("h1", title),
+        Html("") if refusal is None else errors_notice(refusal.errors),
+        element(
+            "div",
+            form,
+            element("section", findings, class_="side"),
+            class_="columns editing",
+        ),
+        Html("")
+        if live is None or live == text
+        else element(
+            "details",
+            element("summary", words("editor.against_live")),
+            element("pre", element("code", text_diff(live, text)), class_="rule", tabindex="0"),
+        ),
+    )
+    status = 200 if refusal is None else refusal.status
+    return html(page(here, title, content, scripts=("vendor/codemirror.js", "editor.js")), status)
+
+
+async def _live_text(here: Visit, name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        found = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"]
+    except RefusalError:
+        return None
+    if found["active"] is None:
+        return None
+    path = f"/v1/rules/{segment(name)}/versions/{found['active']}"
+    text: str = (await here.client.get(path))["rule"]["text"]
+    return text
+
+
+def _text(sent: Form) -> str:
+    """The text as rule files have it: browsers send lines with a carriage return."""
+    return sent.get("text").replace("\r\n", "\n")
+
+
+def _findings(here: Visit, found: JsonObject) -> Html:
+    words = here.words
+    diagnostics = found["diagnostics"]
+    severities = [each["severity"] for each in diagnostics]
+    head = words(
+        "editor.found", errors=severities.count("error"), warnings=severities.count("warning")
+    )
+    items = [
+        element(
+            "li",
+            element("span", f"{each['span']['line']}:{each['span']['column']}", class_="place"),
+            " ",
+            each["message"],
+            element("small", " ", each["help"]) if each.get("help") else Html(""),
+            class_=each["severity"],
+        )
+        for each in diagnostics
+    ]
+    tests = found["tests"]
+    passed = sum(1 for each in tests if each["passed"])
+    failing = [
+        element(
+            "li",
+            element("strong", each["title"]),
+            *(
+                element(
+                    "p", words("editor.unmet", expected=one["expected"], came_out=one["came_out"])
+                )
+                for one in each["failures"]
+            ),
+            class_="error",
+        )
+        for each in tests
+        if not each["passed"]
+    ]
+    coverage = found["coverage"]
+    windows = [
+        element(
+            "li",
+            element("code", each["text"]),
+            " ",
+            words("editor.held" if each["held"] else "editor.new_window"),
+        )
+        for each in found["windows"]
+    ]
+    return joined(
+        element("h2", head, class_="bad" if "error" in severities else "good"),
+        element("ul", *items, class_="diagnostics"),
+        element("h2", words("editor.tests", passed=passed, count=len(tests))),
+        element("ul", *failing, class_="diagnostics"),
+        Html("")
+        if coverage is None
+        else element(
+            "p",
+            words(
+                "editor.coverage",
+                percent=f"{coverage['percent']:.0f}",
+                goals=number(coverage["goals"]),
+            ),
+        ),
+        element("h2", words("editor.windows", count=len(windows))),
+        element("ul", *windows),
+    )

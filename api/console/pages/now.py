@@ -1,0 +1,249 @@
+"""What is wrong at this moment: movers first, then the flow of decisions, then what fires."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from litestar import Request, get
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import html
+from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.parts import (
+    bar,
+    chart,
+    mask_entity,
+    notice,
+    number,
+    percent,
+    read_instant,
+    row,
+    since_text,
+    table,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+_REACH = "6h"
+_LOUD = 3
+"""A mover this many times its usual number, and mostly refused, is said at the top."""
+_LEAST = 20
+"""Fewer payments than these within the hour are no attack that a banner should tell of."""
+_HIDDEN = ("rule", "action")
+"""Movers that tell of the merchant's own doing."""
+_SHOWN = 8
+
+
+@get("/console")
+async def now(request: Request[Any, Any, Any]) -> Response[str]:
+    here = await visit(request)
+    ask = here.client.get
+    flow = (await ask("/v1/figures", {"since": _REACH, "every": "minute"}))["figures"]
+    movers = (await ask("/v1/figures/movers", {"since": "1h", "limit": "30"}))["movers"]
+    firing = (await ask("/v1/figures", {"since": "1h", "by": "condition"}))["figures"]
+    usual = (await ask("/v1/figures", {"since": "1w", "by": "condition"}))["figures"]
+    alerts = (await ask("/v1/alerts", {"limit": "5"}))["alerts"]
+    moving = [mover for mover in movers if mover["by"] not in _HIDDEN][:_SHOWN]
+    behind = await mover_addresses(here, moving)
+    words = here.words
+    content = element(
+        "div",
+        element("h1", words("now.title")),
+        _banner(here, moving, behind),
+        _tiles(here, flow),
+        _flow(here, flow),
+        element(
+            "div",
+            element("section", element("h2", words("now.movers")), _movers(here, moving, behind)),
+            element("section", element("h2", words("now.firing")), _firing(here, firing, usual)),
+            class_="columns",
+        ),
+        element("section", element("h2", words("now.alerts")), _alerts(here, alerts)),
+        id="now",
+        hx_get="/console",
+        hx_trigger="every 15s",
+        hx_select="#now",
+        hx_swap="outerHTML",
+    )
+    return html(page(here, words("now.title"), content, scripts=("vendor/uplot.js",)))
+
+
+async def mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str]:
+    """The payments of each mover's last hour: a person's value is named by a payment that has it."""
+    return list(await asyncio.gather(*(_mover_address(here, mover) for mover in movers)))
+
+
+async def _mover_address(here: Visit, mover: JsonObject) -> str:
+    by, value = mover["by"], mover["value"]
+    query = f'{by}:"{value}" since:1h'
+    if mask_entity(by, value) == value:
+        return target("/console/payments", q=query)
+    found = await here.client.aside("/v1/payments", {"q": query, "limit": "1"})
+    for payment in found["payments"]:
+        return target("/console/payments", of=payment["id"], by=by, q="since:1h")
+    return "/console/payments"
+
+
+def _refused(tally: JsonObject) -> float:
+    return float(tally["actions"]["deny"]) / tally["payments"] if tally["payments"] else 0.0
+
+
+def _banner(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
+    for mover, address in zip(movers, behind, strict=True):
+        loud = mover["payments"] > _LOUD * mover["usual"] and mover["payments"] >= _LEAST
+        if loud and _refused(mover["tally"]) >= 0.5:
+            return notice(
+                "alarm",
+                element(
+                    "strong",
+                    here.words(
+                        "now.alarm",
+                        by=here.words(f"by.{mover['by']}"),
+                        value=mask_entity(mover["by"], mover["value"]),
+                        payments=number(mover["payments"]),
+                        refused=percent(_refused(mover["tally"])),
+                    ),
+                ),
+                " ",
+                element("a", here.words("now.look"), href=address, class_="button"),
+            )
+    return notice("calm", here.words("now.calm"))
+
+
+def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
+    last, before = flow[-15:], flow[:-15]
+    tiles = []
+    for name, count in (
+        ("deny", lambda tally: tally["actions"]["deny"]),
+        ("challenge", lambda tally: tally["actions"]["challenge"]),
+        ("unfinished", lambda tally: tally["statuses"]["initiated"]),
+    ):
+        is_now = _share(last, count)
+        was = _share(before, count)
+        tiles.append(
+            element(
+                "div",
+                element("dt", here.words(f"now.{name}")),
+                element(
+                    "dd",
+                    percent(is_now),
+                    element("small", here.words("now.usual", share=percent(was))),
+                ),
+            )
+        )
+    rate = sum(each["tally"]["payments"] for each in last) / max(1, len(last))
+    first = element(
+        "div",
+        element("dt", here.words("now.rate")),
+        element("dd", f"{rate:.1f}", element("small", here.words("now.per_minute"))),
+    )
+    return element("dl", first, *tiles, class_="tiles")
+
+
+def _share(spans: list[JsonObject], count: object) -> float:
+    payments = sum(each["tally"]["payments"] for each in spans)
+    assert callable(count)
+    return sum(count(each["tally"]) for each in spans) / payments if payments else 0.0
+
+
+def _flow(here: Visit, flow: list[JsonObject]) -> Html:
+    actions = ("deny", "challenge", "allow")
+    moments = [read_instant(each["start"]).timestamp() for each in flow]
+    series = [[each["tally"]["actions"][action] for each in flow] for action in actions]
+    quarter = [flow[start : start + 15] for start in range(0, len(flow), 15)]
+    shown = table(
+        [here.words("payments.time"), *(here.words(f"action.{action}") for action in actions)],
+        [
+            row(
+                read_instant(part[0]["start"]).astimezone(here.zone).strftime("%H:%M"),
+                *(number(sum(each["tally"]["actions"][a] for each in part)) for a in actions),
+                numeric=(1, 2, 3),
+            )
+            for part in quarter
+        ],
+        here.words("now.flow"),
+        numeric=(1, 2, 3),
+    )
+    return chart(
+        here.words("now.flow"),
+        [here.words(f"action.{action}") for action in actions],
+        moments,
+        series,
+        shown,
+        here.words("frame.as_table"),
+        data_kinds="deny challenge allow",
+        data_select="/console/payments",
+        data_zone=here.zone.key,
+    )
+
+
+def _movers(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
+    if not movers:
+        return element("p", here.words("now.no_movers"), class_="empty")
+    titles = ("what", "payments", "usually", "refused")
+    return table(
+        [here.words(f"now.{title}") for title in titles],
+        [
+            row(
+                element(
+                    "a",
+                    element("small", here.words(f"by.{mover['by']}")),
+                    " ",
+                    mask_entity(mover["by"], mover["value"]),
+                    href=address,
+                ),
+                number(mover["payments"]),
+                f"{mover['usual']:.1f}",
+                joined(bar(_refused(mover["tally"]), "deny"), percent(_refused(mover["tally"]))),
+                numeric=(1, 2, 3),
+            )
+            for mover, address in zip(movers, behind, strict=True)
+        ],
+        here.words("now.movers"),
+        numeric=(1, 2, 3),
+        class_="rows",
+    )
+
+
+def _firing(here: Visit, firing: list[JsonObject], usual: list[JsonObject]) -> Html:
+    week = {each["by"]: each["tally"]["payments"] / 168 for each in usual}
+    lately = {each["by"]: each["tally"]["payments"] for each in firing}
+    names = [name for name in {**lately, **week} if name != "none"]
+    if not names:
+        return element("p", here.words("now.nothing_fires"), class_="empty")
+    return table(
+        [here.words(f"now.{title}") for title in ("condition", "hour", "week")],
+        [
+            row(
+                element(
+                    "a", name, href=target("/console/payments", q=f"condition:{name} since:1h")
+                ),
+                number(lately.get(name, 0)),
+                f"{week.get(name, 0.0):.1f}",
+                numeric=(1, 2),
+            )
+            for name in sorted(names, key=lambda name: -lately.get(name, 0))
+        ],
+        here.words("now.firing"),
+        numeric=(1, 2),
+        class_="rows",
+    )
+
+
+def _alerts(here: Visit, alerts: list[JsonObject]) -> Html:
+    if not alerts:
+        return element("p", here.words("alerts.none"), class_="empty")
+    return element(
+        "ul",
+        *(
+            element(
+                "li",
+                element("a", f"{each['type']} · {each['monitor']}", href="/console/alerts"),
+                " ",
+                since_text(here, each["at"]),
+            )
+            for each in alerts
+        ),
+    )

@@ -1,0 +1,499 @@
+"""One payment: why it was decided so, who else is like it, what became of it; act from there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.params import FromPath
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
+from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.lit import lit_text
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.parts import (
+    action_badge,
+    action_of,
+    choices,
+    errors_notice,
+    field,
+    instant,
+    label_badge,
+    mask_card,
+    mask_email,
+    mask_entity,
+    mask_id,
+    mask_ip,
+    money,
+    notice,
+    number,
+    payment_address,
+    percent,
+    reason,
+    row,
+    since_text,
+    table,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+SOURCE = "review"
+"""A verdict that a person gives here is a label of this source."""
+_VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
+
+
+@get("/console/payments/{id_:str}")
+async def payment(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    path = f"/v1/payments/{segment(id_)}"
+    ask = here.client.get
+    found = await ask(path)
+    shown = found["payment"]
+    related, labels = await asyncio.gather(ask(f"{path}/related"), ask(f"{path}/labels"))
+    explanation, refused = await _explained(here, path)
+    content = joined(
+        _verdict_notice(here, id_),
+        _head(here, shown, labels["label"]),
+        Html("") if refused is None else errors_notice(refused.errors),
+        element(
+            "div",
+            element(
+                "div",
+                await _rule(here, explanation),
+                _score(here, explanation),
+                class_="main",
+            ),
+            element(
+                "div",
+                _facts(here, shown),
+                _related(here, id_, related["related"]),
+                _timeline(here, shown, found["history"], labels["labels"]),
+                _verdicts(here, id_),
+                await _list_form(here, id_, shown),
+                class_="side",
+            ),
+            class_="columns wide",
+        ),
+    )
+    return html(page(here, here.words("payment.title", id=id_), content))
+
+
+@post("/console/payments/{id_:str}/label")
+async def label(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    """Give, or take back, the verdict of a review."""
+    here = await visit(request)
+    sent = await read_form(request)
+    path = f"/v1/payments/{segment(id_)}/labels/{SOURCE}"
+    verdict = sent.get("label")
+    if verdict:
+        await here.client.send("PUT", path, body={"label": verdict})
+    else:
+        await here.client.send("DELETE", path)
+    back = sent.get("back")
+    if back.startswith("/console/"):
+        return go_to(back)
+    return go_to(target(payment_address(id_), labelled=verdict or "none"))
+
+
+@post("/console/payments/{id_:str}/list")
+async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    """Put one of the payment's values in a list."""
+    here = await visit(request)
+    sent = await read_form(request)
+    shown = (await here.client.get(f"/v1/payments/{segment(id_)}"))["payment"]
+    value = entities(shown)[sent["by"]]
+    entry: dict[str, str] = {"value": value, "note": sent.get("note") or f"payment {id_}"}
+    if expires := sent.get("expires_at"):
+        entry["expires_at"] = expires
+    name = sent["list"]
+    await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
+    return go_to(target(payment_address(id_), listed=name))
+
+
+def entities(shown: JsonObject) -> dict[str, str]:
+    """The values of a payment that lists hold, by what they are."""
+    card = shown.get("method", {}).get("card") or {}
+    device = shown.get("device") or {}
+    user = shown.get("user") or {}
+    found = {
+        "device": (device.get("fingerprint") or {}).get("id"),
+        "ip": device.get("ip_address"),
+        "card": _fingerprint(card),
+        "bin": card.get("bin"),
+        "user": user.get("id"),
+        "email": user.get("email"),
+        "merchant": (shown.get("merchant") or {}).get("id"),
+    }
+    return {by: value for by, value in found.items() if value}
+
+
+def _fingerprint(card: JsonObject) -> str | None:
+    if not card.get("bin") or not card.get("last_four"):
+        return None
+    return f"{card['bin']}-{card['last_four']}"
+
+
+async def _explained(here: Visit, path: str) -> tuple[JsonObject | None, RefusalError | None]:
+    try:
+        return (await here.client.get(f"{path}/explanation"))["explanation"], None
+    except RefusalError as refusal:
+        return None, refusal
+
+
+def _verdict_notice(here: Visit, id_: str) -> Html:
+    words = here.words
+    if listed := here.query.get("listed"):
+        return notice("good", words("payment.listed", list=listed))
+    labelled = here.query.get("labelled")
+    if labelled is None:
+        return Html("")
+    if labelled == "none":
+        return notice("good", words("payment.unlabelled"))
+    undo = element(
+        "form",
+        element("button", words("payment.undo"), name="label", value="", class_="quiet"),
+        method="post",
+        action=f"{payment_address(id_)}/label",
+        class_="inline",
+    )
+    return notice("good", words("payment.labelled", label=words(f"label.{labelled}")), " ", undo)
+
+
+def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
+    words = here.words
+    analyses = shown.get("analyses") or {}
+    rule = analyses.get("rule")
+    by = (
+        words("payment.no_rule")
+        if not rule
+        else joined(
+            element("a", rule["name"], href=f"/console/rules/{segment(rule['name'])}"),
+            f" v{rule['version']}",
+        )
+    )
+    why = reason(here, shown)
+    return element(
+        "header",
+        element(
+            "h1",
+            action_badge(here, action_of(shown)),
+            " ",
+            why or words("payment.no_reason"),
+        ),
+        element(
+            "p",
+            words("payment.by"),
+            " ",
+            by,
+            " · ",
+            money(shown["amount"], shown["currency"]),
+            " · ",
+            instant(here, shown["timestamp"], "%d %b %Y %H:%M:%S"),
+            " · ",
+            element("code", shown["id"]),
+            " ",
+            label_badge(here, known),
+        ),
+        class_="decision",
+    )
+
+
+async def _rule(here: Visit, explanation: JsonObject | None) -> Html:
+    words = here.words
+    if explanation is None:
+        return Html("")
+    rule = explanation.get("rule")
+    repeated = explanation["repeated"]
+    exact = notice(
+        "good" if repeated else "warning",
+        words("payment.repeated" if repeated else "payment.not_repeated"),
+    )
+    if rule is None:
+        return joined(exact, element("p", words("payment.no_rule"), class_="empty"))
+    nearest = _nearest(here, rule)
+    text = (
+        (await here.client.get(f"/v1/rules/{segment(rule['rule'])}/versions/{rule['version']}"))[
+            "rule"
+        ]["text"]
+        if here.may("rules:read")
+        else None
+    )
+    body = (
+        _conditions(here, rule)
+        if text is None
+        else element("pre", element("code", lit_text(text, rule)), class_="rule", tabindex="0")
+    )
+    return element(
+        "section",
+        element("h2", words("payment.rule")),
+        exact,
+        nearest,
+        body,
+        _histories(here, rule),
+    )
+
+
+def _nearest(here: Visit, rule: JsonObject) -> Html:
+    if rule["met"] is not None or rule.get("nearest") is None:
+        return Html("")
+    nearest = rule["nearest"]
+    name = nearest["condition"] if isinstance(nearest, dict) and "condition" in nearest else nearest
+    return element("p", here.words("payment.nearest", condition=str(name)), class_="nearest")
+
+
+def _conditions(here: Visit, rule: JsonObject) -> Html:
+    return table(
+        [here.words("rule.condition"), here.words("payment.outcome")],
+        [
+            row(joined(element("code", each["name"]), " ", each["title"] or ""), each["outcome"])
+            for each in rule["conditions"]
+        ],
+        here.words("payment.rule"),
+    )
+
+
+def _histories(here: Visit, rule: JsonObject) -> Html:
+    found = rule["histories"]
+    if not found:
+        return Html("")
+    rows = []
+    for each in found:
+        records = each["records"]
+        listed = (
+            each["note"] or ""
+            if records is None
+            else joined(
+                *(
+                    joined(element("a", mask_id(one["id"]), href=payment_address(one["id"])), " ")
+                    for one in records
+                )
+            )
+        )
+        rows.append(row(element("code", each["text"]), each["value"], listed, numeric=(1,)))
+    return element(
+        "details",
+        element("summary", here.words("payment.histories", count=len(found))),
+        table(
+            [here.words(f"payment.{title}") for title in ("counted", "value", "records")],
+            rows,
+            here.words("payment.counted"),
+            numeric=(1,),
+        ),
+    )
+
+
+def _score(here: Visit, explanation: JsonObject | None) -> Html:
+    card = None if explanation is None else explanation.get("scorecard")
+    if card is None:
+        return Html("")
+    words = here.words
+    loud = sorted(
+        (each for each in card["signals"] if each["contribution"]),
+        key=lambda each: -abs(each["contribution"]),
+    )
+    silent = [each for each in card["signals"] if not each["contribution"]]
+    most = max((abs(float(each["contribution"])) for each in loud), default=1.0)
+    rows = [
+        row(
+            each["title"] or each["name"],
+            element(
+                "meter",
+                min="0",
+                max="100",
+                value=f"{100 * abs(float(each['contribution'])) / most:.0f}",
+                class_="deny" if each["contribution"] > 0 else "allow",
+                aria_hidden="true",
+            ),
+            f"{float(each['contribution']):+.2f}",
+            numeric=(2,),
+        )
+        for each in loud
+    ]
+    thresholds = explanation["thresholds"] if explanation is not None else {}
+    return element(
+        "section",
+        element("h2", words("payment.score", score=f"{card['score']:.2f}")),
+        element(
+            "p",
+            words(
+                "payment.thresholds",
+                challenge=f"{thresholds['challenge']:.2f}",
+                deny=f"{thresholds['deny']:.2f}",
+            ),
+        )
+        if thresholds
+        else Html(""),
+        table(
+            [words(f"payment.{title}") for title in ("signal", "weight", "adds")],
+            [
+                row(words("payment.baseline"), "", f"{float(card['baseline']):+.2f}", numeric=(2,)),
+                *rows,
+            ],
+            words("payment.signals"),
+            numeric=(2,),
+        ),
+        element(
+            "details",
+            element("summary", words("payment.silent", count=len(silent))),
+            element("ul", *(element("li", each["title"] or each["name"]) for each in silent)),
+        ),
+    )
+
+
+def _facts(here: Visit, shown: JsonObject) -> Html:
+    clear = here.query.get("reveal") == "1"
+    card = shown.get("method", {}).get("card")
+    device = shown.get("device") or {}
+    user = shown.get("user") or {}
+    email, ip = user.get("email"), device.get("ip_address")
+    facts = [
+        ("status", here.words(f"status.{shown['status']}")),
+        ("type", shown["type"]),
+        ("card", (_fingerprint(card) or "–") if clear and card else mask_card(card)),
+        ("email", (email or "–") if clear else mask_email(email) or "–"),
+        ("user", (user.get("id") or "–") if clear else mask_id(user.get("id")) or "–"),
+        ("ip", (ip or "–") if clear else mask_ip(ip) or "–"),
+        ("device", mask_id((device.get("fingerprint") or {}).get("id")) or "–"),
+        ("merchant", (shown.get("merchant") or {}).get("id") or "–"),
+        ("order", mask_id((shown.get("order") or {}).get("id")) or "–"),
+    ]
+    rows = [
+        element("div", element("dt", here.words(f"by.{name}")), element("dd", value))
+        for name, value in facts
+    ]
+    reveal = element(
+        "a",
+        here.words("payment.mask" if clear else "payment.reveal"),
+        href=target(here.path, reveal=None if clear else "1"),
+    )
+    return element(
+        "section",
+        element("h2", here.words("payment.facts")),
+        element("dl", *rows, class_="facts"),
+        reveal,
+    )
+
+
+def _related(here: Visit, id_: str, related: list[JsonObject]) -> Html:
+    rows = []
+    for each in related:
+        tally = each["tally"]
+        rows.append(
+            row(
+                element(
+                    "a",
+                    element("small", here.words(f"by.{each['by']}")),
+                    " ",
+                    mask_entity(each["by"], each["value"]),
+                    href=target("/console/payments", of=id_, by=each["by"]),
+                ),
+                number(tally["payments"]),
+                percent(tally["actions"]["deny"], tally["payments"]),
+                number(tally["labels"]["fraud"]),
+                since_text(here, each["first"]),
+                numeric=(1, 2, 3, 4),
+            )
+        )
+    titles = ("shares", "payments", "denied", "fraud", "first")
+    return element(
+        "section",
+        element("h2", here.words("payment.related")),
+        table(
+            [here.words(f"payment.{title}") for title in titles],
+            rows,
+            here.words("payment.related"),
+            numeric=(1, 2, 3, 4),
+            class_="rows",
+        ),
+    )
+
+
+def _timeline(
+    here: Visit, shown: JsonObject, history: list[JsonObject], labels: list[JsonObject]
+) -> Html:
+    moments = [
+        (
+            each["at"],
+            here.words(f"payment.{each['kind']}", status=here.words(f"status.{each['status']}")),
+        )
+        for each in history
+    ]
+    for each in shown.get("transactions") or ():
+        code = (each.get("connector") or {}).get("response_code")
+        said = here.words("payment.transaction", status=each["status"], code=code or "–")
+        moments.append((each["timestamp"], said))
+    for each in labels:
+        said = here.words(
+            "payment.label", source=each["source"], label=here.words(f"label.{each['label']}")
+        )
+        moments.append((each["at"], said))
+    items = [
+        element("li", instant(here, at), " ", said)
+        for at, said in sorted(moments, key=lambda each: each[0])
+    ]
+    return element(
+        "section",
+        element("h2", here.words("payment.timeline")),
+        element("ol", *items, class_="timeline"),
+    )
+
+
+def _verdicts(here: Visit, id_: str) -> Html:
+    buttons = [
+        element(
+            "button",
+            here.words(f"label.{name}"),
+            " ",
+            element("kbd", key),
+            name="label",
+            value=name,
+            data_key=key,
+            class_=f"verdict {name}",
+        )
+        for name, key in _VERDICTS
+    ]
+    return element(
+        "section",
+        element("h2", here.words("payment.verdict")),
+        element(
+            "form",
+            *buttons,
+            method="post",
+            action=f"{payment_address(id_)}/label",
+            class_="verdicts",
+        ),
+    )
+
+
+async def _list_form(here: Visit, id_: str, shown: JsonObject) -> Html:
+    if not here.may("lists:write"):
+        return Html("")
+    lists = [each for each in (await here.client.get("/v1/lists"))["lists"] if "type" in each]
+    words = here.words
+    if not lists:
+        return Html("")
+    return element(
+        "section",
+        element("h2", words("payment.add_to_list")),
+        element(
+            "form",
+            field(
+                words("payment.value_of"),
+                choices("by", [(by, words(f"by.{by}")) for by in entities(shown)]),
+            ),
+            field(
+                words("payment.list"),
+                choices(
+                    "list", [(each["name"], f"{each['name']} ({each['type']})") for each in lists]
+                ),
+            ),
+            field(words("lists.note"), element("input", name="note", maxlength="200")),
+            element("button", words("payment.add")),
+            method="post",
+            action=f"{payment_address(id_)}/list",
+            class_="stack",
+        ),
+    )

@@ -1,0 +1,242 @@
+"""Which payments: found by anything, live, and by what they share with one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from litestar import Request, get
+from litestar.response import Response, Stream
+
+from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.parts import (
+    action_of,
+    errors_notice,
+    field,
+    mask_entity,
+    number,
+    payment_row,
+    payment_table,
+    percent,
+    reason,
+    score_of,
+    since_text,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+_PAGE = "50"
+EXPORTED = 20
+"""Pages of `EXPORT_PAGE` payments in one file at most."""
+EXPORT_PAGE = "500"
+EXAMPLES = (
+    "action:deny since:1h",
+    "bin:41111111",
+    "status:succeeded label:none",
+    "score:0.5..0.85",
+)
+
+
+@get("/console/payments")
+async def payments(request: Request[Any, Any, Any]) -> Response[str]:
+    here = await visit(request)
+    words = here.words
+    shared = await _shared(here)
+    query = here.query.get("q", "")
+    wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
+    # What the page shows of its calls would show the value that payments share.
+    ask = here.client.get if shared is None else here.client.aside
+    try:
+        found = await ask(
+            "/v1/payments", {**wanted, "limit": _PAGE, "cursor": here.query.get("cursor")}
+        )
+        count = (await ask("/v1/payments/count", wanted))["count"]
+    except RefusalError as refusal:
+        content = joined(_search(here, query), errors_notice(refusal.errors))
+        return html(page(here, words("frame.payments"), content), refusal.status)
+    rows = found["payments"]
+    older = found["cursor"]
+    content = joined(
+        element("h1", words("frame.payments")),
+        _search(here, query),
+        Html("") if shared is None else _entity(here, shared),
+        _tools(here, count),
+        payment_table(here, rows, **_live(here, query)),
+        Html("") if rows else element("p", words("payments.none"), class_="empty"),
+        Html("")
+        if older is None
+        else element(
+            "a", words("payments.older"), href=here.address(cursor=older), class_="button"
+        ),
+    )
+    return html(page(here, words("frame.payments"), content))
+
+
+@get("/console/payments/export.csv")
+async def export(request: Request[Any, Any, Any]) -> Response[str]:
+    """What the search finds as a file; personal data stays out."""
+    here = await visit(request)
+    text = io.StringIO()
+    out = csv.writer(text)
+    out.writerow(("id", "at", "action", "why", "amount", "currency", "score", "status", "label"))
+    cursor: str | None = None
+    for _ in range(EXPORTED):
+        query = {"q": here.query.get("q", ""), "limit": EXPORT_PAGE, "cursor": cursor}
+        found = await here.client.get("/v1/payments", query)
+        out.writerows(
+            [_plain(cell) for cell in _export_row(here, each)] for each in found["payments"]
+        )
+        cursor = found["cursor"]
+        if cursor is None:
+            break
+    headers = {**PAGE_HEADERS, "content-disposition": 'attachment; filename="payments.csv"'}
+    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+
+
+@get("/console/payments/live")
+async def live(request: Request[Any, Any, Any]) -> Stream:
+    """New payments as rows, twice a second at most."""
+    here = await visit(request)
+    last = request.headers.get("last-event-id")
+    query = {"q": here.query.get("q", "")}
+    events = _rows(here, here.client.follow("/v1/decisions/stream", query, last))
+    return Stream(events, media_type="text/event-stream", headers=PAGE_HEADERS)
+
+
+async def _rows(here: Visit, stream: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    held = b""
+    async for chunk in stream:
+        held += chunk
+        *events, held = held.split(b"\n\n")
+        for event in events:
+            yield _as_row(here, event.decode()) + "\n\n"
+
+
+def _as_row(here: Visit, event: str) -> str:
+    """A payment's event with its row for its data; any other as it is."""
+    lines = event.split("\n")
+    if "event: payment" not in lines:
+        return event
+    kept = [line for line in lines if not line.startswith("data: ")]
+    data = next(line for line in lines if line.startswith("data: ")).removeprefix("data: ")
+    shown = payment_row(here, msgspec.json.decode(data))
+    return "\n".join([*kept, *(f"data: {line}" for line in shown.split("\n"))])
+
+
+async def _shared(here: Visit) -> JsonObject | None:
+    """What the payments have in common with the one of `of`: its value never stands in an address."""
+    of, by = here.query.get("of"), here.query.get("by")
+    if of is None or by is None:
+        return None
+    related = (await here.client.get(f"/v1/payments/{segment(of)}/related"))["related"]
+    named = "ip" if by == "network" else by
+    found = [{**each, "by": named} for each in related if each["by"] == by]
+    return found[0] if found else None
+
+
+def _both(query: str, entity: str | None) -> str:
+    return query if entity is None else f"{query} {entity}".strip()
+
+
+def _search(here: Visit, query: str) -> Html:
+    words = here.words
+    hidden = [
+        element("input", type="hidden", name=name, value=here.query[name])
+        for name in ("of", "by")
+        if name in here.query
+    ]
+    examples = [
+        element("a", example, href=target("/console/payments", q=example)) for example in EXAMPLES
+    ]
+    return element(
+        "form",
+        *hidden,
+        field(
+            words("payments.find"),
+            element(
+                "input",
+                type="search",
+                name="q",
+                value=query,
+                autocomplete="off",
+                spellcheck="false",
+                id="search",
+                placeholder="action:deny bin:41111111 since:1h",
+            ),
+        ),
+        element("button", words("payments.go")),
+        element("p", words("payments.examples"), " ", joined(*examples), class_="hints"),
+        action="/console/payments",
+        role="search",
+        class_="search",
+    )
+
+
+def _tools(here: Visit, count: int) -> Html:
+    words = here.words
+    live_box = element(
+        "label", element("input", type="checkbox", id="live"), " ", words("payments.live")
+    )
+    csv_link = element(
+        "a",
+        words("payments.csv"),
+        href=target("/console/payments/export.csv", q=here.query.get("q")),
+    )
+    return element(
+        "div",
+        element("p", words("payments.count", count=number(count)), id="count", role="status"),
+        live_box,
+        csv_link,
+        class_="tools",
+    )
+
+
+def _live(here: Visit, query: str) -> dict[str, str]:
+    return (
+        {}
+        if "of" in here.query or "cursor" in here.query
+        else {"data_live": target("/console/payments/live", q=query)}
+    )
+
+
+def _entity(here: Visit, shared: JsonObject) -> Html:
+    words, tally = here.words, shared["tally"]
+    return element(
+        "section",
+        element("h2", words(f"by.{shared['by']}"), " ", mask_entity(shared["by"], shared["value"])),
+        element(
+            "p",
+            words(
+                "payments.entity",
+                first=since_text(here, shared["first"]),
+                payments=number(tally["payments"]),
+                refused=percent(tally["actions"]["deny"], tally["payments"]),
+                fraud=number(tally["labels"]["fraud"]),
+            ),
+        ),
+        class_="entity",
+    )
+
+
+def _export_row(here: Visit, payment: JsonObject) -> tuple[str, ...]:
+    return (
+        payment["id"],
+        payment["at"],
+        action_of(payment) or "",
+        reason(here, payment),
+        str(payment["amount"]),
+        payment["currency"],
+        score_of(payment),
+        payment["status"],
+        payment["label"] or "",
+    )
+
+
+def _plain(cell: str) -> str:
+    """A spreadsheet reads no text of outside as a formula."""
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

@@ -1,0 +1,412 @@
+"""The rules: which are live, what each condition does, its versions, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.params import FromPath
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.parts import (
+    choices,
+    field,
+    instant,
+    moneys,
+    notice,
+    number,
+    percent,
+    row,
+    since_text,
+    table,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+TICKS = "▁▂▃▄▅▆▇█"
+FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
+_VERSIONS_SHOWN = 12
+"""How many versions a rule's page tells of."""
+
+
+@get("/console/rules")
+async def rules(request: Request[Any, Any, Any]) -> Response[str]:
+    here = await visit(request)
+    words = here.words
+    found = (await here.client.get("/v1/rules"))["rules"]
+    rows = [
+        row(
+            element("a", each["name"], href=rule_address(each["name"])),
+            "–" if each["active"] is None else f"v{each['active']}",
+            f"v{each['newest']}",
+            _trials(here, each),
+        )
+        for each in found
+    ]
+    titles = ("name", "active", "newest", "trials")
+    new = element("a", words("rules.new"), href="/console/new-rule", class_="button")
+    content = joined(
+        element("header", element("h1", words("frame.rules")), new, class_="tools"),
+        table(
+            [words(f"rules.{title}") for title in titles], rows, words("frame.rules"), class_="rows"
+        )
+        if rows
+        else element("p", words("rules.none"), class_="empty"),
+    )
+    return html(page(here, words("frame.rules"), content))
+
+
+@get("/console/rules/{name:str}")
+async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    words = here.words
+    path = f"/v1/rules/{segment(name)}"
+    found = (await here.client.get(path))["rule"]
+    performance = (await here.client.get(f"{path}/performance", {"since": "30d"}))["conditions"]
+    content = joined(
+        _head(here, found),
+        _done(here),
+        _performance(here, name, performance),
+        await _shadow(here, found),
+        await _versions(here, found),
+        element(
+            "section",
+            element("h2", words("rule.text", version=found["newest"])),
+            *_text(here, found["text"]),
+        ),
+    )
+    return html(page(here, name, content))
+
+
+@post("/console/rules/{name:str}/active")
+async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Make another version the active one."""
+    here = await visit(request)
+    version = (await read_form(request)).whole("version")
+    path = f"/v1/rules/{segment(name)}/active"
+    await here.client.send("PUT", path, body={"version": version})
+    return go_to(target(rule_address(name), active=str(version)))
+
+
+@post("/console/rules/{name:str}/shadow")
+async def shadow(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Evaluate a version beside the active one, or end that."""
+    here = await visit(request)
+    sent = await read_form(request)
+    version = sent.get("version")
+    path = f"/v1/rules/{segment(name)}/shadow"
+    if version:
+        await here.client.send("PUT", path, body={"version": sent.whole("version")})
+    else:
+        await here.client.send("DELETE", path)
+    return go_to(target(rule_address(name), shadow=version or "none"))
+
+
+@post("/console/rules/{name:str}/rollout")
+async def rollout(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Give a version to a share of the payments, or end that."""
+    here = await visit(request)
+    sent = await read_form(request)
+    path = f"/v1/rules/{segment(name)}/rollout"
+    if version := sent.get("version"):
+        body = {
+            "version": sent.whole("version"),
+            "percent": sent.whole("percent"),
+            "by": sent["by"],
+        }
+        await here.client.send("PUT", path, body=body)
+    else:
+        await here.client.send("DELETE", path)
+    return go_to(target(rule_address(name), rollout=version or "none"))
+
+
+def rule_address(name: str) -> str:
+    return f"/console/rules/{segment(name)}"
+
+
+def _text(here: Visit, text: str) -> tuple[Html, ...]:
+    """The text, its tests folded away."""
+    first = FIRST_TEST.search(text)
+    at = len(text) if first is None else first.start()
+    shown = element("pre", element("code", text[:at].rstrip()), class_="rule", tabindex="0")
+    if first is None:
+        return (shown,)
+    tests = element("pre", element("code", text[at:].rstrip()), class_="rule", tabindex="0")
+    count = len(FIRST_TEST.findall(text))
+    summary = element("summary", here.words("rule.tests", count=count))
+    return (shown, element("details", summary, tests))
+
+
+def _trials(here: Visit, rule: JsonObject) -> str:
+    said = []
+    if rule["shadow"] is not None:
+        said.append(here.words("rules.shadow", version=rule["shadow"]))
+    if rule["rollout"] is not None:
+        trial = rule["rollout"]
+        said.append(here.words("rules.rollout", version=trial["version"], percent=trial["percent"]))
+    return " · ".join(said) or "–"
+
+
+def _head(here: Visit, found: JsonObject) -> Html:
+    active = found["active"]
+    state = (
+        here.words("rule.inactive") if active is None else here.words("rule.active", version=active)
+    )
+    edit = element(
+        "a", here.words("rule.edit"), href=f"{rule_address(found['name'])}/edit", class_="button"
+    )
+    return element(
+        "header",
+        element("h1", found["name"]),
+        element("p", state, " · ", _trials(here, found)),
+        edit,
+        class_="tools",
+    )
+
+
+def _done(here: Visit) -> Html:
+    for what in ("active", "shadow", "rollout", "published"):
+        if what in here.query:
+            return notice("good", here.words(f"rule.done_{what}", version=here.query[what]))
+    return Html("")
+
+
+def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
+    words = here.words
+    rows = []
+    for each in conditions:
+        met = each["condition"]
+        tally = each["tally"]
+        query = f"rule:{name} version:{each['version']} condition:{met or 'none'} since:30d"
+        precision = each["precision"]
+        rows.append(
+            row(
+                met or words("rule.no_condition"),
+                f"v{each['version']}",
+                element("a", number(tally["payments"]), href=target("/console/payments", q=query)),
+                moneys(each["money"]),
+                number(tally["actions"]["deny"]),
+                _precision(here, precision),
+                percent(each["came_back"]["succeeded"], each["came_back"]["of"]),
+                since_text(here, each["last"]),
+                sparkline(each["trend"]),
+                numeric=(2, 3, 4, 5, 6, 7),
+            )
+        )
+    titles = (
+        "condition",
+        "version",
+        "hits",
+        "money",
+        "denied",
+        "precision",
+        "came_back",
+        "last",
+        "trend",
+    )
+    immature = max((float(each["immature"] or 0) for each in conditions), default=0.0)
+    return element(
+        "section",
+        element("h2", words("rule.performance")),
+        table(
+            [words(f"rule.{title}") for title in titles],
+            rows,
+            words("rule.performance"),
+            numeric=(2, 3, 4, 5, 6, 7),
+            class_="rows",
+        ),
+        element("p", words("rule.immature", share=percent(immature)), class_="hints"),
+    )
+
+
+def _precision(here: Visit, precision: JsonObject) -> str:
+    if precision["share"] is None:
+        return here.words("rule.no_labels")
+    low, high = float(precision["low"]), float(precision["high"])
+    return f"{percent(precision['share'])} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def sparkline(counts: list[int]) -> Html:
+    """Counts by day as little bars; the numbers for those who listen."""
+    most = max(counts, default=0)
+    ticks = "".join(TICKS[round(7 * count / most)] if most else TICKS[0] for count in counts)
+    return element(
+        "span", ticks, class_="spark", role="img", aria_label=", ".join(map(str, counts))
+    )
+
+
+async def _shadow(here: Visit, found: JsonObject) -> Html:
+    if found["shadow"] is None:
+        return Html("")
+    report = (await here.client.get(f"/v1/rules/{segment(found['name'])}/shadow"))["shadow"]
+    rows = [
+        row(f"{turn['was']} → {turn['would_be']}", number(turn["count"]), numeric=(1,))
+        for turn in report["turns"]
+    ]
+    end = element(
+        "form",
+        element("button", here.words("rule.end_shadow"), name="version", value=""),
+        method="post",
+        action=f"{rule_address(found['name'])}/shadow",
+    )
+    return element(
+        "section",
+        element("h2", here.words("rule.shadow")),
+        element(
+            "p",
+            here.words(
+                "rule.shadow_count",
+                version=report["version"],
+                evaluated=number(report["evaluated"]),
+                changed=number(report["changed"]),
+            ),
+        ),
+        table(
+            [here.words("rule.turn"), here.words("payment.payments")],
+            rows,
+            here.words("rule.shadow"),
+            numeric=(1,),
+        ),
+        end,
+    )
+
+
+async def _versions(here: Visit, found: JsonObject) -> Html:
+    words, name = here.words, found["name"]
+    path = f"/v1/rules/{segment(name)}/versions"
+    numbers = range(found["newest"], max(0, found["newest"] - _VERSIONS_SHOWN), -1)
+    versions = await asyncio.gather(*(here.client.get(f"{path}/{each}") for each in numbers))
+    rows = []
+    for each in (answer["rule"] for answer in versions):
+        number_ = each["version"]
+        is_active = number_ == found["active"]
+        before = number_ - 1
+        compare = (
+            element(
+                "a",
+                words("rule.compare", version=before),
+                href=target(
+                    f"{rule_address(name)}/compare", before=str(before), after=str(number_)
+                ),
+            )
+            if before
+            else Html("")
+        )
+        act = (
+            words("rule.live")
+            if is_active
+            else joined(
+                _button(f"{rule_address(name)}/active", number_, words("rule.activate")),
+                _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
+            )
+        )
+        stored = each.get("stored_at") or each.get("at")
+        rows.append(
+            row(
+                f"v{number_}",
+                each.get("stored_by") or each.get("by") or "",
+                instant(here, stored) if stored else "",
+                compare,
+                act,
+            )
+        )
+    titles = ("version", "by", "stored", "changes", "act")
+    return element(
+        "section",
+        element("h2", words("rule.versions")),
+        table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
+        _rollout_form(here, found),
+    )
+
+
+def _button(action: str, version: int, text: str) -> Html:
+    return element(
+        "form",
+        element("button", text, name="version", value=str(version), class_="quiet"),
+        method="post",
+        action=action,
+        class_="inline",
+    )
+
+
+def _rollout_form(here: Visit, found: JsonObject) -> Html:
+    words = here.words
+    versions = [(str(each), f"v{each}") for each in range(found["newest"], 0, -1)]
+    keys = [(key, words(f"by.{key}")) for key in ("user", "device", "order")]
+    end = (
+        element("button", words("rule.end_rollout"), name="end", value="1", class_="quiet")
+        if found["rollout"] is not None
+        else Html("")
+    )
+    return element(
+        "form",
+        field(words("rule.version"), choices("version", [*versions[:_VERSIONS_SHOWN]])),
+        field(
+            words("rule.percent"),
+            element("input", type="number", name="percent", min="1", max="99", value="10"),
+        ),
+        field(words("rule.rollout_by"), choices("by", keys)),
+        element("button", words("rule.start_rollout")),
+        end,
+        method="post",
+        action=f"{rule_address(found['name'])}/rollout",
+        class_="line",
+    )
+
+
+@get("/console/rules/{name:str}/compare")
+async def compare(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Two versions: what changed in meaning, then in words."""
+    here = await visit(request)
+    words = here.words
+    before, after = here.query["before"], here.query["after"]
+    path = f"/v1/rules/{segment(name)}"
+    found, old, new = await asyncio.gather(
+        here.client.get(f"{path}/diff", {"from": before, "to": after}),
+        here.client.get(f"{path}/versions/{segment(before)}"),
+        here.client.get(f"{path}/versions/{segment(after)}"),
+    )
+    differences = found["differences"]
+    items = [element("li", _difference(each)) for each in differences]
+    content = joined(
+        element("h1", words("rule.compared", name=name, before=before, after=after)),
+        element("h2", words("rule.meaning")),
+        element("ul", *items) if items else element("p", words("rule.same"), class_="empty"),
+        element("h2", words("rule.words")),
+        element(
+            "pre",
+            element("code", text_diff(old["rule"]["text"], new["rule"]["text"])),
+            class_="rule",
+            tabindex="0",
+        ),
+    )
+    return html(page(here, name, content))
+
+
+def _difference(each: JsonObject) -> Html:
+    aspect = f" · {each['aspect']}" if each.get("aspect") else ""
+    values = [
+        element(tag, str(each[name]))
+        for name, tag in (("before", "del"), ("after", "ins"))
+        if each.get(name)
+    ]
+    return joined(element("strong", each["change"]), f" {each['what']}{aspect} ", *values)
+
+
+def text_diff(before: str, after: str) -> Html:
+    """Line by line: those that went, those that came."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    return joined(
+        *(
+            element("span", line, "\n", class_=kinds.get(line[:1], "same"))
+            for line in list(lines)[2:]
+        )
+    )

@@ -1,0 +1,144 @@
+"""The account: thresholds, zone, rates, where alerts are sent."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.parts import field, instant, notice, row, table
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+
+@get("/console/settings")
+async def settings(request: Request[Any, Any, Any]) -> Response[str]:
+    here = await visit(request)
+    words = here.words
+    found = await here.client.get("/v1/account")
+    account = found["account"]
+    webhooks = (await here.client.get("/v1/webhooks"))["webhooks"]
+    deliveries = (await here.client.get("/v1/webhooks/deliveries", {"limit": "20"}))["deliveries"]
+    content = joined(
+        element("h1", words("frame.settings")),
+        notice("good", words("settings.saved")) if "saved" in here.query else Html(""),
+        _form(here, account),
+        element("h2", words("settings.rates")),
+        _rates(here, account["rates"]),
+        element("h2", words("settings.windows")),
+        element(
+            "p",
+            words(
+                "settings.held", entries=found["windows"]["entries"], cap=found["windows"]["cap"]
+            ),
+        ),
+        element("h2", words("settings.webhooks")),
+        _webhooks(here, webhooks, deliveries),
+    )
+    return html(page(here, words("frame.settings"), content))
+
+
+@post("/console/settings")
+async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
+    here = await visit(request)
+    sent = await read_form(request)
+    thresholds = {name: _number(sent[name]) for name in ("challenge", "deny")}
+    account = {
+        "thresholds": thresholds,
+        "time_zone": sent["time_zone"],
+        "retention_days": _number(sent["retention_days"]),
+    }
+    await here.client.send("PUT", "/v1/account", body={"account": account})
+    return go_to(target("/console/settings", saved="1"))
+
+
+def _number(text: str) -> Any:
+    """A number as it was typed; text that is none goes on, for the interface to refuse."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return text
+    return int(value) if value == value.to_integral_value() else value
+
+
+def _form(here: Visit, account: JsonObject) -> Html:
+    words = here.words
+    thresholds = account["thresholds"]
+    numbers = [
+        field(
+            words(f"settings.{name}"),
+            element(
+                "input",
+                type="number",
+                name=name,
+                step="0.01",
+                min="0",
+                max="1",
+                value=str(thresholds[name]),
+            ),
+        )
+        for name in ("challenge", "deny")
+    ]
+    return element(
+        "form",
+        *numbers,
+        field(
+            words("settings.zone"), element("input", name="time_zone", value=account["time_zone"])
+        ),
+        field(
+            words("settings.retention"),
+            element(
+                "input",
+                type="number",
+                name="retention_days",
+                min="1",
+                value=str(account["retention_days"]),
+            ),
+        ),
+        element("button", words("settings.save")),
+        method="post",
+        action="/console/settings",
+        class_="line",
+    )
+
+
+def _rates(here: Visit, rates: JsonObject) -> Html:
+    rows = [
+        row(base, currency, str(rate), numeric=(2,))
+        for base, others in rates.items()
+        for currency, rate in others.items()
+    ]
+    if not rows:
+        return element("p", here.words("settings.no_rates"), class_="empty")
+    titles = ("from", "to", "rate")
+    return table(
+        [here.words(f"settings.{each}") for each in titles], rows, here.words("settings.rates")
+    )
+
+
+def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObject]) -> Html:
+    words = here.words
+    if not webhooks:
+        return element("p", words("settings.no_webhooks"), class_="empty")
+    rows = [
+        row(
+            each["alert"],
+            each["url"],
+            each["state"],
+            str(each["attempts"]),
+            each["error"] or "",
+            "" if each["delivered_at"] is None else instant(here, each["delivered_at"]),
+        )
+        for each in deliveries
+    ]
+    titles = ("alert", "url", "state", "attempts", "error", "delivered")
+    return joined(
+        element("ul", *(element("li", element("code", each["url"])) for each in webhooks)),
+        table([words(f"settings.{each}") for each in titles], rows, words("settings.webhooks")),
+    )

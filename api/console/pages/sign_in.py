@@ -1,0 +1,84 @@
+"""Signing in, by a link that works once or by a key, and out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html, session_cookie
+from tollkeeper.api.console.client import RefusalError
+from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.page import document
+from tollkeeper.api.console.parts import field, notice
+from tollkeeper.api.console.visit import COOKIE, SIGN_IN, choose_words, public_client
+from tollkeeper.api.console.words import Words
+from tollkeeper.api.html import Html, element
+
+
+@get(SIGN_IN)
+async def sign_in(request: Request[Any, Any, Any]) -> Response[str]:
+    words = choose_words(request)
+    code, back = request.query_params.get("code"), request.query_params.get("back", "")
+    return html(_form(words, code, back, failed=False))
+
+
+@post(SIGN_IN)
+async def start_session(request: Request[Any, Any, Any]) -> Response[str]:
+    """A session for the key or the link's code that was sent."""
+    sent = await read_form(request)
+    held = {name: sent[name] for name in ("key", "code") if sent.get(name)}
+    back = sent.get("back")
+    client = public_client(request, "")
+    try:
+        started = (await client.send("POST", "/v1/sessions", body={"session": held}))["session"]
+    except RefusalError:
+        return html(_form(choose_words(request), None, back, failed=True), 401)
+    answer = go_to(back if back.startswith("/console") else "/console")
+    answer.cookies.append(session_cookie(started["token"]))
+    return answer
+
+
+@post("/console/sign-out")
+async def end_session(request: Request[Any, Any, Any]) -> Response[str]:
+    client = public_client(request, request.cookies.get(COOKIE, ""))
+    with suppress(RefusalError):  # a session that is over already
+        await client.send("DELETE", "/v1/session")
+    answer = go_to(SIGN_IN)
+    answer.cookies.append(session_cookie(""))
+    answer.headers["clear-site-data"] = '"cache", "storage"'
+    return answer
+
+
+def _form(words: Words, code: str | None, back: str, *, failed: bool) -> Html:
+    way = (
+        element("input", type="hidden", name="code", value=code)
+        if code
+        else field(
+            words("sign_in.key"),
+            element("input", type="password", name="key", autocomplete="off", required=""),
+        )
+    )
+    body = element(
+        "body",
+        element(
+            "main",
+            element("h1", "Tollkeeper"),
+            notice("error", words("sign_in.failed")) if failed else Html(""),
+            element("p", words("sign_in.with_link" if code else "sign_in.with_key")),
+            element(
+                "form",
+                way,
+                element("input", type="hidden", name="back", value=back),
+                element("button", words("sign_in.enter")),
+                method="post",
+                action=SIGN_IN,
+                class_="stack",
+            ),
+            class_="alone",
+            id="main",
+        ),
+    )
+    return document(words, words("sign_in.enter"), body)

@@ -1,0 +1,289 @@
+"""What several pages show: actions, times, money, masked values, rows of payments, charts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.visit import Visit
+from tollkeeper.api.html import Html, element, joined
+
+SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
+"""An action has a word and a shape beside its colour."""
+
+
+def action_badge(visit: Visit, action: str | None) -> Html:
+    name = action or "none"
+    shape = element("span", SHAPES[name], aria_hidden="true")
+    return element("span", shape, " ", visit.words(f"action.{name}"), class_=f"action {name}")
+
+
+def label_badge(visit: Visit, label: str | None) -> Html:
+    return (
+        Html("")
+        if label is None
+        else element("span", visit.words(f"label.{label}"), class_=f"label {label}")
+    )
+
+
+def read_instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def instant(visit: Visit, text: str, form: str = "%d %b %H:%M:%S") -> Html:
+    """A moment in the account's zone; in UTC when it is pointed at."""
+    return element(
+        "time", read_instant(text).astimezone(visit.zone).strftime(form), datetime=text, title=text
+    )
+
+
+def since_text(visit: Visit, text: str | None) -> str:
+    """How long ago a moment was, in one unit."""
+    if text is None:
+        return "–"
+    seconds = max(0, int((visit.now - read_instant(text)).total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return visit.words(f"span.{unit}", n=seconds // length)
+    return visit.words("span.s", n=seconds)
+
+
+def number(count: int | Decimal) -> str:
+    """A count with its thousands apart by a narrow no-break space."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def percent(part: int | float | Decimal, whole: int | float | Decimal = 1) -> str:
+    """A share; a dash of nothing."""
+    return "–" if not whole else f"{100 * float(part) / float(whole):.0f}\u202f%"
+
+
+def money(amount: Any, currency: str) -> str:
+    value = Decimal(str(amount))
+    return f"{value:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
+
+
+def moneys(sums: Mapping[str, Any]) -> str:
+    """Amounts by currency, the largest first."""
+    largest = sorted(sums.items(), key=lambda each: -Decimal(str(each[1])))
+    return " · ".join(money(amount, currency) for currency, amount in largest) or "–"
+
+
+def mask_card(card: JsonObject | None) -> str:
+    return "–" if card is None else f"{(card['bin'] or '')[:4]}…{(card['last_four'] or '')[-2:]}"
+
+
+def mask_email(email: str | None) -> str:
+    if not email:
+        return ""
+    local, _, domain = email.partition("@")
+    return f"{local[:1]}***@{domain}" if domain else f"{email[:1]}***"
+
+
+def mask_ip(ip: str | None) -> str:
+    if not ip:
+        return ""
+    if ":" in ip:
+        return ":".join(ip.split(":")[:3]) + ":…"
+    return ".".join(ip.split(".")[:2]) + ".…"
+
+
+def mask_id(value: str | None) -> str:
+    return "" if not value else value if len(value) <= 4 else f"{value[:3]}…{value[-2:]}"
+
+
+def mask_entity(by: str, value: str) -> str:
+    """A value of a payment as a page shows it to those who did not ask for it in clear."""
+    match by:
+        case "card":
+            return f"{value[:4]}…{value[-2:]}"
+        case "email":
+            return mask_email(value)
+        case "ip":
+            return mask_ip(value)
+        case "user" | "device" | "order":
+            return mask_id(value)
+        case _:
+            return value
+
+
+def reason(visit: Visit, payment: JsonObject) -> str:
+    """Why it was decided so: the condition, else the score."""
+    analyses = payment.get("analyses") or {}
+    condition = (analyses.get("rule") or {}).get("condition")
+    if condition:
+        return f"{condition['id']}: {condition['name']}" if condition["name"] else condition["id"]
+    bot = analyses.get("bot_behaviour")
+    if bot and bot.get("action") in ("challenge", "deny"):
+        return visit.words("payments.by_score", score=f"{bot['score']:.2f}")
+    return ""
+
+
+def action_of(payment: JsonObject) -> str | None:
+    """The recommended action, None without one."""
+    bot = (payment.get("analyses") or {}).get("bot_behaviour")
+    return bot["action"] if bot else None
+
+
+def score_of(payment: JsonObject) -> str:
+    bot = (payment.get("analyses") or {}).get("bot_behaviour")
+    return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
+
+
+def payment_address(id_: str) -> str:
+    return f"/console/payments/{segment(id_)}"
+
+
+def payment_row(visit: Visit, payment: JsonObject) -> Html:
+    """A payment in a table, personal data masked."""
+    user = payment["user"] or {}
+    who = mask_email(user.get("email")) or mask_id(user.get("id"))
+    cells = (
+        element("a", instant(visit, payment["at"]), href=payment_address(payment["id"])),
+        action_badge(visit, action_of(payment)),
+        reason(visit, payment),
+        element("span", money(payment["amount"], payment["currency"]), class_="number"),
+        element("span", score_of(payment), class_="number"),
+        mask_card(payment["card"]),
+        who,
+        visit.words(f"status.{payment['status']}"),
+        label_badge(visit, payment["label"]),
+    )
+    return element("tr", *(element("td", cell) for cell in cells), data_id=payment["id"])
+
+
+def payment_table(visit: Visit, payments: Sequence[JsonObject], **attributes: str) -> Html:
+    titles = ("time", "action", "why", "amount", "score", "card", "who", "status", "label")
+    return table(
+        [visit.words(f"payments.{title}") for title in titles],
+        [payment_row(visit, payment) for payment in payments],
+        visit.words("payments.caption"),
+        numeric=(3, 4),
+        class_="payments rows",
+        **attributes,
+    )
+
+
+def table(
+    titles: Sequence[str],
+    rows: Iterable[Html],
+    caption: str,
+    numeric: Sequence[int] = (),
+    **attributes: str,
+) -> Html:
+    """A table that can be scrolled sideways by itself; `caption` is for those who listen."""
+    head = element(
+        "tr",
+        *(
+            element("th", title, scope="col", class_="number" if place in numeric else None)
+            for place, title in enumerate(titles)
+        ),
+    )
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", caption, class_="unseen"),
+            element("thead", head),
+            element("tbody", *rows),
+            **attributes,
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption,
+    )
+
+
+def row(*cells: str, numeric: Sequence[int] = ()) -> Html:
+    return element(
+        "tr",
+        *(
+            element("td", cell, class_="number" if place in numeric else None)
+            for place, cell in enumerate(cells)
+        ),
+    )
+
+
+def chart(
+    title: str,
+    names: Sequence[str],
+    moments: Sequence[float],
+    series: Sequence[Sequence[float]],
+    shown: Html,
+    table_title: str,
+    **attributes: str,
+) -> Html:
+    """A chart that a script draws, and the same figures as a table."""
+    data = json.dumps([list(moments), *map(list, series)], separators=(",", ":"))
+    return element(
+        "figure",
+        element("figcaption", title),
+        element(
+            "div",
+            data_chart=data,
+            data_names=json.dumps(list(names)),
+            class_="chart",
+            role="img",
+            aria_label=title,
+            **attributes,
+        ),
+        element("details", element("summary", table_title), shown),
+    )
+
+
+def bar(share: float, kind: str) -> Html:
+    """A share of 0 to 1 as a bar; beside it stands its number."""
+    width = max(0, min(100, round(share * 100)))
+    return element("meter", value=str(width), min="0", max="100", class_=kind, aria_hidden="true")
+
+
+def notice(kind: str, *content: str) -> Html:
+    return element("p", *content, class_=f"notice {kind}", role="status")
+
+
+def errors_notice(errors: Iterable[JsonObject]) -> Html:
+    """What the interface refused, each with its place."""
+    lines = [
+        element("li", element("code", str(error["field"])), ": ", str(error["message"]))
+        for error in errors
+    ]
+    return element("div", element("ul", *lines), class_="notice error", role="alert")
+
+
+def field(label: str, control: Html) -> Html:
+    return element("label", element("span", label), control)
+
+
+def choices(
+    name: str, options: Iterable[tuple[str, str]], chosen: str | None = None, **more: str
+) -> Html:
+    return element(
+        "select",
+        *(
+            element("option", text, value=value, selected="" if value == chosen else None)
+            for value, text in options
+        ),
+        name=name,
+        **more,
+    )
+
+
+def day_start(moment: datetime, zone: ZoneInfo) -> datetime:
+    """The midnight before, as UTC."""
+    local = moment.astimezone(zone)
+    return local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+
+
+def text_of(moment: datetime) -> str:
+    """A moment as the interface reads it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def lines(*parts: Html) -> Html:
+    return joined(*parts)

@@ -1,0 +1,172 @@
+// What the pages do beyond HTML: keys, live rows, verdicts, charts. Each page reads without it.
+"use strict";
+
+document.documentElement.classList.add("scripted");
+
+const typing = (target) => target.closest("input, textarea, select, dialog, .editor-host") !== null;
+const rows = () => [...document.querySelectorAll("table.rows tbody tr")];
+const chosen = () => document.querySelector('tr[aria-selected="true"]');
+
+function choose(row) {
+  chosen()?.removeAttribute("aria-selected");
+  if (!row) return;
+  row.setAttribute("aria-selected", "true");
+  row.scrollIntoView({ block: "nearest" });
+  row.querySelector("a")?.focus({ preventScroll: true });
+}
+
+function step(by) {
+  const all = rows();
+  const at = all.indexOf(chosen());
+  choose(all[Math.min(all.length - 1, Math.max(0, at + by))]);
+}
+
+async function judge(verdict) {
+  const button = document.querySelector(`.verdicts button[value="${verdict}"]`);
+  if (button) return button.click();
+  const row = chosen();
+  if (!row || !row.closest("[data-verdicts]")) return;
+  const body = new URLSearchParams({ label: verdict, back: "/console/review" });
+  const address = `/console/payments/${encodeURIComponent(row.dataset.id)}/label`;
+  const answer = await fetch(address, { method: "POST", body });
+  if (!answer.ok) return;
+  const next = row.nextElementSibling ?? row.previousElementSibling;
+  row.remove();
+  choose(next);
+}
+
+const pages = { n: "now", p: "payments", v: "review", a: "alerts", r: "rules", l: "lists", s: "score" };
+const verdicts = { f: "fraud", l: "legitimate", u: "unsure" };
+let going = false;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  const { key } = event;
+  if (going) {
+    going = false;
+    const link = document.querySelector(`nav [data-page="${pages[key]}"]`);
+    if (link) link.click();
+    return;
+  }
+  if (key === "g") going = true;
+  else if (key === "j") step(1);
+  else if (key === "k") step(-1);
+  else if (key === "?") document.getElementById("keys").showModal();
+  else if (key === "/") {
+    const search = document.getElementById("search");
+    if (search) search.focus();
+    else location.href = "/console/payments";
+  } else if (key in verdicts) judge(verdicts[key]);
+  else return;
+  event.preventDefault();
+});
+
+// New payments join the table; those beyond what it can hold leave it. It rests while nobody looks.
+function follow(table, box) {
+  const body = table.tBodies[0];
+  let source = null;
+  const start = () => {
+    source = new EventSource(table.dataset.live);
+    source.addEventListener("open", () => (table.dataset.following = ""));
+    source.addEventListener("payment", (event) => {
+      const held = document.createElement("tbody");
+      held.innerHTML = event.data;
+      const row = held.rows[0];
+      const id = CSS.escape(row.dataset.id);
+      if (body.querySelector(`tr[data-id="${id}"]`)) return;
+      row.classList.add("fresh");
+      body.prepend(row);
+      while (body.rows.length > 200) body.lastElementChild.remove();
+    });
+  };
+  const stop = () => {
+    source?.close();
+    source = null;
+    delete table.dataset.following;
+  };
+  const settle = () => (box.checked && !document.hidden ? source ?? start() : stop());
+  box.addEventListener("change", settle);
+  document.addEventListener("visibilitychange", settle);
+}
+
+const table = document.querySelector("table[data-live]");
+const box = document.getElementById("live");
+if (table && box) follow(table, box);
+else if (box) box.disabled = true;
+
+// Charts: stacked counts over time, or lines over a plain axis.
+function colour(kind) {
+  const style = getComputedStyle(document.documentElement);
+  const probe = document.createElement("span");
+  probe.style.color = style.getPropertyValue(kind === "none" ? "--soft" : `--${kind}`);
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+function draw(host) {
+  const data = JSON.parse(host.dataset.chart);
+  const names = JSON.parse(host.dataset.names);
+  const kinds = host.dataset.kinds.split(" ");
+  const plain = "plain" in host.dataset;
+  const shown = [data[0]];
+  let below = data[0].map(() => 0);
+  for (const counts of data.slice(1)) {
+    below = plain ? counts : counts.map((count, at) => count + below[at]);
+    shown.push(below);
+  }
+  const ink = colour("none");
+  const clock = new Intl.DateTimeFormat(document.documentElement.lang, {
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    timeZone: host.dataset.zone,
+  });
+  const axis = { stroke: ink, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  const series = names.map((label, at) => ({
+    label,
+    stroke: colour(kinds[at]),
+    fill: plain ? undefined : colour(kinds[at]).replace("rgb(", "rgba(").replace(")", ", 0.35)"),
+    width: 1.5,
+    points: { show: false },
+    value: (_plot, _value, _series, place) => (place === null ? "–" : data[at + 1][place]),
+  }));
+  const order = plain ? [...series.keys()] : [...series.keys()].reverse();
+  const plot = new uPlot(
+    {
+      width: host.clientWidth || 600,
+      height: 220,
+      scales: { x: { time: !plain } },
+      axes: [
+        plain ? axis : { ...axis, values: (_plot, ticks) => ticks.map((at) => clock.format(at * 1000)) },
+        { ...axis, size: 48 },
+      ],
+      series: [
+        { value: (_plot, at) => (at === null ? "–" : plain ? at.toFixed(2) : clock.format(at * 1000)) },
+        ...order.map((at) => series[at]),
+      ],
+      cursor: { drag: { x: true, y: false, setScale: false } },
+      hooks: {
+        setSelect: [
+          (self) => {
+            if (!("select" in host.dataset) || self.select.width < 4) return;
+            const at = (place) => new Date(self.posToVal(place, "x") * 1000).toISOString();
+            const since = at(self.select.left);
+            const until = at(self.select.left + self.select.width);
+            const query = new URLSearchParams({ q: `since:${since} until:${until}` });
+            location.href = `${host.dataset.select}?${query}`;
+          },
+        ],
+      },
+    },
+    [shown[0], ...order.map((at) => shown[at + 1])],
+    host,
+  );
+  new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: 220 })).observe(host);
+}
+
+const drawAll = () => document.querySelectorAll("[data-chart]:empty").forEach(draw);
+if (typeof uPlot !== "undefined") drawAll();
+else addEventListener("load", () => typeof uPlot !== "undefined" && drawAll());
+document.addEventListener("htmx:after:swap", () => typeof uPlot !== "undefined" && drawAll());

@@ -1,0 +1,100 @@
+"""A person's look at a page: who they are, what they asked for, and what they read it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from litestar import Request
+
+from tollkeeper.api.console.client import JsonObject, PublicClient, RefusalError
+from tollkeeper.api.console.words import Words, choose
+
+COOKIE = "__Host-toll"
+SIGN_IN = "/console/sign-in"
+
+
+class SignedOutError(Exception):
+    """Nobody is signed in; `back` is where the person wanted to go."""
+
+    def __init__(self, back: str) -> None:
+        self.back = back
+        super().__init__(back)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it."""
+
+    client: PublicClient
+    words: Words
+    path: str
+    query: Mapping[str, str]
+    account: str
+    owner: str
+    scopes: frozenset[str]
+    zone: ZoneInfo
+    now: datetime
+
+    def may(self, scope: str) -> bool:
+        """Whether the person may do what needs the scope."""
+        return scope in self.scopes
+
+    def address(self, **changed: str | None) -> str:
+        """This page with some of its query changed, or left out where it is None."""
+        query = {**self.query, **changed}
+        return target(self.path, **query)
+
+
+def target(path: str, /, **query: str | None) -> str:
+    """A path with those of the query that are there."""
+    said = urlencode({name: value for name, value in query.items() if value})
+    return f"{path}?{said}" if said else path
+
+
+async def visit(request: Request[Any, Any, Any]) -> Visit:
+    """The signed-in person's visit. Raises `SignedOutError`, `RefusalError`."""
+    client = public_client(request, request.cookies.get(COOKIE, ""))
+    back = str(request.url.path) + (f"?{request.url.query}" if request.url.query else "")
+    if not client.key:
+        raise SignedOutError(back)
+    try:
+        session = (await client.get("/v1/session"))["session"]
+    except RefusalError as refusal:
+        if refusal.status == 401:
+            raise SignedOutError(back) from None
+        raise
+    scopes = frozenset(session["scopes"])
+    zone = ZoneInfo("UTC")
+    if "settings:read" in scopes:
+        account: JsonObject = (await client.get("/v1/account"))["account"]
+        zone = ZoneInfo(account["time_zone"])
+    client.calls.clear()
+    return Visit(
+        client=client,
+        words=choose_words(request),
+        path=request.url.path,
+        query={name: value for name, value in request.query_params.items() if value},
+        account=session["account"],
+        owner=session["owner"],
+        scopes=scopes,
+        zone=zone,
+        now=datetime.now(UTC),
+    )
+
+
+def public_client(request: Request[Any, Any, Any], key: str) -> PublicClient:
+    """The public interface, called with `key`."""
+    address = request.scope["client"]
+    return PublicClient(
+        request.scope["state"]["public"], key, None if address is None else (address[0], address[1])
+    )
+
+
+def choose_words(request: Request[Any, Any, Any]) -> Words:
+    """The texts in the language that the browser asks for."""
+    return choose(request.headers.get("accept-language", ""))

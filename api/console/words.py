@@ -1,0 +1,47 @@
+"""Every text that a page shows, by language: one catalogue, `texts/*.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TEXTS = Path(__file__).with_name("texts")
+_USUAL = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts of one language, called with a text's name and what it holds."""
+
+    language: str
+    texts: Mapping[str, str]
+
+    def __call__(self, name: str, /, **held: object) -> str:
+        return self.texts[name].format(**held)
+
+
+@cache
+def languages() -> Mapping[str, Words]:
+    """Each language that there are texts in, by its tag."""
+    return {path.stem: Words(path.stem, _flat(path)) for path in sorted(TEXTS.glob("*.toml"))}
+
+
+def choose(accepted: str) -> Words:
+    """The language that a browser would rather have, of its header `Accept-Language`."""
+    known = languages()
+    for tag in accepted.lower().split(","):
+        wanted = tag.partition(";")[0].strip()
+        for language, words in known.items():
+            if wanted in (language.lower(), language.lower().partition("-")[0]):
+                return words
+    return known[_USUAL]
+
+
+def _flat(path: Path) -> dict[str, str]:
+    groups = tomllib.loads(path.read_text())
+    return {
+        f"{group}.{name}": text for group, texts in groups.items() for name, text in texts.items()
+    }

@@ -1,0 +1,151 @@
+"""`/v1/sessions`: sign in with a key or a link's code, ask who one is, sign out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.authentication import ANY_SCOPE, presented_key
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import unauthorized
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCOUNT
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.registry.keys import authenticate
+
+_Secret = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class WithKey(Struct, frozen=True, forbid_unknown_fields=True):
+    """A key of the account: the session may do what the key may, and ends with it."""
+
+    key: _Secret
+
+
+class WithCode(Struct, frozen=True, forbid_unknown_fields=True):
+    """The code of a link of `toll console`, which signs in once."""
+
+    code: _Secret
+
+
+class SignIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """Exactly one of them."""
+
+    key: str | None = None
+    code: str | None = None
+
+
+class SignInBody(Struct, frozen=True, forbid_unknown_fields=True):
+    session: SignIn
+
+
+class KeySignInBody(Struct, frozen=True):
+    session: WithKey
+
+
+class CodeSignInBody(Struct, frozen=True):
+    session: WithCode
+
+
+class StartedSession(Struct, frozen=True):
+    """`token` is sent as a key is; the session ends after half an hour with no request."""
+
+    token: str
+    ends_at: InstantText
+
+
+class StartedAnswer(Struct, frozen=True):
+    session: StartedSession
+
+
+class SessionView(Struct, frozen=True):
+    """Who asks: `owner` is the key's id, or the person whom a link signed in."""
+
+    account: str
+    owner: str
+    scopes: list[str]
+    ends_at: InstantText | None
+
+
+class SessionAnswer(Struct, frozen=True):
+    session: SessionView
+
+
+class SignedOutAnswer(Struct, frozen=True):
+    """Whether it was a session that was sent."""
+
+    ended: bool
+
+
+@operation(
+    "POST",
+    "/v1/sessions",
+    "sign_in",
+    tag=ACCOUNT,
+    summary="Sign a person in",
+    doc="A session is a key with an end: at most twelve hours, and half an hour without a request. It is sent as keys are, may do what the key or the link allowed, and ends with the key it came from.",
+    scope=None,
+    sent=Body(
+        KeySignInBody | CodeSignInBody,
+        {"code": Example("with a link's code", {"session": {"code": "JpO0mGZ4bWyd3Z"}})},
+    ),
+    answers={201: Answer("The person is signed in.", StartedAnswer)},
+    refusals=(401, 422),
+)
+async def sign_in(request: Request) -> StartedAnswer:
+    sent = (await read_json(request, SignInBody)).session
+    engine = request.engine
+    now = engine.clock()
+    if sent.code is not None and sent.key is None:
+        started = engine.sessions.follow_link(sent.code, now)
+    else:
+        key = None if sent.key is None else authenticate(engine.state, sent.key, now)
+        started = None if key is None else engine.sessions.start(key, now)
+    if started is None:
+        raise unauthorized()
+    token, session = started
+    return StartedAnswer(StartedSession(token, show_instant(session.ends_at)))
+
+
+@operation(
+    "GET",
+    "/v1/session",
+    "read_session",
+    tag=ACCOUNT,
+    summary="Tell who asks",
+    doc="The account, the scopes and the end of the key or session that is sent.",
+    scope=ANY_SCOPE,
+    answers={200: Answer("Who asks.")},
+)
+async def read_session(request: Request) -> SessionAnswer:
+    engine = request.engine
+    key = request.key
+    session = engine.sessions.find(engine.state, presented_key(request.scope), engine.clock())
+    return SessionAnswer(
+        SessionView(
+            request.account.name,
+            key.id,
+            sorted(key.granted),
+            None if session is None else show_instant(session.ends_at),
+        )
+    )
+
+
+@operation(
+    "DELETE",
+    "/v1/session",
+    "sign_out",
+    tag=ACCOUNT,
+    summary="Sign out",
+    doc="Ends the session that is sent; a key stays good.",
+    scope=ANY_SCOPE,
+    answers={200: Answer("The session is over.", SignedOutAnswer)},
+)
+async def sign_out(request: Request) -> SignedOutAnswer:
+    return SignedOutAnswer(request.engine.sessions.end(presented_key(request.scope)))
+
+
+ROUTES = (sign_in, read_session, sign_out)

@@ -1,0 +1,215 @@
+"""The console as HTML: every page, who may see it, what it shows and what it hides."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from tollkeeper.api.console.answers import POLICY
+from tollkeeper.api.console.page import NAVIGATION
+from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
+
+pytestmark = pytest.mark.anyio
+
+MORE = (
+    "/console/payments?q=action:deny",
+    "/console/payments/order-1",
+    "/console/rules/gate",
+    "/console/rules/gate/edit",
+    "/console/new-rule",
+    "/console/lists/blocked",
+)
+ADDRESSES = (*(address for _, address, _ in NAVIGATION), *MORE)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_every_page_comes_under_the_strict_policy_and_is_kept_by_nobody(
+    shop: Shop, address: str
+) -> None:
+    answer = await shop.browser.get(address)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-store"
+    assert "unsafe" not in POLICY
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_no_page_holds_a_script_a_style_or_an_attribute_that_the_policy_would_refuse(
+    shop: Shop, address: str
+) -> None:
+    text = (await shop.browser.get(address)).text
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|hx-on|js:", text)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_what_came_from_outside_is_text_on_every_page(shop: Shop, address: str) -> None:
+    assert HOSTILE not in (await shop.browser.get(address)).text
+
+
+async def test_a_payment_with_a_hostile_name_has_its_page(shop: Shop) -> None:
+    answer = await shop.browser.get(f"/console/payments/{quote(HOSTILE, safe='')}")
+    assert answer.status_code == 200
+    assert HOSTILE not in answer.text
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_nobody_sees_a_page_who_is_not_signed_in(shop: Shop, address: str) -> None:
+    async with shop.service.client_with(None) as stranger:
+        answer = await stranger.get(address)
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/console/sign-in?back=")
+
+
+async def test_cards_addresses_and_mail_stay_out_of_the_source_until_they_are_asked_for(
+    shop: Shop,
+) -> None:
+    for address in ("/console/payments", "/console/payments/order-1", "/console"):
+        text = (await shop.browser.get(address)).text
+        for secret in ("41111111-1111", "ana@shop.example"):
+            assert secret not in text, address
+    text = (await shop.browser.get("/console/payments/order-1?reveal=1")).text
+    assert "ana@shop.example" in text
+
+
+async def test_the_number_on_a_page_is_the_number_of_payments_behind_its_link(shop: Shop) -> None:
+    rule = (await shop.browser.get("/console/rules/gate")).text
+    links = re.findall(r'<a href="(/console/payments\?[^"]+)">([\d\u202f]+)</a>', rule)
+    assert len(links) >= 2
+    for address, number in links:
+        found = (await shop.browser.get(address.replace("&amp;", "&"))).text
+        assert f'id="count" role="status">{number} payments<' in found, address
+
+
+async def test_the_rules_own_text_is_lit_with_the_payments_values(shop: Shop) -> None:
+    text = (await shop.browser.get("/console/payments/order-1")).text
+    lit = re.search(
+        r'<span class="lit true">amount &gt; 100.00<span class="given"[^>]*> ([\d.]+)<', text
+    )
+    assert lit is not None
+    assert lit[1] == "200.00"
+    assert '<span class="block met">' in text
+
+
+async def test_payments_that_share_a_device_are_found_without_its_id_in_the_address(
+    shop: Shop,
+) -> None:
+    page = (await shop.browser.get("/console/payments/order-1")).text
+    link = re.search(r'href="(/console/payments\?of=order-1&amp;by=device)"', page)
+    assert link is not None
+    found = (await shop.browser.get(link[1].replace("&amp;", "&"))).text
+    assert ">4 payments<" in found
+
+
+async def test_a_verdict_is_a_label_and_can_be_taken_back(own_shop: Shop) -> None:
+    address = "/console/payments/order-1/label"
+    given = await own_shop.browser.post(address, data={"label": "fraud"})
+    assert given.status_code == 303
+    labels = "/v1/payments/order-1/labels"
+    known = (await own_shop.service.client.get(labels)).json()
+    assert known["label"] == "fraud"
+    page = await own_shop.browser.get(given.headers["location"])
+    assert "Undo" in page.text
+    await own_shop.browser.post(address, data={"label": ""})
+    assert (await own_shop.service.client.get(labels)).json()["label"] is None
+
+
+async def test_a_value_of_a_payment_goes_to_a_list_with_a_note(own_shop: Shop) -> None:
+    sent = {"by": "device", "list": "blocked", "note": "", "expires_at": ""}
+    answer = await own_shop.browser.post("/console/payments/order-1/list", data=sent)
+    assert answer.status_code == 303
+    entries = (await own_shop.service.client.get("/v1/lists/blocked/entries")).json()["entries"]
+    assert [(each["value"], each["note"]) for each in entries] == [("d-1", "payment order-1")]
+
+
+async def test_a_rule_is_published_from_the_editor_and_rolled_back_from_its_page(
+    own_shop: Shop,
+) -> None:
+    rule = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]
+    text = rule["text"].replace("100.00", "90.00").replace("100.01", "90.01")
+    sent = {"name": "gate", "expected": "1", "text": text.replace("\n", "\r\n"), "act": "publish"}
+    answer = await own_shop.browser.post("/console/publish", data=sent)
+    assert answer.status_code == 303, answer.text
+    live = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]
+    assert (live["active"], live["text"]) == (2, text)
+    back = await own_shop.browser.post("/console/rules/gate/active", data={"version": "1"})
+    assert back.status_code == 303
+    assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 1
+
+
+async def test_a_text_that_is_refused_stays_in_the_editor_with_the_reason(shop: Shop) -> None:
+    text = "rule gate\n  condition odd when amunt > 1 then deny\n"
+    sent = {"name": "gate", "expected": "1", "text": text, "act": "publish"}
+    answer = await shop.browser.post("/console/publish", data=sent)
+    assert answer.status_code == 422
+    assert "amunt &gt; 1" in answer.text
+    assert "amount" in answer.text
+
+
+async def test_somebody_elses_newer_version_is_never_overwritten(own_shop: Shop) -> None:
+    text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    changed = text.replace("100.00", "90.00").replace("100.01", "90.01")
+    stored = await own_shop.service.client.post("/v1/rules/gate/versions", content=changed)
+    assert stored.status_code == 201
+    late = text.replace("100.00", "80.00").replace("100.01", "80.01")
+    sent = {"name": "gate", "expected": "1", "text": late, "act": "publish"}
+    answer = await own_shop.browser.post("/console/publish", data=sent)
+    assert answer.status_code == 409
+    assert "80.00" in answer.text
+
+
+async def test_a_form_of_another_site_changes_nothing(shop: Shop) -> None:
+    for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
+        answer = await shop.browser.post(
+            "/console/payments/order-1/label", data={"label": "fraud"}, headers=headers
+        )
+        assert answer.status_code == 403
+    assert (await shop.service.client.get("/v1/payments/order-1/labels")).json()["label"] is None
+
+
+async def test_a_form_without_its_fields_is_refused_with_words(shop: Shop) -> None:
+    answer = await shop.browser.post("/console/rules/gate/active", data={"version": "new"})
+    assert answer.status_code == 422
+    assert "incomplete" in answer.text
+
+
+async def test_what_is_not_there_is_said_to_be_refused(shop: Shop) -> None:
+    answer = await shop.browser.get("/console/payments/nobody")
+    assert answer.status_code == 404
+    assert (await shop.browser.get("/console/nothing")).status_code == 404
+
+
+async def test_whoever_may_only_read_payments_sees_no_way_to_the_rest(shop: Shop) -> None:
+    key = await shop.service.key("shop", "payments:read", "personal:read")
+    viewer = await sign_in(shop.service, key)
+    page = await viewer.get("/console/payments")
+    assert page.status_code == 200
+    assert 'data-page="settings"' not in page.text
+    assert 'data-page="rules"' not in page.text
+    refused = await viewer.get("/console/settings")
+    assert refused.status_code == 403
+    await viewer.aclose()
+
+
+async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(shop: Shop) -> None:
+    answer = await shop.browser.get("/console/payments?q=colour:red")
+    assert answer.status_code == 422
+    assert 'value="colour:red"' in answer.text
+
+
+async def test_a_file_of_payments_holds_no_formula(shop: Shop) -> None:
+    answer = await shop.browser.get("/console/payments/export.csv?q=action:deny")
+    assert answer.headers["content-type"].startswith("text/csv")
+    lines = answer.text.splitlines()
+    assert len(lines) == 4
+    assert not [
+        cell for line in lines for cell in line.split(",") if cell.startswith(("=", "+", "-", "@"))
+    ]
+
+
+async def test_each_page_shows_its_calls_as_curl_without_the_key(shop: Shop) -> None:
+    text = (await shop.browser.get("/console/payments/order-1")).text
+    assert "/v1/payments/order-1/explanation" in text
+    assert shop.key not in text
+    assert "tolls_" not in text

@@ -1,0 +1,222 @@
+"""The console in a real browser, beside a real service: as an analyst has it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.tests.api.http.service import payment
+from tollkeeper.tests.service.process import new_key, serving
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+
+RULE = """rule gate "What comes through"
+  list blocked: string
+
+  condition known "A device that an analyst has blocked"
+    when device.fingerprint.id in @blocked
+    then deny
+
+  condition dear "More than this shop sells"
+    when amount > 1000.00
+    then deny
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
+BOT = {"ip_address": "198.51.100.7", "fingerprint": {"id": "d-bot-7", "provider": "basic"}}
+PAGES = (
+    "/console",
+    "/console/payments",
+    "/console/payments/bot-3",
+    "/console/review",
+    "/console/alerts",
+    "/console/rules",
+    "/console/rules/gate",
+    "/console/rules/gate/edit",
+    "/console/lists",
+    "/console/lists/blocked",
+    "/console/score",
+    "/console/report",
+    "/console/changes",
+    "/console/settings",
+)
+
+
+@dataclass
+class Desk:
+    """A service with an attack under way, and a browser that is not signed in."""
+
+    url: str
+    key: str
+    client: httpx.Client
+    browser: Any
+
+    def page(self, **context: Any) -> Any:
+        """A new window, signed in."""
+        page = self.browser.new_context(**context).new_page()
+        page.goto(f"{self.url}/console/sign-in")
+        page.fill("input[name=key]", self.key)
+        page.click("button")
+        page.wait_for_url(f"{self.url}/console")
+        return page
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder: Path = tmp_path_factory.mktemp("console") / "data"
+    key = new_key(folder, "admin")
+    with serving(folder) as running, playwright.sync_playwright() as started:
+        headers = {"authorization": f"Bearer {key}"}
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        with httpx.Client(base_url=f"{running.url}/v1", headers=headers, timeout=60) as client:
+            attack(client)
+            wait_until_found(client, 30)
+            yield Desk(running.url, key, client, browser)
+        browser.close()
+
+
+def attack(client: httpx.Client) -> None:
+    """A rule, then people's payments among those of one device."""
+    stored = client.post("/rules/gate/versions?publish=true", content=RULE)
+    assert stored.status_code == 201, stored.text
+    for number in range(25):
+        bot = payment(id=f"bot-{number}", amount=2000 + number, device=BOT, analyze=ASKED)
+        assert client.post("/payments", json=bot).status_code == 201
+        if number % 5 == 0:
+            device = {"ip_address": f"203.0.113.{number}"}
+            user = {"id": f"u-{number}"}
+            card = {"network": "visa", "presence": "card_not_present", "bin": "55000000"}
+            method = {"type": "credit_card", "card": {**card, "last_four": f"{number:04}"}}
+            person = payment(
+                id=f"person-{number}",
+                device=device,
+                user=user,
+                method=method,
+                merchant={"id": "m-2"},
+                analyze=ASKED,
+            )
+            assert client.post("/payments", json=person).status_code == 201
+
+
+def wait_until_found(client: httpx.Client, count: int, query: str = "") -> None:
+    """The index follows the journal in a process of its own."""
+    while client.get("/payments/count", params={"q": query}).json()["count"] < count:
+        sleep(0.1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_an_error_a_foreign_request_or_a_barrier(desk: Desk, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = desk.page(color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    wrong: list[str] = []
+    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request",
+        lambda sent: sent.url.startswith((desk.url, "data:")) or wrong.append(sent.url),
+    )
+    for address in PAGES:
+        page.goto(desk.url + address)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{address}: {found.generate_report()}"
+        assert wrong == [], address
+    page.context.close()
+
+
+@pytest.mark.parametrize(("width", "zoom"), [(360, 1), (1280, 2)])
+def test_no_page_is_wider_than_the_screen(desk: Desk, width: int, zoom: int) -> None:
+    page = desk.page(viewport={"width": width // zoom, "height": 800})
+    for address in PAGES:
+        page.goto(desk.url + address)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, address
+    page.context.close()
+
+
+def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: Desk) -> None:
+    page = desk.page(viewport={"width": 1280, "height": 900})
+    assert "denied" in page.inner_text(".notice.alarm")
+    page.click(".notice.alarm a")
+    assert "25" in page.inner_text("#count")
+    page.click("table.payments tbody tr:first-child a")
+    assert "DENY" in page.inner_text("h1").upper()
+    page.keyboard.press("f")
+    page.wait_for_selector(".notice.good")
+    page.select_option("select[name=by]", "device")
+    page.click("form[action$='/list'] button")
+    page.wait_for_selector(".notice.good")
+    cheap = payment(id="bot-again", amount=5, device=BOT, analyze=ASKED)
+    decided = desk.client.post("/payments", json=cheap).json()["payment"]["analyses"]
+    assert decided["rule"]["condition"]["id"] == "known"
+    labels = desk.client.get("/labels").json()["labels"]
+    assert [each["label"] for each in labels] == ["fraud"]
+    page.context.close()
+
+
+def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
+    page = desk.page()
+    page.goto(f"{desk.url}/console/payments?q=merchant:live")
+    assert "No payment fits" in page.inner_text("main")
+    first = payment(id="live-0", merchant={"id": "live"}, analyze=ASKED)
+    desk.client.post("/payments", json=first)
+    wait_until_found(desk.client, 1, "merchant:live")
+    page.goto(f"{desk.url}/console/payments?q=merchant:live")
+    page.check("#live")
+    page.wait_for_selector("table[data-following]")
+    second = payment(id="live-1", merchant={"id": "live"}, analyze=ASKED)
+    desk.client.post("/payments", json=second)
+    page.wait_for_selector('tr.fresh[data-id="live-1"]')
+    page.context.close()
+
+
+def test_everything_is_read_without_scripts(desk: Desk) -> None:
+    page = desk.page(java_script_enabled=False)
+    for address in PAGES:
+        answer = page.goto(desk.url + address)
+        assert answer.status == 200
+        assert page.inner_text("h1")
+    page.goto(f"{desk.url}/console/rules/gate/edit")
+    assert "rule gate" in page.input_value("textarea[name=text]")
+    page.context.close()
+
+
+def test_keys_lead_through_the_pages(desk: Desk) -> None:
+    page = desk.page()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.wait_for_url("**/console/payments")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/payments/*")
+    page.keyboard.press("?")
+    assert page.is_visible("dialog#keys")
+    page.context.close()
+
+
+def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Desk) -> None:
+    page = desk.page()
+    page.goto(f"{desk.url}/console/rules/gate/edit")
+    page.click(".cm-content")
+    page.keyboard.press("Control+End")
+    page.keyboard.type('\n  condition odd "Odd" when amunt > 1 then deny')
+    page.wait_for_selector(".cm-lintRange-error")
+    page.wait_for_function("document.querySelector('#findings .error') !== null")
+    assert "amunt" in page.inner_text("#findings")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id || document.activeElement.tagName") != "editor"
+    assert not page.evaluate("document.activeElement.classList.contains('editor-host')")
+    page.context.close()

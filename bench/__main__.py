@@ -44,6 +44,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "soak": ("--minutes", "0.4"),
     "overload": ("--seconds", "5"),
     "crash": ("--kills", "5"),
+    "operated": ("--minutes", "0.7", "--rate", "100"),
 }
 """Every benchmark, with the arguments that make it short."""
 

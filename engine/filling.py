@@ -114,7 +114,7 @@ async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
     )
     start = None
     while stretch := await _next(stretches):
-        records = _records(stored, stretch, engine.damage)
+        records = records_in(stored, stretch, engine.damage)
         while batch := list(islice(records, STEP)):
             await engine.windows.fill(filling, batch)
             await asyncio.sleep(0)
@@ -136,7 +136,8 @@ async def _next(stretches: Iterator[Stretch]) -> Stretch | None:
         return await asyncio.to_thread(next, stretches, None)
 
 
-def _records(stored: StoredRecords, stretch: Stretch, damage: Damage) -> Iterator[Record]:
+def records_in(stored: StoredRecords, stretch: Stretch, damage: Damage) -> Iterator[Record]:
+    """A stretch of the journal as windows take it in; what can't be read is told to `damage`."""
     for entry in stretch.fresh:
         try:
             record = stored.record(entry)

@@ -79,6 +79,11 @@ class Snapshot:
         held = self._series.get((account, series))
         return held is not None and held.reach >= reach
 
+    def reach(self, account: int, series: str) -> int | None:
+        """From how far back (µs) it has a series, None for one that it has not."""
+        held = self._series.get((account, series))
+        return None if held is None else held.reach
+
     def newest(self, account: int, series: str) -> int:
         """The latest arrival (µs) that the series had seen."""
         return self._series[account, series].newest

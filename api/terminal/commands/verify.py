@@ -13,17 +13,29 @@ from tollkeeper.api.terminal.output import NO, OK, plural, print_json, progress_
 
 
 @click.command(panel="Service")
+@click.option(
+    "--windows",
+    is_flag=True,
+    help="Recount from the journal what is kept of windows; takes as long as a start after a crash.",
+)
 @json_option
 @data_option
-def verify(as_json_: bool, data: Path) -> None:
+def verify(windows: bool, as_json_: bool, data: Path) -> None:
     """Look for damage in a data folder, or in a backup; exit 1 when there is some.
 
     Nothing is changed, and a running service goes on meanwhile.
     """
+    from tollkeeper.engine.backup.recount import recount
     from tollkeeper.engine.backup.verify import verify as verify_folder
 
     with refusals(), progress_bar("verifying") as progress:
         report = verify_folder(data, progress)
+    recounted = 0
+    if windows and not report.faults:
+        with refusals(), progress_bar("recounting") as progress:
+            found = recount(data, progress)
+        recounted = found.series
+        report.faults += found.faults
     if as_json_:
         print_json(
             {
@@ -31,6 +43,7 @@ def verify(as_json_: bool, data: Path) -> None:
                 "entries": dict(report.entries),
                 "sealed": report.sealed,
                 "without_checksum": report.without_checksum,
+                "recounted": recounted,
                 "faults": [
                     {"sequence": fault.sequence, "text": fault.text} for fault in report.faults
                 ],
@@ -46,6 +59,8 @@ def verify(as_json_: bool, data: Path) -> None:
         say(f"read {plural(len(report.files), 'file')} and {read}, {report.sealed} of them sealed")
         if report.without_checksum:
             say(f"{report.without_checksum} were written before there were checksums")
+        if windows:
+            say(f"recounted {recounted} series of windows")
         faults = len(report.faults) + report.more
         say(
             plural(faults, "fault") if faults else "no fault",

@@ -1,0 +1,283 @@
+"""Is anything lost, and does anything grow, while the service is killed and operated under load?
+
+    python -m tollkeeper.bench.operated [--minutes 60] [--rate 2000]
+
+Clients report payments and updates at a rate. Meanwhile, one after the other and again and again:
+a backup, a new version of the rule, an import that replaces a list, the erasure of a person, a
+SIGKILL with a start, an orderly end with a start. Afterwards each acknowledged thing must be in the
+journal, the folder and the last backup must verify, what was acknowledged before that backup must be
+in it, no erased name may be in any file, and each life of the service must have held about as much
+as the one before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from tollkeeper.bench.servers import ACCOUNT, Held, Server, held, new_key, serving, toll
+from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.engine.backup.verify import verify
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.read_folder import Picture, read_folder
+
+CLIENTS = 6
+USERS = 5_000
+PAUSE_S = 2.0
+"""Between two things that an operator does."""
+IMPORTED = 2_000
+PERSONS = 5
+"""How many payments each person to be erased has."""
+
+
+@dataclass
+class Told:
+    """What clients were told is kept, and what operators did. `erased` are names, `backed` the ids
+    that were acknowledged before the last backup began, `lives` what each life held at its end.
+    """
+
+    payments: list[str] = field(default_factory=list)
+    updates: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    unanswered: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    erased: list[str] = field(default_factory=list)
+    backed: list[str] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    lives: list[Held] = field(default_factory=list)
+
+
+class Operated:
+    """The service on `folder`, which is started again by who ends it."""
+
+    def __init__(self, place: Path, key: str) -> None:
+        self.place = place
+        self.folder = place / "data"
+        self.key = key
+        self.told = Told()
+        self._life = ExitStack()
+        self.server: Server = self._life.enter_context(serving(self.folder, key))
+
+    def restart(self, end: Callable[[], None]) -> None:
+        """Ends this life by `end`, and begins the next."""
+        self.told.lives.append(held(self.server.process.pid))
+        end()
+        self.server.process.wait()
+        self._life.close()
+        began = time.monotonic()
+        self.server = self._life.enter_context(serving(self.folder, self.key))
+        self.told.starts.append(time.monotonic() - began)
+
+    def close(self) -> None:
+        """The last life's orderly end."""
+        self.told.lives.append(held(self.server.process.pid))
+        self._life.close()
+
+    def ask(self, method: str, path: str, body: object) -> int:
+        """The status of one request on a connection of its own."""
+        client = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=60)
+        try:
+            headers = {"authorization": f"Bearer {self.key}"}
+            client.request(method, path, json.dumps(body), headers)
+            return client.getresponse().status
+        finally:
+            client.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--rate", type=int, default=2000)
+    asked = parser.parse_args()
+    with TemporaryDirectory(prefix="toll-bench-") as name:
+        place = Path(name)
+        key = new_key(place / "data", "admin")
+        operated = Operated(place, key)
+        over = threading.Event()
+        pause = CLIENTS / asked.rate
+        clients = [
+            threading.Thread(target=report, args=(operated, number, pause, over))
+            for number in range(CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        operate(operated, time.monotonic() + 60 * asked.minutes)
+        over.set()
+        for client in clients:
+            client.join()
+        operated.close()
+        show_found(operated, asked.minutes, asked.rate)
+
+
+def report(operated: Operated, number: int, pause: float, over: threading.Event) -> None:
+    """Payments, every fifth with an update, at a rate; a new connection when one is lost."""
+    told, sent, client = operated.told, 0, None
+    headers = {"authorization": f"Bearer {operated.key}"}
+    due = time.monotonic()
+    while not over.is_set():
+        due = max(due + pause, time.monotonic() - 1)
+        time.sleep(max(0.0, due - time.monotonic()))
+        sent += 1
+        id_ = f"{number}-{sent}"
+        path, body = "/v1/payments", payment(id_, f"u-{random.randrange(USERS)}")
+        steps = [("POST", path, body, told.payments)]
+        if sent % 5 == 0:
+            ended = json.dumps({"payment": {"status": "failed"}})
+            steps.append(("PATCH", f"{path}/{id_}", ended, told.updates))
+        try:
+            for method, where, content, kept in steps:
+                if client is None:
+                    address = urlsplit(operated.server.url).netloc
+                    client = http.client.HTTPConnection(address, timeout=60)
+                began = time.perf_counter()
+                client.request(method, where, content, headers)
+                answer = client.getresponse()
+                answer.read()
+                told.times.append(time.perf_counter() - began)
+                told.statuses[answer.status] += 1
+                if answer.status in (200, 201):
+                    kept.append(id_)
+        except (OSError, http.client.HTTPException):
+            told.unanswered += 1
+            client = None
+            time.sleep(0.05)
+
+
+def payment(id_: str, user: str) -> str:
+    return json.dumps(
+        {
+            "payment": {
+                "id": id_,
+                "type": "purchase",
+                "currency": "BRL",
+                "method": {"type": "pix"},
+                "merchant": {"id": "m"},
+                "user": {"id": user},
+                "analyze": {"bot_behaviour": True, "rule": {"name": "gate"}},
+            }
+        }
+    )
+
+
+def operate(operated: Operated, end: float) -> None:
+    """All that an operator does, one after the other, until the time is over."""
+    told = operated.told
+    turns = (back_up, publish, replace_list, erase, kill, publish, erase, stop)
+    number = 0
+    while time.monotonic() < end:
+        turn = turns[number % len(turns)]
+        number += 1
+        try:
+            turn(operated, number)
+            told.done[turn.__name__] += 1
+        except Exception as error:
+            told.failed[f"{turn.__name__}: {error}"[:200]] += 1
+        time.sleep(PAUSE_S)
+
+
+def back_up(operated: Operated, _number: int) -> None:
+    kept = operated.told.payments.copy()
+    toll(operated.folder, "backup", str(operated.place / "backup"))
+    operated.told.backed = kept
+
+
+def publish(operated: Operated, number: int) -> None:
+    file = operated.place / "gate.rule"
+    file.write_text(
+        "rule gate\n  list blocked: string\n  condition listed when user.id in @blocked then deny\n"
+        f"  condition busy when count(payments by user.id over 24h) > {number + 100} then deny\n"
+    )
+    toll(operated.folder, "publish", str(file), "--account", ACCOUNT)
+
+
+def replace_list(operated: Operated, number: int) -> None:
+    file = operated.place / "blocked.csv"
+    file.write_text("value\n" + "".join(f"x-{number}-{each}\n" for each in range(IMPORTED)))
+    toll(operated.folder, "lists", "import", "blocked", str(file), "--account", ACCOUNT)
+
+
+def erase(operated: Operated, number: int) -> None:
+    name = f"erased-person-{number}"
+    for each in range(PERSONS):
+        body = json.loads(payment(f"{name}-{each}".replace("person", "payment"), name))
+        assert operated.ask("POST", "/v1/payments", body) == 201
+    assert operated.ask("POST", "/v1/erasures", {"user": name}) == 200
+    operated.told.erased.append(name)
+
+
+def kill(operated: Operated, _number: int) -> None:
+    operated.restart(operated.server.process.kill)
+
+
+def stop(operated: Operated, _number: int) -> None:
+    operated.restart(operated.server.process.terminate)
+
+
+def show_found(operated: Operated, minutes: float, rate: int) -> None:
+    told, folder, backup = operated.told, operated.folder, operated.place / "backup"
+    kept = read_folder(folder, ids_of)
+    backed = read_folder(backup, ids_of)
+    faults = [verify(each) for each in (folder, backup)]
+    files = [path.read_bytes() for path in folder.iterdir() if path.is_file()]
+    named = sum(any(name.encode() in each for each in files) for name in told.erased)
+    cuts = quantiles(told.times, n=100)
+    show(
+        f"{minutes:g} minutes, {rate} payments a second asked for",
+        ["what", "number"],
+        [
+            ["requests answered", len(told.times)],
+            ["of them a second of the whole time", round(len(told.times) / (60 * minutes))],
+            ["p50, ms", 1000 * cuts[49]],
+            ["p99, ms", 1000 * cuts[98]],
+            ["attempts cut off or while it was down", told.unanswered],
+            *([f"answered {status}", count] for status, count in sorted(told.statuses.items())),
+            *([f"done: {name}", count] for name, count in sorted(told.done.items())),
+            *([f"failed: {name}", count] for name, count in sorted(told.failed.items())),
+            ["slowest start, s", max(told.starts, default=0)],
+            ["MiB held at the end of the first life", told.lives[0].memory / 2**20],
+            ["MiB held at the end of the last", told.lives[-1].memory / 2**20],
+            [
+                "bytes of journal a payment",
+                (folder / "tollkeeper.db").stat().st_size / len(kept[0]),
+            ],
+        ],
+    )
+    show_targets(
+        [
+            Target("payments missing", len({*told.payments} - kept[0]), at_most=0),
+            Target("updates missing", len({*told.updates} - kept[1]), at_most=0),
+            Target("missing in the backup", len({*told.backed} - backed[0]), at_most=0),
+            Target("faults of the folder", len(faults[0].faults), at_most=0),
+            Target("faults of the backup", len(faults[1].faults), at_most=0),
+            Target("erased names in a file", named, at_most=0),
+            Target("open files more", told.lives[-1].files - told.lives[0].files, at_most=2),
+            Target("threads more", told.lives[-1].threads - told.lives[0].threads, at_most=1),
+        ]
+    )
+
+
+async def ids_of(picture: Picture) -> tuple[set[str], set[str]]:
+    """Of all payments, and of those that were updated."""
+    payments, updates = set(), set()
+    for batch in picture.journal.replay(kinds=(Kind.PAYMENT, Kind.UPDATE)):
+        for entry in batch:
+            (payments if entry.kind == Kind.PAYMENT else updates).add(entry.id)
+    return payments, updates
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What the files beside the journal say of windows, held against a recount of the journal.
+
+The snapshot of the windows and the first-seen times are derived: each element of theirs must come
+out of the journal again, and nothing else. Elements are compared by their number and a sum of their
+hashes, so that a recount takes the memory of a service that starts, and no more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tollkeeper.engine.filling import records_in
+from tollkeeper.engine.journal.damage import Damage
+from tollkeeper.engine.journal.inspect import JournalFault
+from tollkeeper.engine.lists.contents import build_contents
+from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.read_folder import Picture, read_folder
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.velocity import first_seen_file
+from tollkeeper.engine.velocity.contract import Columns, Group, SeriesPlan
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
+from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.snapshot import (
+    FILE,
+    Snapshot,
+    SnapshotError,
+    SnapshotOrigin,
+    look_through,
+)
+
+_TIMES = "SELECT seen, time, count FROM moments WHERE series = ?"
+
+
+@dataclass(slots=True)
+class Recount:
+    """How many series were held against the journal, and those that differ from it."""
+
+    series: int = 0
+    faults: list[JournalFault] = field(default_factory=list)
+
+
+class Content(NamedTuple):
+    """How many elements a series has, and the sum of their hashes."""
+
+    elements: int
+    total: int
+
+
+def recount(folder: Path, progress: Progress = lambda _share: None) -> Recount:
+    """Recounts what the folder's files hold of series that active programs read; changes nothing.
+
+    Raises `JournalError`.
+    """
+    found = Recount()
+
+    async def ask(picture: Picture) -> None:
+        snapshot = _open_snapshot(folder, picture, found)
+        accounts = list(picture.state.accounts.values())
+        for position, account in enumerate(accounts):
+            lists = {name: build_contents(each.spec, ()) for name, each in account.lists.items()}
+            plans = load_account(account, lists).plans()
+            if snapshot is not None:
+                await _recount_windows(picture, account, plans, snapshot, found)
+            await _recount_first_seen(folder, picture, account, plans, found)
+            progress((position + 1) / len(accounts))
+
+    read_folder(folder, ask)
+    return found
+
+
+def _open_snapshot(folder: Path, picture: Picture, found: Recount) -> Snapshot | None:
+    journal = picture.journal
+
+    def is_ours(origin: SnapshotOrigin) -> bool:
+        is_of_journal = origin.journal == journal.identity()
+        return is_of_journal and origin.sequence <= journal.last_sequence()
+
+    try:
+        return look_through(folder / FILE, is_ours)
+    except FileNotFoundError:
+        return None
+    except (OSError, SnapshotError) as error:
+        text = f"`{folder / FILE}` can't be used: {error}; a start leaves it, and reads the journal"
+        found.faults.append(JournalFault(None, text))
+        return None
+
+
+async def _recount_windows(
+    picture: Picture,
+    account: Account,
+    plans: Sequence[SeriesPlan],
+    snapshot: Snapshot,
+    found: Recount,
+) -> None:
+    number = account.number
+    reaches: dict[str, int] = {}
+    held = []
+    for plan in merged(plan for plan in plans if plan.over is not None):
+        reach = snapshot.reach(number, plan.digest)
+        if reach is not None:
+            reaches[plan.digest] = reach
+            held.append(replace(plan, ages=False))
+    if not held:
+        return
+    late = max(reaches[plan.digest] - (plan.over or 0) for plan in held)
+    windows = MemoryWindows(snapshot.sequence, sys.maxsize, late, total_cap=sys.maxsize)
+    since = min(snapshot.newest(number, digest) - reach for digest, reach in reaches.items())
+    await _fill(picture, account, held, windows, max(0, since))
+    counted: dict[str, list[Columns]] = {digest: [] for digest in reaches}
+    for part in windows.snapshot():
+        counted[part.series].append(part.columns)
+    for digest, reach in reaches.items():
+        horizon = snapshot.newest(number, digest) - reach
+        kept = _content(snapshot.columns(number, digest), horizon)
+        _compare(found, FILE, account, digest, kept, _content(counted[digest], horizon))
+
+
+async def _recount_first_seen(
+    folder: Path,
+    picture: Picture,
+    account: Account,
+    plans: Sequence[SeriesPlan],
+    found: Recount,
+) -> None:
+    path = folder / first_seen_file.AGES_FILE
+    if not path.exists():
+        return
+    for plan in merged(replace(plan, over=None) for plan in plans if plan.ages):
+        stored = _stored_times(path, account.number, plan.digest)
+        if stored is None:
+            continue
+        sequence, kept = stored
+        sums = _SumOfTimes()
+        windows = MemoryWindows(sequence, seen_times=partial(_given, sums), total_cap=sys.maxsize)
+        await _fill(picture, account, [plan], windows, 0)
+        counted = Content(sums.elements, sums.total)
+        _compare(found, path.name, account, plan.digest, kept, counted)
+
+
+async def _fill(
+    picture: Picture,
+    account: Account,
+    plans: Sequence[SeriesPlan],
+    windows: MemoryWindows,
+    since: int,
+) -> None:
+    """What the journal has up to the sequence number after which the windows begin."""
+    filling = await windows.add(account.number, plans)
+    stored = StoredRecords(account, plans)
+    stretches = picture.journal.replay_latest(
+        account.number, since=since, up_to=filling.up_to, kinds=stored.kinds
+    )
+    for stretch in stretches:
+        await windows.fill(filling, records_in(stored, stretch, Damage("skip")))
+    while not await windows.seal(filling):
+        pass
+
+
+def _stored_times(path: Path, account: int, digest: str) -> tuple[int, Content] | None:
+    """Up to which sequence number the file has a series, and what of it; None when it is not whole."""
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        row = connection.execute(
+            "SELECT id, place FROM series WHERE account = ? AND digest = ? AND place IS NOT NULL",
+            (account, digest),
+        ).fetchone()
+        if row is not None:
+            elements = total = 0
+            for seen, time, count in connection.execute(_TIMES, (row[0],)):
+                elements += count
+                total += count * hash((seen, time))
+            return row[1], Content(elements, total)
+    return None
+
+
+def _content(parts: Iterable[Columns], horizon: int) -> Content:
+    """Of elements later than `horizon` (µs)."""
+    elements = total = 0
+    for keys, counts, packed, values in parts:
+        times, at = array("q", packed), 0
+        for key, count in zip(keys, counts, strict=True):
+            for each in range(at, at + count):
+                if times[each] > horizon:
+                    elements += 1
+                    total += hash((key, times[each], values[each] if values else None))
+            at += count
+    return Content(elements, total)
+
+
+def _compare(
+    found: Recount, file: str, account: Account, digest: str, kept: Content, counted: Content
+) -> None:
+    found.series += 1
+    if kept != counted:
+        told = f"`{file}` has {kept.elements} elements of the series `{digest[:12]}` of account"
+        more = f"{told} {account.number}, and a recount of the journal {counted.elements}"
+        others = " others" if kept.elements == counted.elements else ""
+        found.faults.append(JournalFault(None, f"{more}{others}: remove the file and start again"))
+
+
+def _given(sums: _SumOfTimes, _account: int, _series: str) -> _SumOfTimes:
+    return sums
+
+
+class _SumOfTimes(MemorySeenTimes):
+    """In place of the times at which groups were seen, the sum of their hashes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+        self.total = 0
+
+    def add(self, group: Group, time: int) -> None:
+        self.elements += 1
+        self.total += hash((first_seen_file.hashed(group), time))
+
+    def remove(self, group: Group, time: int) -> None:
+        self.elements -= 1
+        self.total -= hash((first_seen_file.hashed(group), time))

@@ -36,6 +36,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "http": ("--seconds", "2", "--rounds", "3"),
     "stages": ("--seconds", "5"),
     "asgi": ("--seconds", "2", "--rounds", "2"),
+    "telemetry": ("--seconds", "2", "--rounds", "2"),
     "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),
     "invalid": ("--seconds", "1", "--rounds", "2"),
     "search": ("--payments", "30000"),

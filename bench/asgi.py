@@ -155,8 +155,9 @@ def measured(servers: dict[str, Server], seconds: int, rounds: int) -> dict[str,
     return found
 
 
-def show_servers(title: str, found: dict[str, list[Measured]]) -> None:
-    first = median(each.cpu_each for each in found["uvicorn"])
+def show_servers(title: str, found: dict[str, list[Measured]], one: str = "uvicorn") -> None:
+    """Medians, and the CPU of each as a multiple of that of `one`."""
+    first = median(each.cpu_each for each in found[one])
     rows = []
     for name, loads in found.items():
         cpu = median(each.cpu_each for each in loads)

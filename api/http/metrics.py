@@ -83,8 +83,13 @@ class Figures:
 
 async def exposition(engine: Engine, figures: Figures) -> bytes:
     """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
-    others = _Given([*_counted(figures), *_held(engine), *await _windows(engine)])
+    others = _Given(await families(engine, figures))
     return "".join(_durations(figures)).encode() + generate_latest(others)
+
+
+async def families(engine: Engine, figures: Figures) -> list[Metric]:
+    """All but the durations and the process' own. Raises `Unavailable` as `exposition`."""
+    return [*_counted(figures), *_held(engine), *await _windows(engine)]
 
 
 def _durations(figures: Figures) -> Iterator[str]:

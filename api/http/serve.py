@@ -76,6 +76,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             server = Server(configuration(app, settings))
             stop_by_signals(server, search)
             async with (
+                _telemetry(engine, settings, figures, server),
                 _admin_server(engine, settings, figures, admin),
                 beside(engine, progress, server, settings.snapshot_minutes * 60),
             ):
@@ -113,6 +114,26 @@ def _admin_socket(settings: Settings) -> Iterator[socket.socket | None]:
         return
     with listening(settings.admin_host, settings.admin_port) as bound:
         yield bound
+
+
+@asynccontextmanager
+async def _telemetry(
+    engine: Engine, settings: Settings, figures: Figures, server: Server
+) -> AsyncIterator[None]:
+    """Has the server's application tell a collector, when one is set, until the block ends."""
+    if settings.telemetry is None:
+        yield
+        return
+    try:
+        # Hundreds of modules, which nobody else should wait for.
+        from tollkeeper.api.http.telemetry import telemetry
+    except ModuleNotFoundError as missing:
+        raise StartError(
+            "`telemetry` needs an extra: pip install 'tollkeeper[telemetry]'"
+        ) from missing
+    async with telemetry(settings.telemetry, engine, figures) as wrapped:
+        server.config.app = wrapped(server.config.app)
+        yield
 
 
 @asynccontextmanager

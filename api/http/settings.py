@@ -72,7 +72,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     from which a start goes on. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
     `require_data` refuses a folder without a journal in place of beginning one. `console` says
-    whether people find pages at `/console`.
+    whether people find pages at `/console`. `telemetry` is the address of a collector of OTLP over
+    HTTP, to which traces and figures are sent.
 
     Raises `SettingsError`.
     """
@@ -102,6 +103,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     damage: Policy = "stop"
     require_data: bool = False
     console: Switch = "on"
+    telemetry: str | None = None
 
     def __post_init__(self) -> None:
         wrong = [
@@ -111,5 +113,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         ]
         if self.admin_port and (self.admin_host, self.admin_port) == (self.host, self.port):
             wrong.append(f"admin-port: {self.admin_port} is the public interface's port")
+        if self.telemetry is not None and not self.telemetry.startswith(("http://", "https://")):
+            wrong.append(f"telemetry: {self.telemetry} is no address of http or https")
         if wrong:
             raise SettingsError("\n".join(wrong))

@@ -100,6 +100,11 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 )
 @setting("console", "Whether people find pages at /console.", type=click.Choice(("on", "off")))
 @setting("require_data", "Refuse a folder that has no journal yet.", type=bool)
+@setting(
+    "telemetry",
+    "Address of an OpenTelemetry collector (OTLP over HTTP), without one nothing is sent.",
+    type=str,
+)
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context
 def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -> None:

@@ -1,0 +1,186 @@
+"""Traces and figures over OpenTelemetry, for who sets an address; without one nothing of it is loaded.
+
+A span for each request, within the caller's trace (W3C `traceparent`), and in it one from the
+append to the commit. All that is sent is what the log and `/metrics` show too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any, Final, cast
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from prometheus_client.core import Metric
+
+from tollkeeper.api.http.metrics import Figures, families
+from tollkeeper.api.http.request import state_of
+from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.runtime import Engine
+
+FIGURES_EVERY_S: Final = 15.0
+PATIENCE_S: Final = 5.0
+"""How long a collector has to take what it is sent, also at the service's end."""
+
+_propagator = TraceContextTextMapPropagator()
+_PARENT = (b"traceparent", b"tracestate")
+_DURATION = "http.server.request.duration"
+
+
+@asynccontextmanager
+async def telemetry(
+    url: str, engine: Engine, figures: Figures
+) -> AsyncIterator[Callable[[ASGIApp], ASGIApp]]:
+    """Sends to the OTLP/HTTP collector at `url` until the block ends; gives what wraps the application.
+
+    A collector that does not answer costs spans and figures, and no request.
+    """
+    resource = Resource.create(
+        {"service.name": "tollkeeper", "service.version": version("tollkeeper")}
+    )
+    traces = TracerProvider(resource=resource)
+    traces.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces", timeout=PATIENCE_S))
+    )
+    sending = OTLPMetricExporter(f"{url}/v1/metrics", timeout=PATIENCE_S)
+    reader = PeriodicExportingMetricReader(sending, 1000 * FIGURES_EVERY_S)
+    meters = MeterProvider([reader], resource)
+    tracer, meter = traces.get_tracer("tollkeeper"), meters.get_meter("tollkeeper")
+    untraced = engine.journal
+    engine.journal = cast("Journal", TracedJournal(untraced, tracer))
+    durations = meter.create_histogram(_DURATION, "s", "Duration of requests.")
+    latest = LatestFigures(meter)
+    gathering = asyncio.create_task(_gather(engine, figures, latest))
+    try:
+        yield lambda app: traced(app, tracer, durations)
+    finally:
+        gathering.cancel()
+        engine.journal = untraced
+        with suppress(JournalError):
+            latest.keep(await families(engine, figures))
+        # What waits is sent, by threads of theirs.
+        await asyncio.to_thread(traces.shutdown)
+        await asyncio.to_thread(meters.shutdown)
+
+
+def traced(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIApp:
+    """The application with a span around each request."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await app(scope, receive, send)
+            return
+        sent = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _PARENT}  # fmt: skip
+        started = perf_counter()
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+            await send(message)
+
+        parent, method = _propagator.extract(sent), scope["method"]
+        with tracer.start_as_current_span(method, parent, SpanKind.SERVER) as span:
+            try:
+                await app(scope, receive, noting)
+            finally:
+                state = state_of(scope)
+                kept: dict[str, str | int] = {
+                    "http.request.method": method,
+                    "http.route": state.route,
+                    "http.response.status_code": status,
+                }
+                durations.record(perf_counter() - started, kept)
+                span.update_name(f"{method} {state.route}")
+                span.set_attributes(kept)
+                span.set_attribute("toll.request_id", state.answer_headers[0][1].decode())
+                for name, value in state.log.items():
+                    if value is not None:
+                        span.set_attribute(f"toll.{name}", value)
+                if status >= 500:
+                    span.set_status(Status(StatusCode.ERROR))
+
+    return handle
+
+
+class TracedJournal:
+    """A journal whose appends have a span each, until they are on disk or refused."""
+
+    def __init__(self, journal: Journal, tracer: Tracer) -> None:
+        self._journal = journal
+        self._tracer = tracer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    def append(self, entry: Entry, *rest: Any, **more: Any) -> asyncio.Future[None]:
+        """See `Journal`."""
+        span = self._tracer.start_span("journal.append")
+        span.set_attribute("toll.kind", Kind(entry.kind).name.lower())
+        span.set_attribute("toll.sequence", entry.sequence)
+
+        def end(done: asyncio.Future[None]) -> None:
+            if done.cancelled() or done.exception() is not None:
+                span.set_status(Status(StatusCode.ERROR))
+            span.end()
+
+        try:
+            kept = self._journal.append(entry, *rest, **more)
+        except BaseException:
+            span.set_status(Status(StatusCode.ERROR))
+            span.end()
+            raise
+        kept.add_done_callback(end)
+        return kept
+
+
+class LatestFigures:
+    """What `/metrics` shows, kept by the event loop for the threads that send it."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._families: dict[str, Metric] = {}
+
+    def keep(self, families: Iterable[Metric]) -> None:
+        """Takes the place of what was kept before."""
+        for family in families:
+            is_new = family.name not in self._families
+            self._families[family.name] = family
+            if is_new:
+                self._observe(family)
+
+    def _observe(self, family: Metric) -> None:
+        def observations(_options: CallbackOptions) -> Iterable[Observation]:
+            for sample in self._families[family.name].samples:
+                yield Observation(float(sample.value), sample.labels)
+
+        create = {
+            "counter": self._meter.create_observable_counter,
+            "gauge": self._meter.create_observable_gauge,
+        }.get(family.type)
+        if create is not None:
+            create(family.name, [observations], "", family.documentation)
+
+
+async def _gather(engine: Engine, figures: Figures, latest: LatestFigures) -> None:
+    """Keeps the figures fresh until cancelled."""
+    while True:
+        with suppress(JournalError):
+            latest.keep(await families(engine, figures))
+        await asyncio.sleep(FIGURES_EVERY_S / 3)

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import cast
 
 import uvicorn
@@ -57,6 +58,7 @@ def serve(settings: Settings, progress: Progress) -> None:
 
 async def _serve(settings: Settings, progress: Progress) -> None:
     require_data(settings)
+    require_telemetry(settings)
     # Whatever prevents the listening is found before an hour's rebuilding.
     with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
         opening = open_engine(
@@ -92,6 +94,13 @@ def require_data(settings: Settings) -> None:
         )
 
 
+def require_telemetry(settings: Settings) -> None:
+    """Raises `StartError` when telemetry is asked for and not installed."""
+    is_installed = find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk")
+    if settings.telemetry is not None and not is_installed:
+        raise StartError("`telemetry` needs an extra: pip install 'tollkeeper[telemetry]'")
+
+
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket bound to the address. Raises `StartError`."""
@@ -124,15 +133,11 @@ async def _telemetry(
     if settings.telemetry is None:
         yield
         return
-    try:
-        # Hundreds of modules, which nobody else should wait for.
-        from tollkeeper.api.http.telemetry import telemetry
-    except ModuleNotFoundError as missing:
-        raise StartError(
-            "`telemetry` needs an extra: pip install 'tollkeeper[telemetry]'"
-        ) from missing
+    # Hundreds of modules, which nobody else should wait for.
+    from tollkeeper.api.http.telemetry import telemetry
+
     async with telemetry(settings.telemetry, engine, figures) as wrapped:
-        server.config.app = wrapped(server.config.app)
+        server.config.app = wrapped(cast("ASGIApp", server.config.app))
         yield
 
 

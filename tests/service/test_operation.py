@@ -14,6 +14,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from tollkeeper.api.http import serve as serving_folder
 from tollkeeper.api.http.settings import BOUNDS, Settings, SettingsError
 from tollkeeper.cli import main
 from tollkeeper.tests.service.process import serving, toll
@@ -122,6 +123,18 @@ def test_a_port_in_use_is_named_and_the_check_says_so_before(
     assert f"port {port} option" in told
     assert "idle_seconds 30 default" in told
     assert not folder.exists()
+
+
+def test_telemetry_that_is_not_installed_is_told_before_anything_is_opened(
+    folder: Path, run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_folder, "find_spec", lambda _name: None)
+    for more in ((), ("--check",)):
+        code, told = run("serve", "--telemetry", "http://127.0.0.1:4318", "--port", "0", *more)
+        assert (code, "pip install 'tollkeeper[telemetry]'" in told) == (1, True)
+    assert not folder.exists()
+    code, told = run("serve", "--telemetry", "collector:4318")
+    assert (code, "is no address of http or https" in told) == (2, True)
 
 
 def test_a_setting_that_is_none_is_refused_in_a_file(

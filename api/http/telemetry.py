@@ -34,7 +34,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.runtime import Engine
 
 FIGURES_EVERY_S: Final = 15.0
-PATIENCE_S: Final = 5.0
+_PATIENCE_S: Final = 5.0
 """How long a collector has to take what it is sent, also at the service's end."""
 
 _propagator = TraceContextTextMapPropagator()
@@ -55,9 +55,9 @@ async def telemetry(
     )
     traces = TracerProvider(resource=resource)
     traces.add_span_processor(
-        BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces", timeout=PATIENCE_S))
+        BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces", timeout=_PATIENCE_S))
     )
-    sending = OTLPMetricExporter(f"{url}/v1/metrics", timeout=PATIENCE_S)
+    sending = OTLPMetricExporter(f"{url}/v1/metrics", timeout=_PATIENCE_S)
     reader = PeriodicExportingMetricReader(sending, 1000 * FIGURES_EVERY_S)
     meters = MeterProvider([reader], resource)
     tracer, meter = traces.get_tracer("tollkeeper"), meters.get_meter("tollkeeper")

@@ -43,7 +43,7 @@ _TIMES = "SELECT seen, time, count FROM moments WHERE series = ?"
 
 
 @dataclass(slots=True)
-class Recount:
+class RecountReport:
     """How many series were held against the journal, and those that differ from it."""
 
     series: int = 0
@@ -57,12 +57,12 @@ class Content(NamedTuple):
     total: int
 
 
-def recount(folder: Path, progress: Progress = lambda _share: None) -> Recount:
+def recount(folder: Path, progress: Progress = lambda _share: None) -> RecountReport:
     """Recounts what the folder's files hold of series that active programs read; changes nothing.
 
     Raises `JournalError`.
     """
-    found = Recount()
+    found = RecountReport()
 
     async def ask(picture: Picture) -> None:
         snapshot = _open_snapshot(folder, picture, found)
@@ -79,7 +79,7 @@ def recount(folder: Path, progress: Progress = lambda _share: None) -> Recount:
     return found
 
 
-def _open_snapshot(folder: Path, picture: Picture, found: Recount) -> Snapshot | None:
+def _open_snapshot(folder: Path, picture: Picture, found: RecountReport) -> Snapshot | None:
     journal = picture.journal
 
     def is_ours(origin: SnapshotOrigin) -> bool:
@@ -101,7 +101,7 @@ async def _recount_windows(
     account: Account,
     plans: Sequence[SeriesPlan],
     snapshot: Snapshot,
-    found: Recount,
+    found: RecountReport,
 ) -> None:
     number = account.number
     reaches: dict[str, int] = {}
@@ -131,7 +131,7 @@ async def _recount_first_seen(
     picture: Picture,
     account: Account,
     plans: Sequence[SeriesPlan],
-    found: Recount,
+    found: RecountReport,
 ) -> None:
     path = folder / first_seen_file.AGES_FILE
     if not path.exists():
@@ -200,7 +200,7 @@ def _content(parts: Iterable[Columns], horizon: int) -> Content:
 
 
 def _compare(
-    found: Recount, file: str, account: Account, digest: str, kept: Content, counted: Content
+    found: RecountReport, file: str, account: Account, digest: str, kept: Content, counted: Content
 ) -> None:
     found.series += 1
     if kept != counted:

@@ -154,15 +154,18 @@ async def create_payment(request: Request) -> bytes:
     body = await read_json_bytes(request.scope, request.receive)
     arrived = engine.clock()
     repeat_key = idempotency_key(request.scope)
-    if repeat_key is not None:
-        stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
-        if stored is not None:
-            return repeated(request, stored, body)
+    if (answered := await _answered_before(request, repeat_key, body, arrived)) is not None:
+        return answered
     active = engine.active[account]
     payment = read_creation(body, arrived, active.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
-    forced = UNFORCED if active.account.live is None else await obey(payment)
+    forced = UNFORCED
+    if active.account.live is not None:
+        forced = await obey(payment)
+        # The same request may have been answered while this one waited.
+        if (answered := await _answered_before(request, repeat_key, body, arrived)) is not None:
+            return answered
     try:
         decided = await decide_payment(engine, active, payment, arrived, forced)
         try:
@@ -311,6 +314,17 @@ async def explain_payment(request: Request, raw_id: RawId) -> bytes:
 
 
 ROUTES = (create_payment, update_payment, read_payment, explain_payment)
+
+
+async def _answered_before(
+    request: Request, repeat_key: str | None, body: bytes, arrived: int
+) -> bytes | None:
+    """The stored response to an earlier request of this idempotency key. Raises as `repeated`."""
+    if repeat_key is None:
+        return None
+    journal, account = request.engine.journal, request.key.account
+    stored = await journal.find_idempotency(account, repeat_key, arrived)
+    return None if stored is None else repeated(request, stored, body)
 
 
 def _created(payment: Payment, decision: Decision) -> bytes:

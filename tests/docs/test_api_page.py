@@ -41,7 +41,7 @@ def message(text: str) -> Message:
 def examples(page: str) -> Iterator[tuple[str, str]]:
     """Each command, and each request with its answer, as (kind, text)."""
     blocks = BLOCK.findall(page)
-    assert {kind for kind, _ in blocks} == {"sh", "http"}
+    assert {kind for kind, _ in blocks} == {"sh", "http", "python"}
     yield from blocks
 
 

@@ -1,0 +1,181 @@
+"""The two clients: one waits for each answer, one is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import httpx
+
+from tollkeeper.api.client import calls
+from tollkeeper.api.client.calls import ClientCall, UnansweredError, pause_before_next, read_answer
+from tollkeeper.api.http.answers import PaymentResult, UpdateResult
+
+T = TypeVar("T")
+
+ANSWER_TIMEOUT_S: Final = 2.0
+ATTEMPTS: Final = 3
+
+
+class Tollkeeper:
+    """Speaks for one key to the service at `url`, such as `http://127.0.0.1:8000`.
+
+    A request is sent up to `attempts` times while no answer settles it, and never so that it counts
+    twice. Every method raises `RequestError` for a request that is wrong and `UnansweredError` when
+    no answer came. One client serves many threads; `transport` is httpx's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = ANSWER_TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._http = httpx.Client(
+            base_url=f"{url.rstrip('/')}/v1",
+            headers=_headers(key),
+            timeout=timeout,
+            transport=transport,
+        )
+
+    def create_payment(
+        self, payment: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> PaymentResult:
+        """Create a payment and have it analysed; `payment` is the member of that name in the body."""
+        return self._send(calls.creation_call(payment, idempotency_key)).payment
+
+    def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
+        """Tell a payment's final status, and what else became known."""
+        return self._send(calls.update_call(payment_id, update)).payment
+
+    def submit_event(
+        self, event: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Submit an event; the answer's `event` with its metrics and alerts."""
+        submitted: dict[str, Any] = self._send(calls.event_call(event, idempotency_key))["event"]
+        return submitted
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Any other operation of the interface: `call("GET", "/lists")`."""
+        return self._send(calls.any_call(method, path, body))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _send(self, call: ClientCall[T]) -> T:
+        for attempt in range(self._attempts):
+            answer, failure = None, None
+            try:
+                answer = self._http.request(
+                    call.method, call.path, content=call.content(), headers=call.headers
+                )
+            except httpx.TransportError as error:
+                failure = error
+            pause = pause_before_next(call, attempt, answer)
+            if answer is not None and pause is None:
+                return read_answer(call, answer)
+            if pause is None or attempt + 1 == self._attempts:
+                raise _unanswered(call, answer) from failure
+            time.sleep(pause)
+        raise ValueError("a request is sent at least once")
+
+
+class AsyncTollkeeper:
+    """`Tollkeeper`, for a program that awaits."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = ANSWER_TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._http = httpx.AsyncClient(
+            base_url=f"{url.rstrip('/')}/v1",
+            headers=_headers(key),
+            timeout=timeout,
+            transport=transport,
+        )
+
+    async def create_payment(
+        self, payment: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> PaymentResult:
+        """Create a payment and have it analysed; `payment` is the member of that name in the body."""
+        return (await self._send(calls.creation_call(payment, idempotency_key))).payment
+
+    async def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
+        """Tell a payment's final status, and what else became known."""
+        return (await self._send(calls.update_call(payment_id, update))).payment
+
+    async def submit_event(
+        self, event: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Submit an event; the answer's `event` with its metrics and alerts."""
+        answer = await self._send(calls.event_call(event, idempotency_key))
+        submitted: dict[str, Any] = answer["event"]
+        return submitted
+
+    async def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Any other operation of the interface: `call("GET", "/lists")`."""
+        return await self._send(calls.any_call(method, path, body))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _send(self, call: ClientCall[T]) -> T:
+        for attempt in range(self._attempts):
+            answer, failure = None, None
+            try:
+                answer = await self._http.request(
+                    call.method, call.path, content=call.content(), headers=call.headers
+                )
+            except httpx.TransportError as error:
+                failure = error
+            pause = pause_before_next(call, attempt, answer)
+            if answer is not None and pause is None:
+                return read_answer(call, answer)
+            if pause is None or attempt + 1 == self._attempts:
+                raise _unanswered(call, answer) from failure
+            await asyncio.sleep(pause)
+        raise ValueError("a request is sent at least once")
+
+
+def _headers(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}", "content-type": "application/json"}
+
+
+def _unanswered(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
+    told = "no answer" if answer is None else f"the answer {answer.status_code}"
+    return UnansweredError(f"{call.method} {call.path}: {told}")

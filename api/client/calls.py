@@ -1,0 +1,109 @@
+"""What is sent and how an answer is taken, the same for both clients; nothing here waits or sends."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from tollkeeper.api.http.answers import PaymentCreated, PaymentUpdated
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+_NOT_DONE: Final = frozenset((429, 503))
+"""Statuses that say that nothing was done: any request may be sent again."""
+_UNKNOWN: Final = frozenset((408, 500, 502, 504))
+"""Statuses after which only a repeatable request may be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall(Generic[T]):
+    """One request with the type of its answer; a `repeatable` one does nothing when sent twice."""
+
+    method: str
+    path: str
+    answer: type[T]
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+
+    def content(self) -> bytes | None:
+        return None if self.body is None else msgspec.json.encode(self.body)
+
+
+class RequestError(Exception):
+    """The service answered that the request is wrong: sent again as it is, it gets the same.
+
+    `errors` are the items of the answer, each with `field`, `type` and `message`.
+    """
+
+    def __init__(self, status: int, errors: list[dict[str, str]], request_id: str) -> None:
+        shown = "; ".join(f"{each['field']}: {each['message']}" for each in errors)
+        super().__init__(f"{status}: {shown} (request {request_id})")
+        self.status = status
+        self.errors = errors
+        self.request_id = request_id
+
+
+class UnansweredError(Exception):
+    """No answer came that settles the request, however often it was sent."""
+
+
+def creation_call(
+    payment: Mapping[str, Any], idempotency_key: str | None
+) -> ClientCall[PaymentCreated]:
+    """The creation of a payment; without a key it gets one, so that it may be sent again."""
+    headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
+    return ClientCall("POST", "/payments", PaymentCreated, {"payment": payment}, headers)
+
+
+def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[PaymentUpdated]:
+    """A payment's final status, and what else became known of it."""
+    path = f"/payments/{quote(payment_id, safe='')}"
+    return ClientCall("PATCH", path, PaymentUpdated, {"payment": update})
+
+
+def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[dict[str, Any]]:
+    """An event of a type that the account has; without a key it gets one."""
+    headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
+    return ClientCall("POST", "/events", dict[str, Any], {"event": event}, headers)
+
+
+def any_call(method: str, path: str, body: Any) -> ClientCall[Any]:
+    """Any other operation, under its path below `/v1`."""
+    return ClientCall(method, path, Any, body, repeatable=method in ("GET", "PUT", "DELETE"))
+
+
+def read_answer(call: ClientCall[T], answer: httpx.Response) -> T:
+    """What a good answer says. Raises `RequestError` for another."""
+    if answer.is_success:
+        return msgspec.json.decode(answer.content, type=call.answer)
+    try:
+        errors = msgspec.json.decode(answer.content)["errors"]
+    except (msgspec.MsgspecError, LookupError, TypeError):
+        errors = [{"field": "body", "type": "unknown", "message": answer.reason_phrase}]
+    raise RequestError(answer.status_code, errors, answer.headers.get("x-request-id", ""))
+
+
+def pause_before_next(
+    call: ClientCall[Any], attempt: int, answer: httpx.Response | None
+) -> float | None:
+    """Seconds to wait before the request is sent again, None when it must not be.
+
+    `attempt` counts from 0; `answer` is None where the connection failed.
+    """
+    status = None if answer is None else answer.status_code
+    if status not in _NOT_DONE and not (call.repeatable and (status is None or status in _UNKNOWN)):
+        return None
+    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
+    pause: float = longest * random.uniform(0.5, 1)  # noqa: S311 - it spreads requests, and guards nothing
+    told: str = "" if answer is None else answer.headers.get("retry-after", "")
+    return max(pause, float(told)) if told.isdigit() else pause

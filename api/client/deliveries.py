@@ -1,0 +1,45 @@
+"""What a webhook was sent: its signature checked, its body read (docs/events.md, "Webhooks")."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+TOLERANCE_S: Final = 300
+
+
+class SignatureError(Exception):
+    """The body was not sent by the service, or not lately."""
+
+
+def read_webhook(
+    body: bytes,
+    signature: str,
+    secrets: Sequence[str],
+    *,
+    tolerance: float = TOLERANCE_S,
+    now: float | None = None,
+) -> dict[str, Any]:
+    """The body as JSON once one of `secrets` signed it, at most `tolerance` seconds ago.
+
+    `signature` is the header `Toll-Signature`; `now` in seconds since the epoch. Raises
+    `SignatureError`.
+    """
+    parts = [part.partition("=") for part in signature.split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1 or not (times[0].isascii() and times[0].isdigit()) or len(times[0]) > 12:
+        raise SignatureError("the signature tells no time")
+    if abs((time.time() if now is None else now) - int(times[0])) > tolerance:
+        raise SignatureError("the signature is too old")
+    signed = b"%d." % int(times[0]) + body
+    wanted = [hmac.new(each.encode(), signed, hashlib.sha256).hexdigest() for each in secrets]
+    marks = [value for name, _, value in parts if name == "v1"]
+    if not any(hmac.compare_digest(a.encode(), b.encode()) for a in marks for b in wanted):
+        raise SignatureError("no secret of ours made the signature")
+    said: dict[str, Any] = msgspec.json.decode(body)
+    return said

@@ -9,28 +9,41 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, query_parameter
+from tollkeeper.api.http.parameters import (
+    Cursor,
+    Limit,
+    NextCursor,
+    path_parameter,
+    query_parameter,
+)
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
+from tollkeeper.engine.events.delivery import send_sample
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Delivery
 from tollkeeper.engine.monitors.webhook_reach import check_reach
+from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.registry.webhooks import (
     MAX_SECRET,
     MAX_URL,
     MIN_SECRET,
+    find_webhook,
     remove_webhook,
     set_webhook,
+    webhook_id,
 )
 
 Url = Annotated[str, Meta(max_length=MAX_URL, examples=["https://shop.example/alerts"])]
 Secret = Annotated[str, Meta(min_length=MIN_SECRET, max_length=MAX_SECRET)]
 
 DeliveryState: TypeAlias = Literal["pending", "delivered", "dropped"]
+
+
+WebhookId = Annotated[str, path_parameter("The webhook's id.", "wh_0123456789abcdef")]
 
 
 class WebhookChange(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +71,7 @@ class SentWebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
 class WebhookView(Struct, frozen=True):
     """A webhook with the number of its secrets, which are never shown."""
 
+    id: str
     url: str
     secrets: int
 
@@ -93,6 +107,22 @@ class DeliveryView(Struct, frozen=True):
     error: str | None
     next_at: InstantText | None
     delivered_at: InstantText | None
+
+
+class SampleView(Struct, frozen=True):
+    """What the receiver answered to a sample, or what went wrong; `delivered` when it took it."""
+
+    delivered: bool
+    status: int | None
+    error: str | None
+
+
+class SampleAnswer(Struct, frozen=True):
+    sample: SampleView
+
+
+class DeliveryAnswer(Struct, frozen=True):
+    delivery: DeliveryView
 
 
 class DeliveryPage(Struct, frozen=True):
@@ -198,8 +228,55 @@ async def list_deliveries(
     )
 
 
+@operation(
+    "POST",
+    "/v1/webhooks/{id:str}/test",
+    "test_webhook",
+    tag=ACCOUNT,
+    summary="Send a sample to a webhook",
+    doc="An alert that nothing raised, of the type `sample`, is sent once and signed as every other; "
+    "the answer tells what the receiver said.",
+    scope="settings:write",
+    answers={200: Answer("It was sent.", SampleAnswer)},
+    refusals=(404, 503),
+)
+async def try_webhook(
+    request: Request,
+    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
+) -> SampleAnswer:
+    webhook = find_webhook(request.account, id)
+    status, error = await send_sample(request.engine, request.key.account, webhook)
+    return SampleAnswer(SampleView(status is not None and 200 <= status < 300, status, error))
+
+
+@operation(
+    "POST",
+    "/v1/webhooks/{id:str}/deliveries/{delivery:str}/redeliver",
+    "redeliver_webhook",
+    tag=ACCOUNT,
+    summary="Send a delivery again",
+    doc="Whatever became of it: it is sent at once, and again until it is taken, under the same id.",
+    scope="settings:write",
+    answers={200: Answer("It is on its way.", DeliveryAnswer)},
+    refusals=(404, 503),
+)
+async def redeliver(
+    request: Request,
+    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
+    delivery: Annotated[str, path_parameter("The delivery's id.", "20-0-a1b2c3d4e5f6")],
+) -> DeliveryAnswer:
+    engine, account = request.engine, request.key.account
+    url = find_webhook(request.account, id).url
+    now = engine.clock()
+    found = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
+    if found is None:
+        raise NotFound("delivery", "this webhook has no delivery of this id")
+    engine.watch.raised.set()
+    return DeliveryAnswer(delivery_view(found))
+
+
 def webhook_view(webhook: Webhook) -> WebhookView:
-    return WebhookView(webhook.url, len(webhook.secrets))
+    return WebhookView(webhook_id(webhook.url), webhook.url, len(webhook.secrets))
 
 
 def delivery_view(delivery: Delivery) -> DeliveryView:
@@ -218,4 +295,11 @@ def delivery_view(delivery: Delivery) -> DeliveryView:
     )
 
 
-ROUTES = (list_webhooks, put_webhook, delete_webhook, list_deliveries)
+ROUTES = (
+    list_webhooks,
+    put_webhook,
+    delete_webhook,
+    list_deliveries,
+    try_webhook,
+    redeliver,
+)

@@ -21,6 +21,7 @@ from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.outbox import Alert, Delivery, show_alert
 from tollkeeper.engine.monitors.webhook_reach import connections
 from tollkeeper.engine.raise_alerts import remember_progress
@@ -39,6 +40,9 @@ _AT_ONCE = 50
 """How many addresses are written to at the same time."""
 MAX_ANSWER = 64 * 1024
 """How much of a receiver's answer is read; what it says is of no interest."""
+
+SAMPLE_ID = "sample"
+"""The id of every delivery that nothing raised."""
 
 encode_alert = msgspec.json.Encoder().encode
 _chance = SystemRandom()
@@ -60,6 +64,20 @@ async def deliver(engine: Engine, timeout_s: float = TIMEOUT_S) -> None:
                 task.cancel()
             if sending:
                 await asyncio.wait(sending.values())
+
+
+async def send_sample(
+    engine: Engine, account: int, webhook: Webhook, timeout_s: float = TIMEOUT_S
+) -> tuple[int | None, str | None]:
+    """The status that a receiver answers to an alert that nothing raised, or what went wrong.
+
+    It is sent once, at once, and kept nowhere.
+    """
+    now = engine.clock()
+    nobody = Transition("sample", "sample", (), now, True, "Sent to try the webhook out")
+    alert = Alert(account, 0, 0, nobody)
+    async with connections(engine.reach) as pool:
+        return await _post(pool, webhook, SAMPLE_ID, alert, now, timeout_s)
 
 
 async def _look(
@@ -126,7 +144,7 @@ async def _send(
     alert = engine.outbox.read(lambda c: outbox.alert(c, due.account, due.sequence, due.number))
     if webhook is None or alert is None:
         return msgspec.structs.replace(due, state="dropped")
-    status, error = await _post(pool, webhook, due, alert, engine.clock(), timeout_s)
+    status, error = await _post(pool, webhook, due.id, alert, engine.clock(), timeout_s)
     now = engine.clock()
     taken = status is not None and 200 <= status < 300
     return msgspec.structs.replace(
@@ -143,7 +161,7 @@ async def _send(
 async def _post(
     pool: httpcore.AsyncConnectionPool,
     webhook: Webhook,
-    due: Delivery,
+    delivery_id: str,
     alert: Alert,
     now: int,
     timeout_s: float,
@@ -156,7 +174,7 @@ async def _post(
         ("content-type", "application/json"),
         ("content-length", str(len(body))),
         ("user-agent", "tollkeeper"),
-        ("toll-delivery", due.id),
+        ("toll-delivery", delivery_id),
         ("toll-signature", webhook_signature(webhook.secrets, seconds, body)),
     ]
     try:

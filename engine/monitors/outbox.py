@@ -256,6 +256,22 @@ def deliveries(
     return found
 
 
+def redeliver(
+    connection: sqlite3.Connection, account: int, url: str, id_: str, now: int
+) -> Delivery | None:
+    """A delivery to an address that is due again, whatever became of it; None when none has the id."""
+    connection.execute(
+        "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?, delivered_at = NULL"
+        " WHERE id = ? AND account = ? AND url = ?",
+        (now, id_, account, url),
+    )
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM deliveries WHERE id = ? AND account = ? AND url = ?",
+        (id_, account, url),
+    ).fetchone()
+    return None if row is None else Delivery(*row)
+
+
 def due_addresses(connection: sqlite3.Connection, now: int) -> list[tuple[int, str]]:
     """The accounts and addresses that have something due."""
     return connection.execute(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import WebhookRemoved, WebhookSet
 from tollkeeper.engine.registry.errors import Invalid, NotFound
-from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.state import Account, Webhook
 
 MAX_WEBHOOKS = 10
 MAX_URL = 2048
@@ -42,6 +43,19 @@ def remove_webhook(account: Account, url: str) -> WebhookRemoved:
     if url not in account.webhooks:
         raise NotFound("webhook.url", "there is no webhook with this address")
     return WebhookRemoved(url)
+
+
+def webhook_id(url: str) -> str:
+    """What a path names the webhook of an address by."""
+    return "wh_" + hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def find_webhook(account: Account, id_: str) -> Webhook:
+    """The webhook with this id. Raises `NotFound`."""
+    for url, webhook in account.webhooks.items():
+        if webhook_id(url) == id_:
+            return webhook
+    raise NotFound("webhook", "there is no webhook with this id")
 
 
 def _check_url(url: str) -> list[Violation]:

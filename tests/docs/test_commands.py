@@ -27,7 +27,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\s*(?:toll|make|pip|pytest|python)\s", re.MULTILINE)
 MENTIONED = re.compile(r"`((?:toll|make|python -m) [^`]+)`")
-ELSEWHERE = {"api.md", "tutorial.md"}
+ELSEWHERE = {"api.md", "integrate.md", "tutorial.md"}
 PAYMENT = {
     "type": "purchase",
     "currency": "EUR",

@@ -191,6 +191,34 @@ def test_a_receiver_that_fails_redirects_and_comes_back_gets_every_alert_once(
         assert {headers["toll-delivery"] for headers, _ in receiver.got} == {waiting["id"]}
 
 
+def test_a_webhook_is_tried_out_and_a_delivery_is_sent_again(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        set_up(client, receiver.url)
+        path = f"/webhooks/{client.get('/webhooks').json()['webhooks'][0]['id']}"
+        tried = client.post(f"{path}/test").json()["sample"]
+        assert tried == {"delivered": True, "status": 200, "error": None}
+        headers, body = receiver.got[0]
+        assert verified(headers, body, SECRETS[0])
+        assert json.loads(body)["alert"]["type"] == "sample"
+        receiver.answer = 410
+        assert client.post(f"{path}/test").json()["sample"]["delivered"] is False
+        receiver.answer = 200
+
+        raise_alert(client, "u-1")
+        until(lambda: deliveries(client)[0]["state"] == "delivered")
+        (sent,) = deliveries(client)
+        again = client.post(f"{path}/deliveries/{sent['id']}/redeliver").json()["delivery"]
+        assert (again["id"], again["state"]) == (sent["id"], "pending")
+        until(lambda: len(receiver.got) == 4)
+        assert receiver.got[2][1] == receiver.got[3][1]
+        assert receiver.got[3][0]["toll-delivery"] == sent["id"]
+        for missing in ("/webhooks/wh_0/test", f"{path}/deliveries/0-0-0/redeliver"):
+            assert client.post(missing).status_code == 404
+
+
 def test_kill_9_of_the_service_and_a_receiver_that_is_down_lose_no_alert(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     key = new_key(folder, "admin")

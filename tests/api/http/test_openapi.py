@@ -272,6 +272,8 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         await good("DELETE", f"/v1/{file}/shadow")
         await good("DELETE", f"/v1/{file}/rollout")
 
+    webhook = sent_example("/v1/webhooks", "webhook")
+    hook = (await good("PUT", "/v1/webhooks", json=webhook)).json()["webhook"]["id"]
     for _ in range(3):
         await good("POST", "/v1/events", json=examples.EVENT)
     await good("POST", "/v1/events", json=examples.EVENTS)
@@ -291,10 +293,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
 
     await good("GET", "/v1/account")
     await good("PUT", "/v1/account", json=sent_example("/v1/account", "thresholds"))
-    webhook = sent_example("/v1/webhooks", "webhook")
-    await good("PUT", "/v1/webhooks", json=webhook)
     await good("GET", "/v1/webhooks")
-    await good("GET", "/v1/webhooks/deliveries")
+    (delivery,) = (await good("GET", "/v1/webhooks/deliveries")).json()["deliveries"]
+    await good("POST", f"/v1/webhooks/{hook}/deliveries/{delivery['id']}/redeliver")
+    await good("POST", f"/v1/webhooks/{hook}/test")
     await good("DELETE", "/v1/webhooks", params={"url": webhook["webhook"]["url"]})
     await good("GET", "/v1/audit")
     await good("POST", "/v1/erasures", json={"user": "u-1"})

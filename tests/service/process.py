@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import httpx
-import msgspec
 from click.testing import CliRunner
 
+from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.cli import main
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
-SERVE = """
-import pathlib, sys, msgspec
-from tollkeeper.api.http.serve import serve
-from tollkeeper.api.http.settings import Settings
-hook = lambda type, value: type(value)
-serve(msgspec.json.decode(sys.argv[1], type=Settings, dec_hook=hook), lambda share: None)
-"""
+FORKED = get_context("forkserver")
+FORKED.set_forkserver_preload(["__main__", __name__])
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -49,10 +47,37 @@ def new_key(folder: Path, *scopes: str) -> str:
     return toll(folder, "keys", "create", "--account", "shop", *asked).stdout.strip()
 
 
+class Process:
+    """A process forked from one that has loaded the service, as a start of its own takes seconds."""
+
+    def __init__(self, run: Callable[..., None], *arguments: object) -> None:
+        self._process = FORKED.Process(target=run, args=arguments)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds: float) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join(seconds)
+        code = self.poll()
+        assert code is not None, "the process did not end"
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+
 class Running:
     """A running service: where it answers, and its process."""
 
-    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, url: str, process: Process) -> None:
         self.url = url
         self.process = process
 
@@ -64,34 +89,48 @@ class Running:
 
 @contextmanager
 def serving(folder: Path, options: Sequence[str] = ()) -> Iterator[Running]:
-    """Serves the folder until the block ends; ready when the block begins."""
+    """Serves the folder with `toll serve` until the block ends; ready when the block begins."""
     port = free_port()
-    command = [TOLL, "serve", "--data", str(folder), "--port", str(port), *options]
-    with _started(command, folder.parent / "serve.log", port) as running:
+    command = ["serve", "--data", str(folder), "--port", str(port), *options]
+    with _started(folder, port, _toll, command) as running:
         yield running
 
 
 @contextmanager
-def serving_within(folder: Path, **limits: int) -> Iterator[Running]:
-    """Serves the folder within these limits of `Settings`."""
+def serving_within(folder: Path, **settings: Any) -> Iterator[Running]:
+    """Serves the folder with these of `Settings`."""
     port = free_port()
-    settings = Settings(folder=folder, port=port, **limits)
-    command = [sys.executable, "-c", SERVE, msgspec.json.encode(settings, enc_hook=str).decode()]
-    with _started(command, folder.parent / "serve.log", port) as running:
+    with _started(folder, port, _serve, Settings(folder=folder, port=port, **settings)) as running:
         yield running
 
 
-@contextmanager
-def _started(command: Sequence[str | Path], log: Path, port: int) -> Iterator[Running]:
+def _toll(arguments: list[str]) -> None:
+    main(arguments)
+
+
+def _serve(settings: Settings) -> None:
+    serve(settings, lambda _share: None)
+
+
+def _logged(log: Path, environment: dict[str, str], run: Callable[..., None], given: Any) -> None:
+    """What a process does: `run(given)`, all that it prints in the log."""
+    os.environ.update(environment)
     with log.open("ab") as lines:
-        process = subprocess.Popen(command, stdout=lines, stderr=lines)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            wait_until_ready(url, process)
-            yield Running(url, process)
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
+        os.dup2(lines.fileno(), 1)
+        os.dup2(lines.fileno(), 2)
+    run(given)
+
+
+@contextmanager
+def _started(folder: Path, port: int, run: Callable[..., None], given: object) -> Iterator[Running]:
+    process = Process(_logged, folder.parent / "serve.log", dict(os.environ), run, given)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_ready(url, process)
+        yield Running(url, process)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
 
 
 def free_port() -> int:
@@ -100,14 +139,14 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(url: str, process: Process) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the service ended before it was ready"
-        try:
-            if httpx.get(f"{url}/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
+    # Without TLS no certificates are loaded, which takes longer than a start.
+    with httpx.Client(base_url=url, verify=False) as client:
+        while time.monotonic() < deadline:
+            assert process.poll() is None, "the service ended before it was ready"
+            with suppress(httpx.TransportError):
+                if client.get("/health/ready").status_code == 200:
+                    return
+            time.sleep(0.05)
     raise TimeoutError("the service was never ready")

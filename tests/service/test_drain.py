@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def wait_until_refused(service: Running) -> None:
     with suppress(OSError):
         while True:
             connected(service).close()
+            time.sleep(0.05)
 
 
 def test_a_request_that_never_ends_is_given_up(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from tollkeeper.api.http import serve as serving_folder
 from tollkeeper.api.http.settings import BOUNDS, Settings, SettingsError
 from tollkeeper.cli import main
-from tollkeeper.tests.service.process import serving, toll
+from tollkeeper.tests.service.process import PATIENCE_S, serving, toll
 from tollkeeper.tests.service.wire import connected
 
 
@@ -67,12 +67,12 @@ def test_a_service_with_a_listener_for_its_operator(folder: Path, tmp_path: Path
         for _ in range(60):
             half = held.enter_context(connected(service))
             half.sendall(b"POST /v1/payments HTTP/1.1\r\nhost: x\r\n")
-        assert httpx.get(f"{service.url}/health/live", timeout=5).status_code == 200
-        assert httpx.get(f"{service.url}/v1/account", timeout=5).status_code == 401
-        assert httpx.get(f"{admin}/health/ready", timeout=5).status_code == 200
+        assert httpx.get(f"{service.url}/health/live", timeout=PATIENCE_S).status_code == 200
+        assert httpx.get(f"{service.url}/v1/account", timeout=PATIENCE_S).status_code == 401
+        assert httpx.get(f"{admin}/health/ready", timeout=PATIENCE_S).status_code == 200
 
         service.process.send_signal(signal.SIGHUP)
-        assert service.process.wait(30) == 0
+        assert service.process.wait(PATIENCE_S) == 0
     events = [line["event"] for line in lines(folder)]
     assert events.index("bound") < events.index("ready")
     assert "connection_given_up" in events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -45,7 +46,7 @@ def test_requests_past_the_bound_are_refused_at_once_and_told_to_come_back(
         with ThreadPoolExecutor(CLIENTS) as clients:
             asked = [clients.submit(pay, service, headers) for _ in range(CLIENTS)]
             while sum(each.running() for each in asked) < CLIENTS:
-                pass
+                time.sleep(0.01)
             service.process.send_signal(signal.SIGCONT)
             answers = [each.result() for each in asked]
         told = Counter(answer.status_code for answer in answers)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,13 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.tests.service.process import (
-    PATIENCE_S,
-    Running,
-    free_port,
-    new_key,
-    wait_until_ready,
-)
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving_within
 
 SECRETS = ["the old secret of the shop", "the new secret of the shop"]
 TYPE = """
@@ -32,16 +24,6 @@ event sign_in
   field user_id: string required
   metric failures = count(events by user_id over 1h)
   monitor many "Many sign-ins" when failures >= 2
-"""
-SERVE = """
-import sys
-from pathlib import Path
-
-from tollkeeper.api.http.serve import serve
-from tollkeeper.api.http.settings import Settings
-
-folder, port, reach = sys.argv[1:]
-serve(Settings(folder=Path(folder), port=int(port), reach=reach), lambda _share: None)
 """
 
 
@@ -92,17 +74,8 @@ def receiver() -> Iterator[Receiver]:
 
 @contextmanager
 def serving(folder: Path, reach: str = "any") -> Iterator[Running]:
-    port = free_port()
-    command = [sys.executable, "-c", SERVE, str(folder), str(port), reach]
-    with (folder.parent / "serve.log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            wait_until_ready(url, process)
-            yield Running(url, process)
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
+    with serving_within(folder, reach=reach) as service:
+        yield service
 
 
 def client_of(service: Running, key: str) -> httpx.Client:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -58,11 +59,18 @@ def full_disk(tmp_path: Path) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Shop]:
-    """A folder whose files then may not be changed, not even by the owner or through open files."""
-    folder = tmp_path / "data"
-    folder.mkdir()
+def read_only() -> Iterator[Shop]:
+    """A folder whose files then may not be changed, not even by the owner or through open files.
 
+    It is on a disk: a file system in memory takes what is written through open files.
+    """
+    with TemporaryDirectory(dir="/var/tmp") as disk:
+        folder = Path(disk) / "data"
+        folder.mkdir()
+        yield from immutable(folder)
+
+
+def immutable(folder: Path) -> Iterator[Shop]:
     def change(how: str) -> int:
         # SQLite maps its `-shm` into memory: a write to it that the file system fails is a SIGBUS.
         files = [each for each in folder.iterdir() if not each.name.endswith("-shm")]

@@ -8,7 +8,7 @@ account has default settings, and the folder's own scorecard when there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -42,7 +42,13 @@ from tollkeeper.engine.offline.testing.streams import (
     Updated,
     read_stream,
 )
-from tollkeeper.engine.programs.active import SCORECARD_NAME, ActivePrograms, choose_programs
+from tollkeeper.engine.programs.active import (
+    SCORECARD_NAME,
+    ActivePrograms,
+    Loaded,
+    VersionId,
+    choose_programs,
+)
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.load import SHIPPED, load_account
@@ -101,7 +107,8 @@ def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
     """
     account = _account(case.files)
     by_default: list[RuleFile | None] = [*case.rules()] or [None]
-    runs = [_run(case, _with_default(account, file), score) for file in by_default]
+    compiled = load_account(account, {}).compiled()
+    runs = [_run(case, _with_default(account, file), compiled, score) for file in by_default]
     found: list[CaseDecision] = []
     for several in zip(*runs, strict=True):
         named = _named(several[0].created.payment)
@@ -175,9 +182,11 @@ def _with_default(account: Account, file: RuleFile | None) -> Account:
     return replace(account, settings=AccountSettings(default_rule=name))
 
 
-def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
+def _run(
+    case: Case, account: Account, compiled: Mapping[VersionId, Loaded], score: int | None
+) -> list[CaseDecision]:
     contents = empty_contents(file.program for file in case.files)
-    active = _scoring(load_account(account, contents), score)
+    active = _scoring(load_account(account, contents, compiled), score)
 
     def items() -> Iterator[StreamItem]:
         """The items but for the lists, which are in force for those behind them."""
@@ -185,7 +194,7 @@ def _run(case: Case, account: Account, score: int | None) -> list[CaseDecision]:
         for item in case.items:
             if isinstance(item, Entered):
                 contents = _entered(contents, item)
-                active = _scoring(load_account(account, contents, active.compiled()), score)
+                active = _scoring(load_account(account, contents, compiled), score)
             else:
                 yield item
 

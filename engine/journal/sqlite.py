@@ -138,7 +138,6 @@ class SqliteJournal(Journal):
         return written + [entry for entry in being_written if entry.sequence > last]
 
     async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
-        """See `Journal`."""
         written = reads.of_record(self._reading, account, kind, record_id)
         last = written[-1].sequence if written else 0
         being_written = self._in_flight.of(account, record_id, kind)

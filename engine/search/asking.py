@@ -82,7 +82,6 @@ class SearchHere:
         self._turn = asyncio.Lock()
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
-        """See `Search`."""
         async with self._turn:
             answer = await asyncio.to_thread(self._ask, account, question)
         return msgspec.convert(msgspec.to_builtins(answer), found), 0
@@ -113,7 +112,6 @@ class SearchProcess:
         return None if self._process is None else self._process.pid
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
-        """See `Search`."""
         if self._process is None or self._process.stdin is None:
             raise IndexUnavailable("the index is being started")
         number = next(self._numbers)

@@ -27,7 +27,7 @@ from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 
 
 class FindPayments(Struct, frozen=True, tag=True):
-    """See `find`."""
+    """A page of the payments that a filter takes, newest first."""
 
     wanted: Filter
     cursor: int | None
@@ -38,7 +38,7 @@ class FindPayments(Struct, frozen=True, tag=True):
 
 
 class FindNew(Struct, frozen=True, tag=True):
-    """See `find_new`."""
+    """The payments that a filter takes, of those that came after a place in the journal."""
 
     wanted: Filter
     after: int | None
@@ -49,7 +49,7 @@ class FindNew(Struct, frozen=True, tag=True):
 
 
 class CountPayments(Struct, frozen=True, tag=True):
-    """See `count_matches`."""
+    """How many payments a filter takes."""
 
     wanted: Filter
 
@@ -58,7 +58,7 @@ class CountPayments(Struct, frozen=True, tag=True):
 
 
 class FindRelated(Struct, frozen=True, tag=True):
-    """See `related`."""
+    """By each entity of a payment, the payments that arrived at `since` (µs) or later."""
 
     payment: str
     since: int | None
@@ -68,7 +68,7 @@ class FindRelated(Struct, frozen=True, tag=True):
 
 
 class FindLabels(Struct, frozen=True, tag=True):
-    """See `find_labels`."""
+    """A page of labels, newest first: since an instant (µs), of a source, of a verdict."""
 
     since: int | None
     source: LabelSource | None
@@ -81,7 +81,8 @@ class FindLabels(Struct, frozen=True, tag=True):
 
 
 class FindFigures(Struct, frozen=True, tag=True):
-    """See `figures`."""
+    """Counts and rates of the payments that a filter takes, from `since` to `until` (µs), in steps
+    of `every` in a time zone, and by a dimension; `money` adds amounts."""
 
     wanted: Filter
     since: int
@@ -98,7 +99,7 @@ class FindFigures(Struct, frozen=True, tag=True):
 
 
 class FindMovers(Struct, frozen=True, tag=True):
-    """See `movers`."""
+    """The values whose payments from `since` to before `until` (µs) are the least usual."""
 
     dimensions: tuple[By, ...]
     since: int
@@ -110,7 +111,7 @@ class FindMovers(Struct, frozen=True, tag=True):
 
 
 class FindScores(Struct, frozen=True, tag=True):
-    """See `scores`."""
+    """How many payments got each score from 0 to 100, by a dimension."""
 
     wanted: Filter
     by: Dimension
@@ -120,7 +121,7 @@ class FindScores(Struct, frozen=True, tag=True):
 
 
 class FindPerformance(Struct, frozen=True, tag=True):
-    """See `performance`."""
+    """What became of the payments that each condition of a rule decided, from `since` to `until` (µs)."""
 
     rule: str
     conditions: tuple[tuple[int, str], ...]
@@ -142,7 +143,7 @@ class FindPerformance(Struct, frozen=True, tag=True):
 
 
 class FindScoreBands(Struct, frozen=True, tag=True):
-    """See `score_bands`."""
+    """The bands of scores from 0 to 100 of the payments that a filter takes; `now` in µs."""
 
     wanted: Filter
     now: int

@@ -22,7 +22,14 @@ from tollkeeper.api.http.parameters import (
     path_parameter,
     query_parameter,
 )
-from tollkeeper.api.http.queries import read_choice, read_limit, read_place, read_since, show_place
+from tollkeeper.api.http.queries import (
+    read_choice,
+    read_limit,
+    read_place,
+    read_since,
+    read_time,
+    show_place,
+)
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
 from tollkeeper.api.http.tags import LABELS
@@ -40,7 +47,6 @@ from tollkeeper.engine.labels.label import (
     verdict_of,
 )
 from tollkeeper.engine.labels.set_label import labels_of, set_label, verdicts
-from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.labelled import LabelPage
@@ -311,14 +317,9 @@ def _label(
 ) -> Label:
     """Raises `Problem` 422 for a time that is none or has not come yet."""
     now = request.engine.clock()
-    told = now
-    if at is not None:
-        try:
-            told = read_instant(at)
-        except ValueError as error:
-            raise invalid([Violation("at", "invalid_format", str(error))]) from None
-        if told > now:
-            raise invalid([Violation("at", "timestamp_future", "`at` is in the future")])
+    told = now if at is None else read_time("at", at)
+    if told > now:
+        raise invalid([Violation("at", "timestamp_future", "`at` is in the future")])
     return Label(source, label, told, request.key.id, reason)
 
 

@@ -35,13 +35,16 @@ def read_limit(text: str | None) -> int:
 
 def read_since(text: str | None) -> int:
     """A time of ISO 8601 in µs, 0 when not said. Raises `Problem` 422."""
-    if text is None:
-        return 0
+    # In a query, a plus sign that was not escaped has become a space.
+    return 0 if text is None else read_time("since", text.replace(" ", "+"))
+
+
+def read_time(name: str, text: str) -> int:
+    """A time of ISO 8601 in µs. Raises `Problem` 422."""
     try:
-        # In a query, a plus sign that was not escaped has become a space.
-        return read_instant(text.replace(" ", "+"))
+        return read_instant(text)
     except ValueError as error:
-        raise _wrong("since", "invalid_format", str(error)) from None
+        raise _wrong(name, "invalid_format", str(error)) from None
 
 
 def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | None:

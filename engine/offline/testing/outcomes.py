@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.offline.testing.files import RuleFile
@@ -38,10 +38,9 @@ class Failure:
 class Ran:
     """A rule or scorecard as it ran, with the lets that a test gives, and what it read."""
 
-    # asyncio writes out what a task gave when it ends: a program and its text take a while.
-    file: RuleFile = field(repr=False)
-    program: p.Rule | p.Scorecard = field(repr=False)
-    inputs: Inputs = field(repr=False)
+    file: RuleFile
+    program: p.Rule | p.Scorecard
+    inputs: Inputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ types: install
 	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p tollkeeper.grammar -p tollkeeper.engine -p tollkeeper.api -m tollkeeper.cli
 
 test: check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 bench: install
 	$(BIN)/python -m tollkeeper.bench

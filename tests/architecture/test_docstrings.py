@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tollkeeper.tests.architecture.trees import tree
+
 ROOT = Path(__file__).parents[2]
 DOCUMENT = re.compile(r"\b(?:[\w-]+/)*[\w-]+\.md\b")
 
@@ -14,8 +16,7 @@ DOCUMENT = re.compile(r"\b(?:[\w-]+/)*[\w-]+\.md\b")
 def docstrings() -> Iterator[tuple[Path, str]]:
     for top in ("grammar", "engine", "api", "tests", "bench"):
         for path in sorted((ROOT / top).rglob("*.py")):
-            module = ast.parse(path.read_text(), str(path))
-            for node in ast.walk(module):
+            for node in ast.walk(tree(path)):
                 value = node.value if isinstance(node, ast.Expr) else None
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
                     yield path, value.value

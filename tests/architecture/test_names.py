@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tollkeeper.tests.architecture.trees import tree
+
 ROOT = Path(__file__).parents[2]
 
 ONE_CONCEPT = {
@@ -36,7 +38,7 @@ def room(path: Path) -> str:
 def modules() -> Iterator[tuple[str, ast.Module]]:
     for top in ("grammar", "engine", "api"):
         for path in sorted((ROOT / top).rglob("*.py")):
-            yield room(path), ast.parse(path.read_text(), str(path))
+            yield room(path), tree(path)
 
 
 def public_names(module: ast.Module) -> Iterator[tuple[str, bool]]:
@@ -81,7 +83,7 @@ def test_no_cache_is_kept_by_the_identity_of_an_object():
         for statement in module.body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         for node in ast.walk(statement)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "id"
+        if is_identity(node)
     ]
     caches = [
         f"{where}: {ast.unparse(node)}"
@@ -91,12 +93,13 @@ def test_no_cache_is_kept_by_the_identity_of_an_object():
         if isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Name)
         and node.value.id == cache
-        and any(
-            isinstance(each, ast.Call) and ast.unparse(each.func) == "id"
-            for each in ast.walk(node.slice)
-        )
+        and any(map(is_identity, ast.walk(node.slice)))
     ]
     assert found + caches == []
+
+
+def is_identity(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id"
 
 
 def module_dictionaries(module: ast.Module) -> set[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import tollkeeper
+from tollkeeper.tests.architecture.trees import tree
 
 ROOT = Path(tollkeeper.__path__[0]).resolve()
 PRODUCT = ("grammar", "engine", "api")
@@ -71,11 +71,6 @@ def files(*folders: str) -> Iterator[Path]:
     for folder in folders:
         path = ROOT / folder
         yield from [path] if path.suffix == ".py" else sorted(path.rglob("*.py"))
-
-
-@cache
-def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
 
 
 def imports(file: Path) -> Iterator[Import]:

@@ -224,9 +224,9 @@ async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service
         found = [json.loads(line[6:])["id"] for line in lines if line.startswith('data: {"id"')]
         return found, next(line[4:] for line in lines if line.startswith("id: "))
 
+    begin = str(shop.engine.journal.last_sequence())
     async with asyncio.TaskGroup() as tasks:
-        streaming = tasks.create_task(stream())
-        await asyncio.sleep(0.3)
+        streaming = tasks.create_task(stream(**{"last-event-id": begin}))
         await create(shop, "new", user={"id": "u-ana"})
         await create(shop, "another's", user={"id": "u-bob"})
     found, last = streaming.result()

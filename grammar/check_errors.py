@@ -35,6 +35,21 @@ def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") 
         yield replacing(span, form.format(likely))
 
 
+def _misspelled(
+    code: str,
+    span: Span,
+    message: str,
+    name: str,
+    known: Iterable[str],
+    help_: str | None = None,
+    form: str = "{}",
+) -> Diagnostic:
+    """A name that is none of `known`: with the one that is likely meant, else with `help_`."""
+    known = list(known)
+    found = did_you_mean(name, known) or help_
+    return _error(code, span, message, found, *_likely(span, name, known, form))
+
+
 def _quoted(text: str) -> str:
     line = " ".join(text.split())
     return f"`{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'}`"
@@ -69,38 +84,24 @@ def no_fields(span: Span) -> Diagnostic:
 
 
 def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
-        "unknown-function",
-        span,
-        f"there is no function {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
+    return _misspelled(
+        "unknown-function", span, f"there is no function {_quoted(name)}", name, known
     )
 
 
 def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    fix = did_you_mean(name, known) or f"declare it: `list {name}: string`"
-    fixes = _likely(span, name, known, "@{}")
-    return _error("unknown-list", span, f"there is no list `@{name}`", fix, *fixes)
+    help_, message = f"declare it: `list {name}: string`", f"there is no list `@{name}`"
+    return _misspelled("unknown-list", span, message, name, known, help_, "@{}")
 
 
 def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    fix = did_you_mean(name, known) or f"declare it: `table {name}: column: string`"
-    fixes = _likely(span, name, known, "@{}")
-    return _error("unknown-list", span, f"there is no table `@{name}`", fix, *fixes)
+    help_, message = f"declare it: `table {name}: column: string`", f"there is no table `@{name}`"
+    return _misspelled("unknown-list", span, message, name, known, help_, "@{}")
 
 
 def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
-        "unknown-name",
-        span,
-        f"`@{table}` has no column {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
+    return _misspelled(
+        "unknown-name", span, f"`@{table}` has no column {_quoted(name)}", name, known
     )
 
 
@@ -127,47 +128,29 @@ def broken_definitions(span: Span, name: str) -> Diagnostic:
 
 
 def unknown_event(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
-        "unknown-event-type",
-        span,
-        f"there is no event type {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
+    return _misspelled(
+        "unknown-event-type", span, f"there is no event type {_quoted(name)}", name, known
     )
 
 
 def unknown_metric(span: Span, event: str, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
+    return _misspelled(
         "unknown-metric",
         span,
         f"the event type {_quoted(event)} has no metric {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
+        name,
+        known,
     )
 
 
 def unknown_condition(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
-        "unknown-condition",
-        span,
-        f"there is no condition {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
+    return _misspelled(
+        "unknown-condition", span, f"there is no condition {_quoted(name)}", name, known
     )
 
 
 def unknown_monitor(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    known = list(known)
-    return _error(
-        "unknown-monitor",
-        span,
-        f"there is no monitor {_quoted(name)}",
-        did_you_mean(name, known),
-        *_likely(span, name, known),
-    )
+    return _misspelled("unknown-monitor", span, f"there is no monitor {_quoted(name)}", name, known)
 
 
 def duplicate(span: Span, name: str) -> Diagnostic:

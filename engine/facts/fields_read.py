@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, defstruct, inspect
 
 from tollkeeper.engine.facts.facts import StoredFacts
+from tollkeeper.engine.facts.vocabulary import bare_type
 from tollkeeper.engine.intake.addresses import address_number, is_private
 from tollkeeper.engine.intake.payment import Transaction
 from tollkeeper.engine.journal.entries import Entry
@@ -21,14 +22,14 @@ Access: TypeAlias = tuple[str, ...]
 
 DEVICE_ADDRESS = ("payment", "device", "ip_address")
 BACKEND_ADDRESS = ("payment", "backend", "ip_address")
-# Facts that are another spelling of a field (facts.py).
-_SPELLED: Mapping[Access, Access] = {
+# Facts that are derived from one field alone (facts.py).
+_SOURCE_FIELDS: Mapping[Access, Access] = {
     ("amount",): ("payment", "amount"),
     ("device_ip",): DEVICE_ADDRESS,
     ("backend_ip",): BACKEND_ADDRESS,
 }
-_OF_THE_ENTRY = (("timestamp",), ("arrived",))
-_AFTERWARDS = (
+_ENTRY_FACTS = (("timestamp",), ("arrived",))
+_DERIVED = (
     ("arrived", int, 0),
     ("timestamp", int, 0),
     ("amount", int | None, None),
@@ -85,9 +86,9 @@ def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
 
     What it gives is read like `Facts`; an attribute that was not wanted is not there.
     """
-    paths = {_SPELLED.get(access, access) for access in wanted if access not in _OF_THE_ENTRY}
+    paths = {_SOURCE_FIELDS.get(access, access) for access in wanted if access not in _ENTRY_FACTS}
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(
-        _partial(StoredFacts, paths, _AFTERWARDS)
+        _partial(StoredFacts, paths, _DERIVED)
     ).decode
     priced = ("payment", "amount") in paths
     by_device, by_backend = DEVICE_ADDRESS in paths, BACKEND_ADDRESS in paths
@@ -126,22 +127,11 @@ def _partial(
 
 def _field(described: inspect.Type, paths: set[Access]) -> tuple[Any, Any]:
     """The type to decode, and its default."""
-    match _unwrapped(described):
+    bare, _, _ = bare_type(described)
+    match bare:
         case inspect.StructType(cls=struct):
             return _partial(struct, paths) | None, None
         case inspect.VarTupleType():
             return tuple[Transaction, ...], ()
         case _:
             return Any, None
-
-
-def _unwrapped(described: inspect.Type) -> inspect.Type:
-    while True:
-        if isinstance(described, inspect.Metadata):
-            described = described.type
-        elif isinstance(described, inspect.UnionType):
-            described = next(
-                one for one in described.types if not isinstance(one, inspect.NoneType)
-            )
-        else:
-            return described

@@ -30,14 +30,14 @@ from tollkeeper.grammar.types import (
 )
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
-# Facts that are not read from the payment as it was sent (facts.py).
-_ELSEWHERE = {
+# Fields whose value programs read from a derived fact (facts.py).
+_DERIVED_ACCESS = {
     ("amount",): ("amount",),
     ("timestamp",): ("timestamp",),
     ("device", "ip_address"): ("device_ip",),
     ("backend", "ip_address"): ("backend_ip",),
 }
-_BY_RULE: Mapping[str, Type] = {
+_TYPE_OF_RULE: Mapping[str, Type] = {
     "instant": Instant(),
     "address": Ip(),
     "device_address": Ip(),
@@ -58,7 +58,7 @@ def _private(value: Value) -> str | None:
 
 
 def _too_long(bare: inspect.Type) -> Callable[[Value], str | None] | None:
-    """A text's bounds; what is longer is refused, and an empty required one too."""
+    """Why a text constant can never arrive: it is longer than the field may be, or empty."""
     if not isinstance(bare, inspect.StrType) or bare.max_length is None:
         return None
     most, least = bare.max_length, bare.min_length or 0
@@ -139,10 +139,10 @@ def _fields(
     assert isinstance(described, inspect.StructType)
     for field in described.fields:
         path = (*above, field.name)
-        bare, rule, doc = _unwrapped(field.type)
+        bare, rule, doc = bare_type(field.type)
         here = (*access, field.name) if access else _of_element(field.name)
         if access[:1] == ("payment",):
-            here = _ELSEWHERE.get(path, here)
+            here = _DERIVED_ACCESS.get(path, here)
         refuses = _REFUSALS.get(rule or "") or _too_long(bare)
         yield Field(path, _type(bare, rule, codes), doc, here, field.required, refuses)
         if isinstance(bare, inspect.StructType):
@@ -153,7 +153,7 @@ def _of_element(name: str) -> tuple[str, ...]:
     return ("microseconds",) if name == "timestamp" else (name,)
 
 
-def _unwrapped(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
+def bare_type(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
     """The type without None and without its annotations, the rule's name, the description."""
     rule, doc = None, ""
     while True:
@@ -172,8 +172,8 @@ def _unwrapped(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
 def _type(bare: inspect.Type, rule: str | None, codes: Mapping[str, tuple[str, ...]]) -> Type:
     if rule is not None and rule in codes:
         return String(codes[rule])
-    if rule is not None and rule in _BY_RULE:
-        return _BY_RULE[rule]
+    if rule is not None and rule in _TYPE_OF_RULE:
+        return _TYPE_OF_RULE[rule]
     match bare:
         case inspect.StructType():
             return Record()

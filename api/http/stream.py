@@ -69,7 +69,8 @@ async def stream_decisions(
     account = request.key.account
     # What can't be answered is refused here, with the status that says so.
     new, _ = await request.search.ask(account, FindNew(wanted, after, SENT_AT_A_TIME), NewPayments)
-    events = _events(request, wanted, new, lasting)
+    begin = new.last if after is None else after
+    events = _events(request, wanted, new, begin, lasting)
     return Stream(events, media_type=_EVENT_STREAM, headers={"cache-control": "no-store"})
 
 
@@ -77,12 +78,13 @@ ROUTES = (stream_decisions,)
 
 
 async def _events(
-    request: Request, wanted: Filter, new: NewPayments, lasting: float
+    request: Request, wanted: Filter, new: NewPayments, begin: int, lasting: float
 ) -> AsyncIterator[bytes]:
     engine, search, key = request.engine, request.search, request.key
     loop = asyncio.get_running_loop()
     end = loop.time() + lasting
-    yield f"retry: {_RETRY_MS}\nid: {new.last}\n\n".encode()
+    # A client that loses the connection here resumes before what it was not sent yet.
+    yield f"retry: {_RETRY_MS}\nid: {begin}\n\n".encode()
     quiet_since = loop.time()
     while True:
         if new.skipped:

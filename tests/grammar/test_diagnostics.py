@@ -38,7 +38,7 @@ def test_the_catalogue_holds_every_code_that_a_message_has():
         code
         for module in (syntax_errors, check_errors, check_warnings)
         for code in re.findall(
-            r'_(?:error|warning)\(\s*"([a-z0-9-]+)"', Path(module.__file__).read_text()
+            r'_(?:error|warning|misspelled)\(\s*"([a-z0-9-]+)"', Path(module.__file__).read_text()
         )
     }
     assert written == set(CODES) - {*PUBLISH_ERRORS, *PUBLISH_WARNINGS}

@@ -20,11 +20,13 @@ from litestar.typing import FieldDefinition
 from tollkeeper.api.http.description import DESCRIPTION
 from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
+from tollkeeper.api.http.examples import ALERT
 from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, declared
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.routing import plain
-from tollkeeper.api.http.tags import TAGS
+from tollkeeper.api.http.tags import EVENTS, TAGS
+from tollkeeper.api.http.webhooks import SentAlert
 
 OPENAPI = "3.1.1"
 
@@ -46,6 +48,7 @@ def document() -> Json:
             for method in route.http_methods:
                 described = paths[plain(path)][method.lower()]
                 _complete(described, operation, types)
+    webhooks = {"alert": {"post": _sent_alert(types)}}
     return {
         "openapi": OPENAPI,
         "info": {
@@ -57,6 +60,7 @@ def document() -> Json:
         "servers": [{"url": "/", "description": "The service that answers this."}],
         "tags": [{"name": name, "description": doc} for name, doc in TAGS.items()],
         "paths": paths,
+        "webhooks": webhooks,
         "components": {
             "schemas": _schemas(types.values()),
             "responses": {each.name: _error_answer(status) for status, each in STATUSES.items()},
@@ -144,6 +148,41 @@ def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> N
             "required": True,
             "content": {operation.sent.media_type: content},
         }
+
+
+def _sent_alert(types: dict[str, Any]) -> Json:
+    """What the service sends to the addresses of an account's webhooks."""
+    content = {"schema": {"$ref": _SCHEMAS + _note(SentAlert, types)}}
+    _add_examples(content, {"alert": Example("two failed sign-ins", {"alert": ALERT})})
+    return {
+        "operationId": "receive_alert",
+        "tags": [EVENTS],
+        "summary": "An alert",
+        "description": "Sent to each webhook at least once, until an answer of 2xx within 10 seconds "
+        "takes it. Check the signature before the body is read.",
+        "security": [],
+        "parameters": [
+            _sent_header(
+                "Toll-Signature",
+                "`t=SECONDS,v1=HEX`, a `v1` for each secret: HMAC-SHA256 over `SECONDS.BODY`.",
+                f"t=1789000000,v1={'0' * 64}",
+            ),
+            _sent_header("Toll-Delivery", "The same for every attempt.", "20-0-a1b2c3d4e5f6"),
+        ],
+        "requestBody": {"required": True, "content": {JSON: content}},
+        "responses": {"2XX": {"description": "The alert was taken."}},
+    }
+
+
+def _sent_header(name: str, doc: str, example: str) -> Json:
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": doc,
+        "schema": {"type": "string"},
+        "example": example,
+    }
 
 
 def _tidy(parameter: Json) -> None:

@@ -107,3 +107,13 @@ EVENTS: Final[dict[str, Any]] = {
         {"type": "sign_in", "data": {"user_id": "u-2"}},
     ]
 }
+
+ALERT: Final[dict[str, Any]] = {
+    "id": "20-0",
+    "type": "sign_in",
+    "monitor": "many",
+    "title": "Many sign-ins",
+    "key": ["u-1"],
+    "at": "2026-09-10T00:26:40Z",
+    "values": {"failures": 2},
+}

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct
 
+from tollkeeper.api.http.alerts import AlertView
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
@@ -123,6 +124,12 @@ class SampleAnswer(Struct, frozen=True):
 
 class DeliveryAnswer(Struct, frozen=True):
     delivery: DeliveryView
+
+
+class SentAlert(Struct, frozen=True):
+    """The body that a webhook is sent."""
+
+    alert: AlertView
 
 
 class DeliveryPage(Struct, frozen=True):

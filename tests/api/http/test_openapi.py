@@ -21,6 +21,7 @@ from tollkeeper.api.http.idempotency import MAX_KEY
 from tollkeeper.api.http.operation import JSON, Operation, declared
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.routing import plain
+from tollkeeper.api.http.webhooks import SentAlert
 from tollkeeper.engine.intake.violations import ViolationType
 from tollkeeper.engine.registry.scopes import SCOPES
 from tollkeeper.tests.api.http.described import Witness, pointer, validator
@@ -107,6 +108,14 @@ async def test_every_operation_needs_the_scope_that_it_names(service: Service) -
 def test_the_document_is_valid_openapi() -> None:
     loaded = schemathesis.openapi.from_dict(msgspec.json.decode(msgspec.json.encode(document())))
     loaded.validate()
+
+
+def test_the_document_says_what_a_webhook_is_sent() -> None:
+    (sent,) = document()["webhooks"].values()
+    content = sent["post"]["requestBody"]["content"]["application/json"]
+    assert content["schema"] == {"$ref": "#/components/schemas/SentAlert"}
+    (example,) = content["examples"].values()
+    assert msgspec.convert(example["value"], SentAlert).alert.monitor == "many"
 
 
 def test_every_operation_has_its_own_id() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import Any
 
 from tollkeeper.engine.offline.testing.coverage import FileCoverage, Goal, percent
 from tollkeeper.grammar.render import Source
@@ -24,7 +24,7 @@ def as_text(covered: Sequence[FileCoverage]) -> str:
     return "\n".join(lines)
 
 
-def as_json(covered: Sequence[FileCoverage]) -> str:
+def as_json(covered: Sequence[FileCoverage]) -> dict[str, Any]:
     """The shares in percent; lines and characters count from 1."""
     files = []
     for each in covered:
@@ -51,7 +51,7 @@ def as_json(covered: Sequence[FileCoverage]) -> str:
                 "missed": missed,
             }
         )
-    return json.dumps({"percent": round(percent(covered), 1), "files": files}, indent=2) + "\n"
+    return {"percent": round(percent(covered), 1), "files": files}
 
 
 def as_html(covered: Sequence[FileCoverage]) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.services.document import Document
 from tollkeeper.grammar.services.mentions import Symbol, mention_at
 from tollkeeper.grammar.services.signature import named, signature
@@ -55,11 +57,7 @@ def let_types(document: Document) -> tuple[tuple[s.Let, str], ...]:
     file = document.parsed.file
     if file is None or document.program is None:
         return ()
-    types = {
-        let.name: type_in_words(let.value.type)
-        for let in document.program.lets
-        if let.source is None and not isinstance(let.value, p.MetadataFact)
-    }
+    types = _types(document)
     return tuple(
         (item, types[item.name.text])
         for item in file.items
@@ -67,18 +65,28 @@ def let_types(document: Document) -> tuple[tuple[s.Let, str], ...]:
     )
 
 
+def _types(document: Document) -> dict[str, str]:
+    """The type of each let that the program reads, in words."""
+    return {
+        let.name: type_in_words(let.value.type)
+        for let in (() if document.program is None else document.program.lets)
+        if not isinstance(let.value, p.MetadataFact)
+    }
+
+
 def _symbol(document: Document, symbol: Symbol) -> str:
     file = document.parsed.file
     own = file is not None and symbol.owner in (None, (file.kind, file.name.text))
-    if own and file is not None:
-        for item in file.items:
-            name = getattr(item, "name", None)
-            if isinstance(name, s.Identifier) and name.text == symbol.name:
-                written = code(document.text[item.span.start : item.span.end])
-                types = {let.name.text: kind for let, kind in let_types(document)}
-                is_typed = symbol.kind == "let" and symbol.name in types
-                return f"{written}\n{types[symbol.name]}" if is_typed else written
-    whose = f" of {symbol.owner[0]} `{symbol.owner[1]}`" if symbol.owner else ""
+    whose = f" of {symbol.owner[0]} `{symbol.owner[1]}`" if symbol.owner and not own else ""
+    near = document.around.get(symbol.owner) if symbol.owner and not own else None
+    text = document.text if own else "" if near is None else near.text
+    items = file.items if own and file is not None else () if near is None else near.file.items
+    for item in items:
+        name = getattr(item, "name", None)
+        if isinstance(name, s.Identifier) and name.text == symbol.name:
+            written = code(text[item.span.start : item.span.end])
+            types = _types(document) if symbol.kind == "let" else {}
+            return f"{written}\n{types.get(symbol.name, '')}{whose}".rstrip()
     return f"{symbol.kind} `{symbol.name}`{whose}"
 
 
@@ -97,4 +105,55 @@ def _field(document: Document, path: tuple[str, ...], span: Span) -> HoverExplan
     fields = of.transaction if path[0] == "transactions" else of.payment
     missing = "never missing" if is_always_there(fields, field.path) else "may be missing"
     text = f"`{name}`: {type_in_words(field.type)}, {missing}\n\n{field.doc}"
-    return HoverExplanation(span, text)
+    example = example_of(name, field.type)
+    return HoverExplanation(
+        span, text if example is None else f"{text}\n\nFor example `{example}`."
+    )
+
+
+def example_of(name: str, kind: t.Type) -> str | None:
+    """A test of a value of this type, as a rule writes it; None where it has none."""
+    match kind:
+        case t.Boolean():
+            return name
+        case t.String(choices=tuple(choices)):
+            return f'{name} == "{choices[0]}"'
+        case t.String():
+            return f'{name} starts with "A"'
+        case t.Number(low=low, high=high) if low is not None and high is not None:
+            return f"{name} > {(low + high) / 2}"
+        case t.Number():
+            return f"{name} > 10"
+        case t.Ip():
+            return f'{name} in ["203.0.113.0/24"]'
+        case t.Instant():
+            return f'hour({name}, "UTC") < 6'
+        case t.Record() | t.Collection():
+            return f"{name} is missing"
+        case t.Headers():
+            return f'{name}["User-Agent"] is missing'
+        case t.Metadata():
+            return f'{name}["campaign"] == "spring"'
+        case _:
+            return None
+
+
+def histories_at(document: Document, offset: int) -> tuple[p.History, ...]:
+    """The aggregates over history of the let that the offset names, or that are written there."""
+    if document.program is None or isinstance(document.program, p.Definitions):
+        return ()
+    lets = {let.name: let for let in document.program.lets}
+    mention = mention_at(document, offset)
+    if mention is not None and mention.symbol.kind == "let" and mention.symbol.name in lets:
+        inner = parts(lets[mention.symbol.name].value)
+        return tuple(each for each in inner if isinstance(each, p.History))
+    index = document.piece_at(offset)
+    if index is None or not named(document.parsed.pieces[index].text):
+        return ()
+    start = document.parsed.pieces[index].span.start
+    return tuple(
+        each
+        for each in document.program.histories
+        if each.span.start == start
+        and not any(let.source is not None and each in parts(let.value) for let in lets.values())
+    )

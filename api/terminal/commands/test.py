@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import indent
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.output import NO, OK, out, plural, say
+from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 
 
 @click.command(panel="Rule files")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--only", multiple=True, metavar="TITLE", help="Run only the tests of this title.")
+@json_option
 @click.option("--accept", is_flag=True, help="Accept what the cases decide now.")
 @click.option("--coverage", is_flag=True, help="Tell what no test or case looked at.")
 @click.option(
@@ -28,6 +33,8 @@ from tollkeeper.api.terminal.output import NO, OK, out, plural, say
 )
 def test(
     paths: Sequence[Path],
+    only: tuple[str, ...],
+    as_json_: bool,
     accept: bool,
     coverage: bool,
     coverage_json: Path | None,
@@ -43,16 +50,27 @@ def test(
     with extra("test"):
         from tollkeeper.engine.offline.testing.run import run_tests
 
-    run = run_tests(paths, accept=accept)
-    for fault in run.faults:
+    run = run_tests(paths, accept=accept, only=only)
+    if as_json_:
+        print_json(
+            {
+                "tests": run.tests,
+                "cases": run.cases,
+                "results": [asdict(each) for each in run.results],
+                "faults": [asdict(each) for each in run.faults],
+                "coverage": coverage_as_json(run.coverage),
+            }
+        )
+    for fault in () if as_json_ else run.faults:
         out.print(f"{fault.place}: {fault.title}", style="bold red")
         out.print(indent(fault.text, "  "), soft_wrap=True)
         out.print()
     if coverage_json is not None:
-        coverage_json.write_text(coverage_as_json(run.coverage), encoding="utf-8")
+        written = json.dumps(coverage_as_json(run.coverage), indent=2)
+        coverage_json.write_text(f"{written}\n", encoding="utf-8")
     if coverage_html is not None:
         coverage_html.write_text(as_html(run.coverage), encoding="utf-8")
-    if coverage or fail_under is not None:
+    if (coverage or fail_under is not None) and not as_json_:
         out.print(coverage_as_text(run.coverage), soft_wrap=True)
     is_low = fail_under is not None and percent(run.coverage) < fail_under
     if is_low:

@@ -99,6 +99,11 @@ class Folder:
         self._look_around()
         return self._known
 
+    def shared_texts(self) -> dict[str, str]:
+        """The texts of what `known` declares, by name."""
+        self._look_around()
+        return {each.name: each.text for each in self._neighbours}
+
     def _look_around(self) -> None:
         if self._looked == self.revision:
             return

@@ -6,8 +6,6 @@ and a file is small. Everything runs on one thread, so a request sees the text t
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -18,17 +16,25 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from tollkeeper.api.terminal.lsp.folder import Folder
+from tollkeeper.api.terminal.lsp.lenses import offer_runs
+from tollkeeper.api.terminal.lsp.live import (
+    LiveAccount,
+    cost_in_words,
+    figure_in_words,
+    figures_of,
+)
 from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
+from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
-from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.search.field_figures import FieldFigure
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit
 from tollkeeper.grammar.fixes import applied_safely
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.functions import Function
 from tollkeeper.grammar.services.complete import CompletionKind, complete
 from tollkeeper.grammar.services.document import Document
-from tollkeeper.grammar.services.hover import hover, let_types
+from tollkeeper.grammar.services.hover import histories_at, hover, let_types
 from tollkeeper.grammar.services.mentions import (
     BadNameError,
     Mention,
@@ -39,9 +45,6 @@ from tollkeeper.grammar.services.mentions import (
 )
 from tollkeeper.grammar.services.outline import TOKEN_KINDS, OutlineItem, folds, outline, tokens
 from tollkeeper.grammar.services.signature import call_at, signature
-
-RUN_TESTS = "toll.runTests"
-SHOW_COVERAGE = "toll.showCoverage"
 
 _COMPLETION_KINDS: dict[CompletionKind, lsp.CompletionItemKind] = {
     "keyword": lsp.CompletionItemKind.Keyword,
@@ -66,19 +69,24 @@ _SYMBOL_KINDS = {
 }
 
 
-def build_server() -> LanguageServer:
-    """A server with every feature; `start_io` of it serves one editor."""
+def build_server(account: LiveAccount | None = None) -> LanguageServer:
+    """A server with every feature; `start_io` of it serves one editor.
+
+    With an account, hovering shows its figures and a rule can be backtested on its history.
+    """
     server = LanguageServer(
         "toll", version("tollkeeper"), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
     )
     folder = Folder()
+    runs: dict[Path, LastRun] = {}
     _follow_texts(server, folder)
-    _tell_meanings(server, folder)
+    _tell_meanings(server, folder, account)
     _tell_places(server, folder)
     _rename_names(server, folder)
     _lay_out(server, folder)
     _offer_fixes(server, folder)
-    _show_layers(server, folder)
+    _show_layers(server, folder, runs)
+    offer_runs(server, folder, account, runs)
     return server
 
 
@@ -124,8 +132,9 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         await teller.tell()
 
 
-def _tell_meanings(server: LanguageServer, folder: Folder) -> None:
+def _tell_meanings(server: LanguageServer, folder: Folder, account: LiveAccount | None) -> None:
     """Completion, hover, signature help."""
+    figures: dict[str, FieldFigure] = {}
 
     def place(params: Any) -> tuple[Document, Places, int]:
         document = folder.document(path_of(params.text_document.uri))
@@ -150,12 +159,17 @@ def _tell_meanings(server: LanguageServer, folder: Folder) -> None:
         ]
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def _hover(params: lsp.HoverParams) -> lsp.Hover | None:
+    async def _hover(params: lsp.HoverParams) -> lsp.Hover | None:
         document, where, offset = place(params)
         found = hover(document, offset)
         if found is None:
             return None
-        text = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
+        if account is not None and not figures:
+            figures.update(await figures_of(account))
+        name = document.text[found.span.start : found.span.end]
+        live = figure_in_words(figures[name]) if name in figures else ""
+        said = [found.markdown, cost_in_words(histories_at(document, offset)), live]
+        text = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join(filter(None, said)))
         return lsp.Hover(text, where.range(found.span))
 
     @server.feature(
@@ -366,8 +380,8 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
         return found
 
 
-def _show_layers(server: LanguageServer, folder: Folder) -> None:
-    """Colours, hints and lenses over the text, and what the lenses run."""
+def _show_layers(server: LanguageServer, folder: Folder, runs: dict[Path, LastRun]) -> None:
+    """Colours and hints over the text."""
     legend = lsp.SemanticTokensLegend(token_types=list(TOKEN_KINDS), token_modifiers=[])
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
@@ -377,52 +391,46 @@ def _show_layers(server: LanguageServer, folder: Folder) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def _hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        document = folder.document(path_of(params.text_document.uri))
+        path = path_of(params.text_document.uri)
+        document = folder.document(path)
         where = Places.of(document.text)
         first, last = where.offset(params.range.start), where.offset(params.range.end)
-        return [
-            lsp.InlayHint(where.position(let.name.span.end), f": {words}", lsp.InlayHintKind.Type)
+        hints = [
+            (let.name.span.end, lsp.InlayHint(where.position(let.name.span.end), f": {words}"))
             for let, words in let_types(document)
-            if first <= let.name.span.end <= last
         ]
+        if path in runs:
+            hints += _seen(document, where, path, runs[path])
+        return [hint for place, hint in hints if first <= place <= last]
 
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
-    def _lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
-        uri = params.text_document.uri
-        document = folder.document(path_of(uri))
-        if not any(each.keyword == "test" for each in outline(document)):
-            return []
-        top = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
-        return [
-            lsp.CodeLens(top, lsp.Command("run the tests", RUN_TESTS, arguments=[uri])),
-            lsp.CodeLens(top, lsp.Command("show what they cover", SHOW_COVERAGE, arguments=[uri])),
-        ]
 
-    @server.command(RUN_TESTS)
-    async def _run_tests(uri: str) -> str:
-        return await run(uri)
-
-    @server.command(SHOW_COVERAGE)
-    async def _show_coverage(uri: str) -> str:
-        return await run(uri, "--coverage")
-
-    async def run(uri: str, *options: str) -> str:
-        """What `toll test` says of a file on disk: in a process, for it needs its own output."""
-        path = path_of(uri)
-        if path.suffix != SUFFIX or not path.is_file():
-            raise JsonRpcInvalidParams("save the rule file first")
-        entry = "from tollkeeper.cli import main; main()"
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", entry, "test", *options, "--", str(path.resolve())),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        text = said.decode("utf-8", "replace").strip()
-        kind = lsp.MessageType.Error if process.returncode else lsp.MessageType.Info
-        server.window_show_message(lsp.ShowMessageParams(kind, text))
-        return text
+def _seen(
+    document: Document, where: Places, path: Path, run: LastRun
+) -> Iterator[tuple[int, lsp.InlayHint]]:
+    """What the last run says behind each name: while the text is as it was, or the test's title."""
+    missed: dict[str, list[str]] = {}
+    covered = run.of_file(path)
+    if covered is not None and run.tested == document.text:
+        for each in covered.missed:
+            missed.setdefault(each.name, []).append(
+                f"`{each.text}` never mattered"
+                if each.missed == "mattered"
+                else f"never {each.missed}"
+            )
+    outcomes = run.outcomes()
+    for item in outline(document):
+        place = item.name_span.end
+        if item.keyword == "test":
+            outcome = outcomes.get(item.name)
+            if outcome is not None:
+                said = " ".join(outcome.text.split("\n")[:2])
+                label = f" {outcome.outcome}: {said}" if said else f" {outcome.outcome}"
+                yield place, lsp.InlayHint(where.position(place), label, tooltip=outcome.text)
+        elif item.name in missed:
+            lines = missed[item.name]
+            label = f" {lines[0]}" + (f", {len(lines) - 1} more" if lines[1:] else "")
+            hint = lsp.InlayHint(where.position(place), label, tooltip="\n".join(lines))
+            yield place, hint
 
 
 def _numbers(document: Document) -> Iterator[int]:

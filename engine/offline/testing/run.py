@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -23,23 +24,41 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class TestResult:
+    """What came of one test or case; `line` counts from 1, and is None for a case."""
+
+    file: str
+    line: int | None
+    title: str
+    outcome: Literal["passed", "failed", "skipped"]
+    text: str
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
 class TestRun:
-    """How many tests and cases ran, which of them failed, what they saw of the rules."""
+    """How many tests and cases ran, what came of each, which failed, what they saw of the rules."""
 
     tests: int
     cases: int
+    results: tuple[TestResult, ...]
     faults: tuple[Fault, ...]
     coverage: tuple[FileCoverage, ...]
 
     __test__ = False
 
 
-def run_tests(paths: Sequence[Path], *, accept: bool = False) -> TestRun:
+def run_tests(
+    paths: Sequence[Path], *, accept: bool = False, only: Collection[str] = ()
+) -> TestRun:
     """Runs every `test` block and case under the paths; `accept` takes what cases decide now.
+
+    With `only`, just those of these titles.
 
     Nothing is written but accepted cases.
     """
-    watcher = _Watcher()
+    watcher = _Watcher(only)
     arguments = [
         *("-c", os.devnull, "--rootdir", str(Path.cwd())),
         # Only rules and cases: no plugin, no conftest, no Python test of the author's takes part.
@@ -59,17 +78,29 @@ def run_tests(paths: Sequence[Path], *, accept: bool = False) -> TestRun:
         pytest.ExitCode.NO_TESTS_COLLECTED,
     ):
         raise RuntimeError(f"the tests could not be run: pytest ended with {status}")
-    return TestRun(watcher.tests, watcher.cases, tuple(watcher.faults), tuple(watcher.coverage))
+    return TestRun(
+        watcher.tests,
+        watcher.cases,
+        tuple(watcher.results),
+        tuple(watcher.faults),
+        tuple(watcher.coverage),
+    )
 
 
 class _Watcher:
     """What pytest tells while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: Collection[str]) -> None:
+        self.only = only
         self.tests = 0
         self.cases = 0
+        self.results: list[TestResult] = []
         self.faults: list[Fault] = []
         self.coverage: list[FileCoverage] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self.only:
+            items[:] = [each for each in items if each.name in self.only]
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         if isinstance(item, CaseItem):
@@ -82,6 +113,11 @@ class _Watcher:
             self.faults.append(Fault(report.nodeid, "the file has errors", report.longreprtext))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed:
+            path, line, title = report.location
+            number = None if line is None else line + 1
+            text = report.longreprtext if report.failed else ""
+            self.results.append(TestResult(path, number, title, report.outcome, text))
         if report.failed:
             path, line, title = report.location
             place = path if line is None else f"{path}:{line + 1}"

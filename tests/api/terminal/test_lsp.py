@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
-from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
+from pytest_lsp import LanguageClient
 
-ENTRY = "from tollkeeper.cli import main; main()"
+from tollkeeper.tests.api.terminal.editing import change, open_text, place, serve, write
+
 RULE = """rule shop
   use cards
   let large = currency == "USD" and amount > 100
@@ -22,52 +21,6 @@ RULE = """rule shop
     expect deny by big
 """
 CARDS = "definitions cards\n  let busy = count(payments by user.id over 1h) > 5\n"
-
-
-def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]]) -> None:
-    """Runs a script against a server that has the folder open."""
-
-    async def run() -> None:
-        client = make_test_lsp_client()
-        await client.start_io(sys.executable, "-c", ENTRY, "lsp")
-        root = lsp.WorkspaceFolder(folder.as_uri(), folder.name)
-        await client.initialize_session(
-            lsp.InitializeParams(client_capabilities("neovim"), workspace_folders=[root])
-        )
-        await script(client)
-        await client.shutdown_session()
-        await client.stop()
-
-    asyncio.run(asyncio.wait_for(run(), 60))
-
-
-async def open_text(client: LanguageClient, path: Path, text: str) -> list[lsp.Diagnostic]:
-    """Opens a text; gives what the server finds in it."""
-    item = lsp.TextDocumentItem(path.as_uri(), "toll", 1, text)
-    client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
-    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
-    return list(client.diagnostics[path.as_uri()])
-
-
-async def write(
-    client: LanguageClient, path: Path, version: int, text: str
-) -> list[lsp.Diagnostic]:
-    change(client, path, version, text)
-    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
-    return list(client.diagnostics[path.as_uri()])
-
-
-def change(client: LanguageClient, path: Path, version: int, text: str) -> None:
-    which = lsp.VersionedTextDocumentIdentifier(version, path.as_uri())
-    whole = [lsp.TextDocumentContentChangeWholeDocument(text)]
-    client.text_document_did_change(lsp.DidChangeTextDocumentParams(which, whole))
-
-
-def place(text: str, part: str) -> lsp.Position:
-    """Where the part begins, in UTF-16 units."""
-    before = text[: text.index(part)]
-    line = before.rpartition("\n")[2]
-    return lsp.Position(before.count("\n"), len(line.encode("utf-16-le")) // 2)
 
 
 @pytest.fixture
@@ -107,12 +60,6 @@ def test_an_author_reads_a_rule(folder: Path) -> None:
             lsp.InlayHintParams(which, lsp.Range(lsp.Position(0, 0), end))
         )
         assert [each.label for each in hints] == [": boolean"]
-        lenses = await client.text_document_code_lens_async(lsp.CodeLensParams(which))
-        said = await client.workspace_execute_command_async(
-            lsp.ExecuteCommandParams(lenses[0].command.command, lenses[0].command.arguments)
-        )
-        assert "1 test" in said
-        assert "all passed" in said
 
     serve(folder, script)
 
@@ -239,8 +186,13 @@ def test_hostile_texts_leave_the_server_at_work(folder: Path) -> None:
         await client.text_document_completion_async(lsp.CompletionParams(which, middle))
         far = lsp.Position(2**31 - 1, 2**31 - 1)
         await client.text_document_completion_async(lsp.CompletionParams(which, far))
-        for version in range(4, 1004):
+        torn = [lsp.TextDocumentContentChangePartial(lsp.Range(middle, middle), "x")]
+        which_one = lsp.VersionedTextDocumentIdentifier(4, shop.as_uri())
+        client.text_document_did_change(lsp.DidChangeTextDocumentParams(which_one, torn))
+        await write(client, shop, 5, 'rule a "\ud83d"')
+        for version in range(6, 1006):
             change(client, shop, version, RULE[: version % len(RULE)])
-        assert not await write(client, shop, 1004, RULE)
+        while client.diagnostics[shop.as_uri()]:
+            await write(client, shop, 1006, RULE)
 
     serve(folder, script)

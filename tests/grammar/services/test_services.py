@@ -16,7 +16,7 @@ from tollkeeper.grammar.fixes import applied
 from tollkeeper.grammar.parser import expected, parse
 from tollkeeper.grammar.services.complete import complete
 from tollkeeper.grammar.services.document import Document, Neighbour, read_document
-from tollkeeper.grammar.services.hover import hover, let_types
+from tollkeeper.grammar.services.hover import example_of, hover, let_types
 from tollkeeper.grammar.services.mentions import (
     BadNameError,
     mention_at,
@@ -236,3 +236,11 @@ def test_a_text_of_brackets_is_read_to_its_end(read: Read) -> None:
     document = read(text)
     assert complete(document, len(text)) == ()
     assert call_at(text, len(text)) is None
+
+
+def test_the_example_of_each_field_is_a_test_of_it(read: Read, vocabulary: Vocabulary) -> None:
+    for name, field in vocabulary.payment.items():
+        example = example_of(name, field.type)
+        assert example is not None, name
+        found = read(f"rule a\n  condition c when {example} then deny\n").diagnostics
+        assert not [each for each in found if each.severity == "error"], (example, found)

@@ -1,0 +1,75 @@
+"""What `toll` itself says of the tests of a file on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.api.terminal.subcommand import toll
+
+
+class Missed(Struct, frozen=True):
+    """What no test saw of a file; lines count from 1."""
+
+    line: int
+    missed: str
+    text: str
+    name: str = msgspec.field(name="in")
+
+
+class TestedFile(Struct, frozen=True):
+    """The coverage of one file."""
+
+    __test__ = False
+
+    file: str
+    percent: float
+    missed: tuple[Missed, ...]
+
+
+class Outcome(Struct, frozen=True):
+    """What came of one test; `text` says why one failed."""
+
+    file: str
+    line: int | None
+    title: str
+    outcome: str
+    text: str
+
+
+class Covered(Struct, frozen=True):
+    files: tuple[TestedFile, ...]
+
+
+class LastRun(Struct, frozen=True):
+    """The last run of a file's tests; `tested` is the text that they ran on."""
+
+    tests: int
+    results: tuple[Outcome, ...]
+    coverage: Covered
+    tested: str = ""
+
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """By title."""
+        return {each.title: each for each in self.results}
+
+    def of_file(self, path: Path) -> TestedFile | None:
+        found = (each for each in self.coverage.files if Path(each.file).name == path.name)
+        return next(found, None)
+
+
+async def run_file(path: Path, only: str | None) -> tuple[LastRun | None, Any]:
+    """Runs a file's tests, or the one of a title; None and the words when they could not be run."""
+    chosen = () if only is None else ("--only", only)
+    arguments = ("test", "--json", *chosen, "--", path.name)
+    _, out, err = await toll(*arguments, folder=path.parent)
+    try:
+        run = msgspec.json.decode(out, type=LastRun)
+    except msgspec.MsgspecError:
+        return None, err or out
+    text = path.read_bytes().decode("utf-8", "replace")
+    return msgspec.structs.replace(run, tested=text), err

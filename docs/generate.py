@@ -1,5 +1,5 @@
-"""Write docs/reference.md from the vocabulary, the functions and the diagnostics in the code, and
-docs/openapi.json from the routes."""
+"""Write docs/reference.md from the vocabulary, the functions and the diagnostics in the code,
+docs/openapi.json from the routes, and docs/llms.txt from the pages for authors of rules."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ DOCS = Path(__file__).parent
 TEMPLATE = DOCS / "reference.template.md"
 REFERENCE = DOCS / "reference.md"
 DOCUMENT = DOCS / "openapi.json"
+LLMS = DOCS / "llms.txt"
+
+AUTHORS = (
+    "language",
+    "reference",
+    "testing",
+    "backtest",
+    "proofs",
+    "events",
+    "scorecard",
+    "editor",
+)
+"""The pages that an author of rules needs, in the order of reading."""
 
 _OVER = {"payment": "the payment", "window": "a window", "history": "all history"}
 
@@ -42,6 +55,21 @@ def reference() -> str:
 def openapi() -> str:
     """The text of docs/openapi.json, the same that a service answers."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+
+
+def llms() -> str:
+    """The text of docs/llms.txt: those pages in one, for an assistant that drafts rules."""
+    pages = "\n".join((DOCS / f"{name}.md").read_text() for name in AUTHORS)
+    return f"""# Tollkeeper
+
+> A payment risk service with a rule language: each payment is scored, sent through a rule, and gets
+> `allow`, `challenge` or `deny` with the rule and condition that said so.
+
+A rule is drafted, checked (`toll check --json`), tested (`toll test --json`), backtested
+(`toll backtest --json`) and only then published, by a person. `toll fields --json` lists all that a
+rule can name, `toll mcp` offers the same as tools.
+
+{pages}"""
 
 
 def functions() -> str:
@@ -110,3 +138,4 @@ def cell(text: str) -> str:
 if __name__ == "__main__":
     REFERENCE.write_text(reference())
     DOCUMENT.write_text(openapi())
+    LLMS.write_text(llms())

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tollkeeper.docs.generate import DOCS, DOCUMENT, REFERENCE, openapi, reference
+from tollkeeper.docs.generate import DOCS, DOCUMENT, LLMS, REFERENCE, llms, openapi, reference
 from tollkeeper.engine.facts.reference import every_field, fits
 from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.load import SHIPPED
@@ -24,6 +24,10 @@ def test_the_reference_is_not_stale() -> None:
 
 def test_the_openapi_document_is_not_stale() -> None:
     assert DOCUMENT.read_text() == openapi(), "run `make docs`"
+
+
+def test_the_text_for_assistants_is_not_stale() -> None:
+    assert LLMS.read_text() == llms(), "run `make docs`"
 
 
 def test_the_reference_names_everything_that_a_rule_can_say() -> None:

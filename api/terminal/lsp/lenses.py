@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lsprotocol import types as lsp
-from msgspec.structs import replace
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
@@ -53,18 +52,12 @@ def offer_runs(
         run, said = await run_file(path, title)
         if run is None:
             return show(said, is_bad=True)
-        earlier = runs.get(path)
-        if title is not None and earlier is not None and earlier.tested == run.tested:
-            kept = [each for each in earlier.results if each.title != title]
-            runs[path] = replace(earlier, results=(*kept, *run.results))
-        else:
-            runs[path] = run
-        known = server.client_capabilities.workspace
-        if known is not None and known.inlay_hint is not None and known.inlay_hint.refresh_support:
-            server.workspace_inlay_hint_refresh(None)
+        runs[path] = run if title is None else run.after(runs.get(path))
+        _refresh_hints(server)
         failed = [each for each in run.results if each.outcome == "failed"]
         words = [f"{each.title}\n{each.text}" for each in failed]
-        counted = f"{plural(len(run.results), 'test')}, {f'{len(failed)} failed' if failed else 'all passed'}"
+        came_out = f"{len(failed)} failed" if failed else "all passed"
+        counted = f"{plural(len(run.results), 'test')}, {came_out}"
         return show("\n\n".join([*words, counted]), is_bad=bool(failed))
 
     @server.command(SHOW_COVERAGE)
@@ -107,6 +100,13 @@ def offer_runs(
         kind = lsp.MessageType.Error if is_bad else lsp.MessageType.Info
         server.window_show_message(lsp.ShowMessageParams(kind, text))
         return text
+
+
+def _refresh_hints(server: LanguageServer) -> None:
+    """Has the editor ask for its hints again, if it can be told to."""
+    known = server.client_capabilities.workspace
+    if known is not None and known.inlay_hint is not None and known.inlay_hint.refresh_support:
+        server.workspace_inlay_hint_refresh(None)
 
 
 def _lenses_of(document: Document, uri: str, account: LiveAccount | None) -> Iterator[lsp.CodeLens]:

@@ -57,6 +57,14 @@ class LastRun(Struct, frozen=True):
         """By title."""
         return {each.title: each for each in self.results}
 
+    def after(self, earlier: LastRun | None) -> LastRun:
+        """An earlier run of the same text with the tests of this one in their new outcome."""
+        if earlier is None or earlier.tested != self.tested:
+            return self
+        again = self.outcomes()
+        kept = [each for each in earlier.results if each.title not in again]
+        return msgspec.structs.replace(earlier, results=(*kept, *self.results))
+
     def of_file(self, path: Path) -> TestedFile | None:
         found = (each for each in self.coverage.files if Path(each.file).name == path.name)
         return next(found, None)

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: install demo serve test check types bench docs lock vendor
+.PHONY: install demo serve test check types bench docs vsix lock vendor
 
 # What the service and its commands need, and the tools to build: enough for the demo.
 $(VENV)/service: pyproject.toml setup.py requirements-service.lock engine/velocity/_groups.c
@@ -47,6 +47,11 @@ bench: install
 
 docs: install
 	$(BIN)/python docs/generate.py
+	$(BIN)/python editors/generate.py
+
+# The extension for VS Code, editors/vscode/toll.vsix: needs npm.
+vsix:
+	cd editors/vscode && npm ci --ignore-scripts && npm test && npm run package
 
 # For maintainers: needs uv. Pins every dependency with its hashes; the small lock agrees with the whole one.
 PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml

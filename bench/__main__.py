@@ -26,6 +26,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "rules": (),
     "validation": (),
     "clients": (),
+    "editor": ("--strokes", "40"),
     "lists": ("--entries", "100000"),
     "windows": ("--payments", "100000"),
     "scores": ("201",),

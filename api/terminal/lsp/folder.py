@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.offline.rule_files import is_shared, known_contents, rule_files
+from tollkeeper.engine.offline.paths import SUFFIX
+from tollkeeper.engine.offline.rule_files import is_shared, known_contents
 from tollkeeper.engine.programs import shipped_definitions as shipped
 from tollkeeper.engine.programs.source import with_shipped
 from tollkeeper.grammar.checker import Known
-from tollkeeper.grammar.parser import parse
+from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse
 from tollkeeper.grammar.services.document import Document, Neighbour, read_document
+
+FileState: TypeAlias = tuple[int, int]
+"""When a file was written, in nanoseconds, and its size."""
 
 MAX_FILES = 2_000
 """The most files on disk that are looked at."""
+
+MAX_FOLDERS = 5_000
+"""The most folders that are looked into: an editor may have all of a home open."""
 
 MAX_READ = 256
 """The most files that are kept as they were read."""
@@ -36,6 +46,7 @@ class Folder:
         self.revision = 0
         self.closed_revision = 0
         self._looked = -1
+        self._seen: dict[Path, FileState] = {}
         self._on_disk: dict[Path, str] = {}
         self._documents: OrderedDict[Path, tuple[int, Document]] = OrderedDict()
         self._shared: tuple[tuple[Path, str], ...] | None = None
@@ -44,10 +55,13 @@ class Folder:
 
     def scan(self) -> None:
         """Looks at the disk again."""
-        found = rule_files(root for root in self.roots if root.is_dir())[:MAX_FILES]
-        texts = {path: text for path in found if (text := _text(path)) is not None}
-        if texts != self._on_disk:
-            self._on_disk = texts
+        seen = dict(_found(self.roots))
+        if seen != self._seen:
+            same = {path for path, state in seen.items() if self._seen.get(path) == state}
+            new = {path: _text(path) for path in seen.keys() - same}
+            kept = {path: self._on_disk[path] for path in same if path in self._on_disk}
+            self._seen = seen
+            self._on_disk = kept | {path: text for path, text in new.items() if text is not None}
             self.revision += 1
             self.closed_revision += 1
 
@@ -141,8 +155,25 @@ def _shipped() -> Iterator[tuple[Path, Neighbour]]:
         yield shipped.FOLDER / f"{name}.rule", found
 
 
+def _found(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
+    """The rule files under the roots, but not in hidden folders or what npm installs."""
+    folders = files = 0
+    for root in roots:
+        for folder, inner, names in os.walk(root):
+            inner[:] = sorted(each for each in inner if each[0] != "." and each != "node_modules")
+            folders += 1
+            for name in sorted(each for each in names if each.endswith(SUFFIX)):
+                path = Path(folder, name)
+                with suppress(OSError):
+                    state = path.stat()
+                    yield path, (state.st_mtime_ns, state.st_size)
+                    files += 1
+            if files >= MAX_FILES or folders >= MAX_FOLDERS:
+                return
+
+
 def _text(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return None
+    """What a file says, as far as it can be a rule file."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES + 1).decode("utf-8", "replace")
+    return None

@@ -105,9 +105,8 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def _opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
-        if path.parent not in folder.roots and not any(
-            root in path.parents for root in folder.roots
-        ):
+        # A text that is in no file yet has no folder.
+        if path.is_absolute() and not any(root in path.parents for root in folder.roots):
             folder.roots.append(path.parent)
         folder.scan()
         await teller.take(params.text_document.uri)

@@ -1,5 +1,5 @@
 """Write what the editors' files take from the language: its words as a TextMate grammar, and the
-shipped examples, with which `toll new` begins a rule, as snippets."""
+templates of `toll new` as snippets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from tollkeeper.engine.facts.reference import every_field
-from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.offline.templates import EXAMPLES, templates
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
 from tollkeeper.grammar.parser import keywords
 
@@ -60,13 +60,12 @@ def one_of(words: object) -> str:
 
 
 def snippets() -> str:
-    """The text of the snippets: each shipped example, under its name."""
+    """The text of the snippets: each template of `toll new`, under its name."""
     made = {}
-    for path in sorted((SHIPPED / "examples").glob("*.rule")):
-        text = path.read_text(encoding="utf-8")
+    for name, purpose in templates():
+        text = (EXAMPLES / f"{name}.rule").read_text(encoding="utf-8")
         body = [line.replace("\\", "\\\\").replace("$", r"\$") for line in text.splitlines()]
-        purpose = text.splitlines()[0].removeprefix("#").strip().strip('"')
-        made[path.stem] = {"prefix": path.stem, "description": purpose, "body": body}
+        made[name] = {"prefix": name, "description": purpose, "body": body}
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 

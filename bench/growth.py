@@ -252,7 +252,7 @@ def reading(engine: Engine) -> Callable[[str], Awaitable[object]]:
 
 def explaining(engine: Engine) -> Callable[[str], Awaitable[object]]:
     async def read(id_: str) -> object:
-        return await explain(engine.journal, 1, id_)
+        return await explain(engine.journal, engine.past_states, 1, id_)
 
     return read
 

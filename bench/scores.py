@@ -31,7 +31,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.replay import score_history
-from tollkeeper.engine.offline.testing.streams import Created
+from tollkeeper.engine.offline.testing.streams import CreationLine
 from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficPlan, labelled, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
@@ -137,7 +137,7 @@ async def show_cost() -> None:
     """One day's payments, each step by itself and then the whole way to the disk, in rounds."""
     items = list(traffic(SEEDS[0], START))
     lines = map(msgspec.json.encode, labelled(items, START))
-    paid = [each.item for each in read_labelled(lines) if isinstance(each.item, Created)]
+    paid = [each.item for each in read_labelled(lines) if isinstance(each.item, CreationLine)]
     rounds = [await cost(paid) for _ in range(ROUNDS)]
     rows = []
     for step in Cost._fields[:-1]:
@@ -153,7 +153,7 @@ async def show_cost() -> None:
     )
 
 
-async def cost(paid: Sequence[Created]) -> Cost:
+async def cost(paid: Sequence[CreationLine]) -> Cost:
     scorecard, clients, environment = shipped_scorecard(), Clients(), Environment()
     facts = [derive(each.payment, each.arrived, clients) for each in paid]
     windows = MemoryWindows()
@@ -181,7 +181,7 @@ async def cost(paid: Sequence[Created]) -> Cost:
     return Cost(client, keys + score, counted - keys, await decided(paid), held)
 
 
-async def decided(paid: Sequence[Created]) -> float:
+async def decided(paid: Sequence[CreationLine]) -> float:
     """Microseconds of processor time per payment, from the read request to the decision on disk."""
     with TemporaryDirectory() as folder:
         async with open_engine(Path(folder), "bench") as engine:

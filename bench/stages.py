@@ -38,9 +38,6 @@ STAGES = {
         "/litestar/",
         "/api/http/app.py",
         "/api/http/observed.py",
-        "/api/http/routing.py",
-        "/api/http/heads.py",
-        "/api/http/straight.py",
         "/api/http/metrics.py",
     ),
     "authentication": ("/api/http/authentication.py", "/engine/registry/"),
@@ -51,7 +48,7 @@ STAGES = {
     "scorecard and rule": ("/engine/programs/decider.py", "<rule>:"),
     "programs in force": ("/engine/programs/",),
     "journal, this thread": ("/engine/journal/",),
-    "monitors": ("/engine/monitors/", "/engine/events/", "/engine/raise_alerts.py"),
+    "monitors": ("/engine/monitors/", "/engine/events/"),
     "shadows": ("/engine/shadows/", "/engine/shadow_queue.py"),
     "the way itself, encoding": (
         "/engine/decide.py",
@@ -59,8 +56,6 @@ STAGES = {
         "/engine/stored_records.py",
         "/api/http/payments.py",
         "/api/http/answers.py",
-        "/api/http/idempotency.py",
-        "/api/http/admission.py",
         "/api/http/request.py",
     ),
 }

@@ -16,7 +16,7 @@ from tollkeeper.engine.intake.forced import UNFORCED, Forced
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.keep import Pending
+from tollkeeper.engine.keep import Pending, payment_transitions
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.alerts import add_transitions
 from tollkeeper.engine.programs.active import (
@@ -26,7 +26,6 @@ from tollkeeper.engine.programs.active import (
     choose_shadows,
 )
 from tollkeeper.engine.programs.decider import Programs, decide
-from tollkeeper.engine.raise_alerts import payment_transitions
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored
@@ -111,7 +110,8 @@ async def analyse(
     that the decision sees. They are left out while a window of them is not whole. A score that is
     `forced` stands in for the scorecard's, an action for the one decided.
     """
-    score = None if programs.scorecard is None else forced.hundredths
+    scored = forced.score is not None and programs.scorecard is not None
+    score = forced.hundredths if scored else None
     if score is not None:
         programs = programs._replace(scorecard=None)
     own, reads = decision_reads(programs, facts)

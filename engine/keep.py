@@ -3,19 +3,34 @@
 A record is counted before it is appended, since the next one may read it. Between counting and
 `keep` nothing waits, and nothing leaves the service before `keep` is done. What fails between the
 two takes the record out of the windows again.
+
+Monitors follow the same way. A transition is counted before its record is appended, so that the
+next record meets it; it is taken back when the append fails, and put into the outbox once the record
+is on disk. What a crash leaves between the two is put there by the next start.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
-from tollkeeper.engine.journal.contract import Overloaded
-from tollkeeper.engine.journal.entries import Entry, Idempotency
-from tollkeeper.engine.monitors.alerts import Transition
-from tollkeeper.engine.raise_alerts import count_transitions, note_transitions, withdraw_transitions
+from structlog import get_logger
+
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.journal.contract import Overloaded, Unavailable
+from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Transition, transitions_of
+from tollkeeper.engine.monitors.watch import Watch, transitions_at
+from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation
+from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 
 class Pending(NamedTuple):
@@ -64,3 +79,120 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
 async def take_back(engine: Engine, pending: Pending) -> None:
     """Forgets a record that will not be kept."""
     await engine.windows.withdraw(pending.observed)
+
+
+FAR = 10_000
+"""How many sequence numbers a start looks through again at most, beside those of open records."""
+
+
+async def payment_transitions(
+    engine: Engine, active: ActivePrograms, facts: Facts
+) -> tuple[Transition, ...]:
+    """The transitions of payments' monitors at one that windows count already, decision included."""
+    loaded = choose_event_type(active, BUILT_IN_EVENT, facts.timestamp)
+    if loaded is None or not loaded.monitors:
+        return ()
+    account, at = active.account.number, facts.timestamp
+    values = await engine.windows.read(account, at, loaded.reads(facts, None))
+    return transitions_at(
+        engine.watch.standings, account, loaded, at, facts, None, values, active.environment
+    )
+
+
+def count_transitions(
+    watch: Watch, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
+    """Transitions of a record that is about to be appended."""
+    if transitions:
+        watch.open.add(sequence)
+        watch.standings.add(account, sequence, transitions)
+
+
+def withdraw_transitions(
+    watch: Watch, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
+    """The record could not be kept."""
+    if transitions:
+        watch.open.discard(sequence)
+        watch.standings.undo(account, sequence, transitions)
+
+
+async def note_transitions(
+    engine: Engine, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
+    """Transitions of a record that is on disk: done once they are listed and in the outbox.
+
+    When the outbox can't be written, the next start does it: the record itself is kept.
+    """
+    if not transitions:
+        return
+    watch = engine.watch
+    watch.standings.settle(account, sequence, transitions)
+    urls = tuple(engine.state.accounts[account].webhooks)
+    noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
+    now = engine.clock()
+
+    def work(connection: sqlite3.Connection) -> None:
+        outbox.add_alerts(connection, account, sequence, transitions, urls, now)
+        outbox.set_listed(connection, min(noted, sequence))
+
+    try:
+        await engine.outbox.write(work)
+    except Unavailable as error:
+        get_logger().error(
+            "alerts_not_noted", account=account, sequence=sequence, reason=str(error)
+        )
+        return
+    watch.open.discard(sequence)
+    if any(transition.met for transition in transitions):
+        watch.raised.set()
+
+
+async def recover_alerts(engine: Engine) -> None:
+    """Learn how the monitors stand, and put what a crash left behind into the outbox."""
+    noted = engine.outbox.read(outbox.listed_up_to)
+    for of, standing in engine.outbox.read(outbox.standings):
+        engine.watch.standings.set(of, standing)
+    batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
+    while batch := await _next(batches):
+        for entry in batch:
+            try:
+                transitions = transitions_of(entry.outcome)
+            except UNREADABLE as error:
+                engine.damage.meet(entry, error)
+                continue
+            if transitions:
+                await _note_again(engine, entry, transitions)
+    engine.watch.noted = noted
+    await remember_progress(engine)
+
+
+async def remember_progress(engine: Engine) -> None:
+    """Remember that nothing up to the journal's end is left to be noted, now and then."""
+    sequence = engine.journal.last_sequence()
+    if not engine.watch.open and sequence >= engine.watch.noted + FAR:
+        await engine.outbox.write(partial(outbox.set_listed, sequence=sequence))
+        engine.watch.noted = sequence
+
+
+async def purge_alerts(engine: Engine, account: int, before: int) -> None:
+    """Remove alerts of event times before `before` (µs), and their deliveries. Raises `Unavailable`."""
+    step = partial(outbox.purge_alerts_step, account=account, before=before)
+    while await engine.outbox.write(step):
+        pass
+
+
+async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
+    with named_damage():
+        return await asyncio.to_thread(next, batches, None)
+
+
+async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transition]) -> None:
+    urls = tuple(engine.state.accounts[entry.account].webhooks)
+    now = engine.clock()
+    engine.watch.standings.replay(entry.account, entry.sequence, transitions)
+    await engine.outbox.write(
+        lambda connection: outbox.add_alerts(
+            connection, entry.account, entry.sequence, transitions, urls, now
+        )
+    )

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -16,16 +16,15 @@ from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
-from tollkeeper.engine.journal.damage import UNREADABLE, Damage, Policy, named_damage
-from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
 from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
+from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.raise_alerts import recover_alerts
-from tollkeeper.engine.registry.changes import RecordedChange, decode_change
+from tollkeeper.engine.registry.past_states import PastStates, recorded_changes
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
@@ -69,7 +68,7 @@ async def open_engine(
         _open_own_seen_times(folder, journal) as seen_times,
     ):
         with named_damage():
-            state = fold_changes(Configuration(), recorded(await journal.changes()))
+            state = fold_changes(Configuration(), recorded_changes(await journal.changes()))
         engine = Engine(
             folder=folder,
             journal=journal,
@@ -85,6 +84,7 @@ async def open_engine(
             clients=Clients(),
             clock=clock,
             state=state,
+            past_states=PastStates(journal),
             damage=Damage(damage),
             clock_watch=ClockWatch(journal.trusted_clock()),
         )
@@ -133,21 +133,6 @@ async def _seal_behind(journal: Journal) -> None:
         with suppress(JournalError):
             await journal.seal()
         await asyncio.sleep(SEAL_EVERY_S)
-
-
-def recorded(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
-    """The changes in entries of kind `change`.
-
-    Raises `Damaged` for one that can't be read, whatever the service does about others: a key that
-    was revoked might be good again.
-    """
-    for entry in entries:
-        try:
-            change = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
-        except UNREADABLE as error:
-            Damage().meet(entry, error)
-        else:
-            yield change
 
 
 async def rebuild(engine: Engine, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.sqlite import SqliteJournal
-from tollkeeper.engine.open import recorded
+from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 
 T = TypeVar("T")
@@ -32,7 +32,9 @@ async def open_picture(folder: Path) -> AsyncIterator[Picture]:
     schema.require_current(folder)
     journal = SqliteJournal(folder)
     try:
-        yield Picture(journal, fold_changes(Configuration(), recorded(await journal.changes())))
+        yield Picture(
+            journal, fold_changes(Configuration(), recorded_changes(await journal.changes()))
+        )
     finally:
         await journal.close()
 

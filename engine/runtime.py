@@ -19,6 +19,7 @@ from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
@@ -51,6 +52,7 @@ class Engine:
     clients: Clients
     clock: Callable[[], int]
     state: Configuration
+    past_states: PastStates
     active: dict[int, ActivePrograms] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     publishing: defaultdict[int, asyncio.Lock] = field(

@@ -17,7 +17,7 @@ Trial: TypeAlias = tuple[int, Decider, str, int]
 """An account's number, and the kind, name and version of what is on trial."""
 
 
-class Waiting(NamedTuple):
+class QueuedShadow(NamedTuple):
     """One payment for one shadow: what was decided, and what the shadow would have.
 
     `time` is the payment's own, in µs. `evaluate` reads nothing but what is frozen in it.
@@ -38,13 +38,13 @@ class ShadowQueue:
     `unfinished` are those that wait and those in hand, `lost` all that were ever skipped.
     """
 
-    waiting: deque[Waiting] = field(default_factory=deque)
+    waiting: deque[QueuedShadow] = field(default_factory=deque)
     skipped: Counter[Trial] = field(default_factory=Counter)
     filled: asyncio.Event = field(default_factory=asyncio.Event)
     unfinished: int = 0
     lost: int = 0
 
-    def add(self, item: Waiting) -> None:
+    def add(self, item: QueuedShadow) -> None:
         if len(self.waiting) >= QUEUE_LIMIT:
             self.skip(item)
             return
@@ -52,11 +52,11 @@ class ShadowQueue:
         self.unfinished += 1
         self.filled.set()
 
-    def skip(self, item: Waiting) -> None:
+    def skip(self, item: QueuedShadow) -> None:
         self.skipped[item.trial] += 1
         self.lost += 1
 
-    def take(self, count: int) -> list[Waiting]:
+    def take(self, count: int) -> list[QueuedShadow]:
         """The oldest ones, at most `count`."""
         taken = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
         if not self.waiting:

@@ -9,9 +9,8 @@ from tollkeeper.engine.intake.merge import merge
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.keep import Pending
+from tollkeeper.engine.keep import Pending, payment_transitions
 from tollkeeper.engine.monitors.alerts import EventOutcome
-from tollkeeper.engine.raise_alerts import payment_transitions
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored, state_of
 from tollkeeper.engine.velocity.contract import Record, State

@@ -16,12 +16,10 @@ from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.observed import observed
+from tollkeeper.api.http.observed import observed, plain, routes_of, straight
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
-from tollkeeper.api.http.routing import plain, routes_of
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.api.http.straight import straight
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, SearchHere

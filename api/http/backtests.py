@@ -21,7 +21,7 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_program
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.offline.jobs.runs import JobRun, new_run
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.publish.activate import Rejected, violations
+from tollkeeper.engine.publish.activate import RejectedFileError, violations
 from tollkeeper.engine.registry.known import known_of
 from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.engine.registry.state import Account
@@ -187,7 +187,7 @@ def _read(account: Account, text: str) -> Rule | Scorecard:
     reading = read_file(text.encode("utf-8", "surrogatepass"), known_of(account))
     program = reading.program
     if program is None:
-        raise invalid(violations("text", Rejected(reading.text, reading.diagnostics)))
+        raise invalid(violations("text", RejectedFileError(reading.text, reading.diagnostics)))
     if not isinstance(program, Rule | Scorecard):
         message = f"this is {program_kind(program)} `{program.name}`: nothing in it decides"
         raise invalid([Violation("text", "invalid_value", message)])

@@ -1,7 +1,12 @@
-"""Read a request's body, of the type that its operation takes and within its bounds."""
+"""Read a request's body, of the type that its operation takes and within its bounds.
+
+A request that will be written is refused before any work is done for it while there is no room, and
+one sent again under its `Idempotency-Key` gets the stored response (docs/api.md, "Validation").
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -11,17 +16,22 @@ from litestar.types import HTTPReceiveMessage, Receive, Scope
 
 from tollkeeper.api.http.errors import (
     JSON,
+    Problem,
     incomplete_body,
     invalid,
     slow_body,
     too_large,
+    unavailable,
     unsupported,
 )
-from tollkeeper.api.http.request import state_of
+from tollkeeper.api.http.request import Exchange, state_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
+from tollkeeper.engine.intake.violations import Violation, ViolationType
+from tollkeeper.engine.journal.entries import Idempotency
+from tollkeeper.engine.runtime import Engine
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
 
 _MAX_TEXT = MAX_FILE_BYTES + 1
@@ -107,3 +117,65 @@ def _media_type(said: bytes) -> bytes:
 
 def _settings(scope: Scope) -> Settings:
     return state_of(scope).service.settings
+
+
+def admit(engine: Engine) -> None:
+    """Raises `Problem` 503 while no traffic may come, or while too many requests wait to be written.
+
+    A journal that couldn't be written is tried again with each request.
+    """
+    if not engine.ready.is_set():
+        raise unavailable(engine.obstacle() or "")
+    if not engine.journal.has_room():
+        raise unavailable("too many requests wait to be written")
+
+
+MAX_KEY = 256
+_KEY_FIELD = "idempotency-key"
+_KEY_HEADER = _KEY_FIELD.encode()
+_KEY = re.compile(rb"[\x20-\x7e]+")
+
+
+def idempotency_key(scope: Scope) -> str | None:
+    """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable ASCII."""
+    value = header(scope, _KEY_HEADER)
+    if value is None:
+        return None
+    if sum(name == _KEY_HEADER for name, _ in scope["headers"]) > 1:
+        raise _refused("invalid_value", "a request has one idempotency key")
+    if not value:
+        raise _refused("invalid_value", "an idempotency key must not be empty")
+    if len(value) > MAX_KEY:
+        raise _refused("too_long", f"an idempotency key has at most {MAX_KEY} characters")
+    if not _KEY.fullmatch(value):
+        raise _refused("invalid_format", "an idempotency key is printable ASCII")
+    return value.decode()
+
+
+def repeatable(
+    request: Exchange, key: str | None, body: bytes, response: bytes
+) -> Idempotency | None:
+    """What is kept for a request with a key, so that it can be sent again."""
+    return None if key is None else Idempotency(key, _digest(request, body), response)
+
+
+def repeated(request: Exchange, stored: Idempotency, body: bytes) -> bytes:
+    """The stored response, which is marked as a replay.
+
+    Raises `Problem` 422 when the key was used with another method, path or body.
+    """
+    if stored.digest != _digest(request, body):
+        raise _refused("idempotency_mismatch", "this key was used with another request")
+    request.answer_headers.append((b"idempotent-replayed", b"true"))
+    return stored.response
+
+
+def _refused(type_: ViolationType, message: str) -> Problem:
+    return invalid([Violation(_KEY_FIELD, type_, message)])
+
+
+def _digest(request: Exchange, body: bytes) -> bytes:
+    """SHA-256 of method, path and body."""
+    digest = hashlib.sha256(f"{request.scope['method']} {request.scope['path']}\n".encode())
+    digest.update(body)
+    return digest.digest()

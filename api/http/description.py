@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.error_answers import TYPES
-from tollkeeper.api.http.idempotency import MAX_KEY
 from tollkeeper.api.http.settings import BODY_BYTES, BODY_SECONDS, HEAD_BYTES
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS

@@ -21,10 +21,10 @@ from tollkeeper.api.http.description import DESCRIPTION
 from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
 from tollkeeper.api.http.examples import ALERT
+from tollkeeper.api.http.observed import plain
 from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, declared
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
-from tollkeeper.api.http.routing import plain
 from tollkeeper.api.http.tags import EVENTS, TAGS
 from tollkeeper.api.http.webhooks import SentAlert
 

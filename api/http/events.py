@@ -11,15 +11,13 @@ import msgspec
 from litestar import MediaType, Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollkeeper.api.http.admission import admit
 from tollkeeper.api.http.answers import InstantText
-from tollkeeper.api.http.bodies import read_json_bytes
+from tollkeeper.api.http.bodies import admit, idempotency_key, read_json_bytes, repeatable, repeated
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
 from tollkeeper.api.http.examples import EVENT
 from tollkeeper.api.http.examples import EVENTS as EVENT_BATCH
 from tollkeeper.api.http.files import FileName
-from tollkeeper.api.http.idempotency import idempotency_key, repeatable, repeated
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, query_parameter
 from tollkeeper.api.http.request import Request

@@ -100,6 +100,7 @@ async def list_counted_records(
 ) -> CountedRecords:
     page = await counted_page(
         request.engine.journal,
+        request.engine.past_states,
         request.key.account,
         id,
         read_choice("of", of, _DECIDERS) or "rule",  # type: ignore[arg-type]

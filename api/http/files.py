@@ -34,7 +34,7 @@ from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.offline.testing.publishable import publish_errors_of
 from tollkeeper.engine.programs.event_versions import Planned
 from tollkeeper.engine.publish.activate import (
-    Rejected,
+    RejectedFileError,
     needs_of,
     placed,
     publish,
@@ -275,8 +275,8 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             stored = await store(
                 request.engine, key.account, key.id, of.kind, name, content, newest
             )
-        except Rejected as rejected:
-            raise invalid(violations(name, rejected)) from None
+        except RejectedFileError as refused_file:
+            raise invalid(violations(name, refused_file)) from None
         number = stored.version.number
         if at_once:
             filling = await publish_within_time(

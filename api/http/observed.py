@@ -1,26 +1,34 @@
-"""Around every request: its path is found, its method checked, its faults answered, one line logged."""
+"""Around every request: its path is found, its method checked, its faults answered, one line logged.
+
+The routes of payments go straight to their handlers, past the framework (`straight`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Final, TypeAlias, cast
 
 from litestar.enums import ScopeType
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from tollkeeper.api.http.authentication import authorize_scope
 from tollkeeper.api.http.errors import (
+    JSON,
     answer,
     as_problem,
     internal_error,
+    malformed_head,
     method_not_allowed,
     nothing_here,
     unauthorized,
 )
-from tollkeeper.api.http.heads import REQUEST_ID, check_head, request_id
 from tollkeeper.api.http.logs import request_log
-from tollkeeper.api.http.request import RequestState, Service, set_state
-from tollkeeper.api.http.routing import Find, Route
+from tollkeeper.api.http.request import RequestState, Service, StraightRequest, set_state
 
 NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
@@ -133,3 +141,130 @@ def _without_body(send: Send) -> Send:
         await send(message)
 
     return head
+
+
+REQUEST_ID: Final = b"x-request-id"
+_SANE = re.compile(rb"[\x21-\x7e]{1,128}")
+_RANDOM_BYTES = 12
+_ONCE = (b"authorization", b"host")
+
+
+def request_id(headers: Mapping[bytes, bytes]) -> bytes:
+    """The caller's own id when it is 1 to 128 visible ASCII characters, else a random one."""
+    sent = headers.get(REQUEST_ID)
+    if sent is not None and _SANE.fullmatch(sent):
+        return sent
+    return os.urandom(_RANDOM_BYTES).hex().encode()
+
+
+def check_head(scope: HTTPScope, headers: Mapping[bytes, bytes]) -> None:
+    """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
+    if b"host" not in headers and scope["http_version"] == "1.1":
+        raise malformed_head("host", "a request of HTTP/1.1 names its host")
+    names = [name for name, _ in scope["headers"]]
+    if len(headers) == len(names):
+        return
+    for name in _ONCE:
+        if names.count(name) > 1:
+            raise malformed_head(name.decode(), "this header may be sent once")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path as it is described, the methods it has, and how the header `Allow` lists them."""
+
+    path: str
+    methods: frozenset[str]
+    allow: str
+
+
+Find: TypeAlias = Callable[[str], Route | None]
+
+_ANY = "{}"
+"""Stands in the tree for a parameter: a brace is never sent unescaped."""
+_HERE = ""
+"""Leads in the tree to the route that ends there: no part of a path that is found is empty."""
+
+
+def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
+    """Finds the route of a raw path among operations, given as (path, method)."""
+    methods: dict[str, set[str]] = {}
+    for path, method in operations:
+        methods.setdefault(path, {"OPTIONS"}).add(method.upper())
+    routes = [_route(path, found) for path, found in methods.items()]
+    plain = {route.path: route for route in routes if "{" not in route.path}
+    tree: dict[str, Any] = {}
+    for route in routes:
+        node = tree
+        for part in route.path.split("/")[1:]:
+            node = node.setdefault(_ANY if part.startswith("{") else part, {})
+        node[_HERE] = route
+
+    def find(path: str) -> Route | None:
+        return plain.get(path) or _walk(tree, path)
+
+    return find
+
+
+def plain(path: str) -> str:
+    """A path as it is described, without the types of its parameters."""
+    return path.replace(":str}", "}")
+
+
+def _walk(tree: dict[str, Any], path: str) -> Route | None:
+    node = tree
+    for part in path.split("/")[1:]:
+        if not part:
+            return None
+        found = node.get(part) or node.get(_ANY)
+        if found is None:
+            return None
+        node = found
+    return node.get(_HERE)
+
+
+def _route(path: str, methods: set[str]) -> Route:
+    """`HEAD` is wherever `GET` is."""
+    if "GET" in methods:
+        methods = methods | {"HEAD"}
+    return Route(path, frozenset(methods), ", ".join(sorted(methods)))
+
+
+_ID_PART = 3
+"""Which part of a path is a payment's id."""
+
+
+def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGIApp]:
+    """What answers each path of `routes`, whose handlers take a request, the id of a payment when
+    the path has one, percent-encoded, and give the JSON of their usual status. Other methods of
+    these paths are for `app`."""
+    handlers = {
+        (plain(path), method): route
+        for route in routes
+        for path in route.paths
+        for method in route.http_methods
+    }
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        request = StraightRequest(cast("HTTPScope", scope), receive)
+        handler = handlers.get((request.route, request.scope["method"]))
+        if handler is None:
+            await app(scope, receive, send)
+            return
+        authorize_scope(request.scope, handler)
+        ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
+        body: bytes = await handler.fn(request, *ids)
+        await _send(send, handler.status_code, body)
+
+    return {path: run for path, _ in handlers}
+
+
+async def _send(send: Send, status: int, body: bytes) -> None:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", JSON), (b"content-length", str(len(body)).encode())],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -8,7 +8,7 @@ from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter
 from msgspec import Meta
 
-from tollkeeper.api.http.idempotency import MAX_KEY
+from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.queries import MAX_PAGE, PAGE
 
 TEXT: Final = {"type": "string"}

@@ -7,7 +7,6 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from tollkeeper.api.http.admission import admit
 from tollkeeper.api.http.answers import (
     PaymentCreated,
     PaymentResult,
@@ -15,12 +14,11 @@ from tollkeeper.api.http.answers import (
     UpdateResult,
     analyses,
 )
-from tollkeeper.api.http.bodies import read_json_bytes
+from tollkeeper.api.http.bodies import admit, idempotency_key, read_json_bytes, repeatable, repeated
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
 from tollkeeper.api.http.forcing import obey
-from tollkeeper.api.http.idempotency import idempotency_key, repeatable, repeated
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
@@ -177,7 +175,8 @@ async def create_payment(request: Request) -> bytes:
         await keep(engine, decided.pending, idempotency)
     except Taken:
         raise taken("payment.id") from None
-    queue_shadows(engine, active, decided)
+    if decided.shadows:
+        queue_shadows(engine, active, decided)
     _note(request, payment.id, decided.decision)
     return response
 
@@ -306,7 +305,9 @@ async def read_payment(request: Request, raw_id: RawId) -> bytes:
 )
 async def explain_payment(request: Request, raw_id: RawId) -> bytes:
     payment_id = _payment_id(raw_id)
-    found = await explain(request.engine.journal, request.key.account, payment_id)
+    found = await explain(
+        request.engine.journal, request.engine.past_states, request.key.account, payment_id
+    )
     if found is None:
         raise _no_payment()
     request.log["payment"] = payment_id

@@ -20,11 +20,11 @@ import msgspec
 from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.keep import remember_progress
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.outbox import Alert, Delivery, show_alert
 from tollkeeper.engine.monitors.webhook_reach import connections
-from tollkeeper.engine.raise_alerts import remember_progress
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.runtime import Engine
 

@@ -10,6 +10,7 @@ from tollkeeper.engine.explain.explain import LOOKED_THROUGH, Past, history_read
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.programs.compile.explain import CountedRecord
 from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.stored_records import StoredRecords
 
@@ -23,6 +24,7 @@ class CountedPage(NamedTuple):
 
 async def counted_page(
     journal: Journal,
+    past_states: PastStates,
     account: int,
     payment_id: str,
     of: Decider,
@@ -36,7 +38,7 @@ async def counted_page(
     several values is listed as often. Raises `NotFound` for the payment, and for an aggregate that
     was not read.
     """
-    past = await past_of(journal, account, payment_id)
+    past = await past_of(journal, past_states, account, payment_id)
     if past is None:
         raise NotFound("id", "no payment has this id")
     return await asyncio.to_thread(_page, past, of, index, cursor, limit)

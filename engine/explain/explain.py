@@ -28,7 +28,6 @@ from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.past import PastList, PastTable, look_up
-from tollkeeper.engine.open import recorded
 from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import (
@@ -44,8 +43,9 @@ from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
 from tollkeeper.engine.programs.loaded import Reading, reading_of
 from tollkeeper.engine.registry.changes import ProgramKind, Thresholds
 from tollkeeper.engine.registry.environments import account_environment
+from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.engine.registry.state import Account, Configuration, Version, fold_changes
+from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.stored_records import StoredRecords, state_of
 from tollkeeper.engine.velocity.contract import Record
@@ -57,8 +57,7 @@ LOOKED_THROUGH = 2_000
 
 NOTHING_READ: tuple[Reading, list[AggregateRead]] = (Reading(Plan((), ()), lambda _facts: ()), [])
 
-# So many are kept: neither holds a list's entries or anything else of a person.
-_STATES = 8
+# So many are kept: none holds anything of a person.
 _PROGRAMS = 16
 
 
@@ -96,13 +95,17 @@ class Explanation(Struct, frozen=True):
     repeated: bool
 
 
-async def explain(journal: Journal, account: int, payment_id: str) -> Explanation | None:
+async def explain(
+    journal: Journal, past_states: PastStates, account: int, payment_id: str
+) -> Explanation | None:
     """The explanation of what was decided when the payment was created; None without it."""
-    past = await past_of(journal, account, payment_id)
+    past = await past_of(journal, past_states, account, payment_id)
     return None if past is None else await asyncio.to_thread(_explain, past)
 
 
-async def past_of(journal: Journal, account: int, payment_id: str) -> Past | None:
+async def past_of(
+    journal: Journal, past_states: PastStates, account: int, payment_id: str
+) -> Past | None:
     """The payment's decision; None without a payment of this id."""
     states = await journal.states(account, payment_id)
     if not states:
@@ -112,12 +115,12 @@ async def past_of(journal: Journal, account: int, payment_id: str) -> Past | Non
         # What was changed before it may not be on disk either.
         await journal.flush()
     last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
-    return await asyncio.to_thread(_past, journal, created, last.entries[0].sequence)
+    return await asyncio.to_thread(_past, journal, past_states, created, last.entries[0].sequence)
 
 
-def _past(journal: Journal, created: Entry, last_change: int) -> Past:
+def _past(journal: Journal, past_states: PastStates, created: Entry, last_change: int) -> Past:
     state, number = state_of(created, created), created.account
-    then = _state_at(journal, number, last_change).accounts[number]  # type: ignore[arg-type]
+    then = past_states.at(number, last_change).accounts[number]
     return Past(journal, then, created, state.payment, state.decision or Decision())
 
 
@@ -243,28 +246,6 @@ class _Window:
             for entry in entries
         ]
         return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
-
-
-# A journal is known by its identity, which its protocol does not say.
-@lru_cache(_STATES)
-def _state_at(journal: Journal, account: int, sequence: int) -> Configuration:
-    """The account's state at a sequence number on disk, folded on from rounder sequence numbers
-    that others share.
-    """
-    if sequence == 0:
-        return Configuration()
-    before = _rounder(sequence)
-    batches = journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
-    state = _state_at(journal, account, before)  # type: ignore[arg-type]
-    return fold_changes(state, recorded(entry for batch in batches for entry in batch))
-
-
-def _rounder(sequence: int) -> int:
-    """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
-    digit = 0xFF
-    while not sequence & digit:
-        digit <<= 8
-    return sequence & ~digit
 
 
 def _environment_at(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from msgspec.structs import replace
 
 from tollkeeper.engine.instants import from_microseconds
@@ -17,6 +15,7 @@ from tollkeeper.engine.intake.payment import (
     Transaction,
     Update,
 )
+from tollkeeper.engine.intake.read import date_transactions
 from tollkeeper.engine.intake.violations import Violation
 
 
@@ -33,18 +32,6 @@ def merge(stored: Payment, update: Update, now: int) -> Payment | tuple[Violatio
         status=update.status,
         method=_merge_method(stored.method, update.method),
         transactions=transactions,
-    )
-
-
-def date_transactions(
-    transactions: tuple[Transaction, ...], moment: datetime
-) -> tuple[Transaction, ...]:
-    """The transactions, those without a timestamp initiated at `moment`."""
-    if None not in [transaction.timestamp for transaction in transactions]:
-        return transactions
-    return tuple(
-        replace(transaction, timestamp=moment) if transaction.timestamp is None else transaction
-        for transaction in transactions
     )
 
 

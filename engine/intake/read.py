@@ -13,13 +13,11 @@ from msgspec import MsgspecError, Raw, Struct, json
 from msgspec.structs import force_setattr, replace
 
 from tollkeeper.engine.intake.addresses import is_address, is_public_address
-from tollkeeper.engine.intake.card_numbers import Mask, mask_for
 from tollkeeper.engine.intake.exact_numbers import double_of
 from tollkeeper.engine.intake.field_rules import SETTLED, FieldRules, is_deeper, is_flat, rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.identifiers import new_identifier
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
-from tollkeeper.engine.intake.merge import date_transactions
 from tollkeeper.engine.intake.payment import (
     MAX_HEADER,
     MAX_TEXT,
@@ -35,6 +33,8 @@ from tollkeeper.engine.intake.payment import (
     UpdateBody,
 )
 from tollkeeper.engine.intake.redaction import (
+    Mask,
+    mask_for,
     mask_method,
     mask_transaction,
     mask_update,
@@ -237,4 +237,16 @@ def _headers_hold(creation: Creation, rules: FieldRules) -> bool:
     return not any(
         origin is not None and origin.headers is not None and any(rules.headers("", origin.headers))
         for origin in (creation.backend, creation.device)
+    )
+
+
+def date_transactions(
+    transactions: tuple[Transaction, ...], moment: datetime
+) -> tuple[Transaction, ...]:
+    """The transactions, those without a timestamp initiated at `moment`."""
+    if None not in [transaction.timestamp for transaction in transactions]:
+        return transactions
+    return tuple(
+        replace(transaction, timestamp=moment) if transaction.timestamp is None else transaction
+        for transaction in transactions
     )

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -15,9 +14,6 @@ from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page, St
 COLUMNS = "place, account, kind, id, arrived, time, body, outcome"
 # Each names its index: left to choose, SQLite would walk a whole account to spare a sort.
 EXISTS = "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ? LIMIT 1"
-BEGINNING = (
-    "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
-)
 STATES = (
     f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) ORDER BY place"
@@ -69,12 +65,6 @@ SKEW = 60_000_000
 def exists(connection: sqlite3.Connection, account: int, kind: Kind, record_id: str) -> bool:
     """Whether the account has an entry of this kind and id."""
     return connection.execute(EXISTS, (account, record_id, kind)).fetchone() is not None
-
-
-def is_unused(connection: sqlite3.Connection, account: int, beginning: str) -> bool:
-    """Whether no id of the account begins so."""
-    beyond = beginning + chr(sys.maxunicode)
-    return connection.execute(BEGINNING, (account, beginning, beyond)).fetchone() is None
 
 
 def states(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:

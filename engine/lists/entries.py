@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.card_numbers import mask_card_numbers
 from tollkeeper.engine.intake.field_rules import printable_name
+from tollkeeper.engine.intake.redaction import mask_card_numbers
 from tollkeeper.engine.intake.violations import Violation, unknown_member
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.indexes import network_key

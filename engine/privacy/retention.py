@@ -9,8 +9,8 @@ from structlog import get_logger
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
+from tollkeeper.engine.keep import purge_alerts
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
-from tollkeeper.engine.raise_alerts import purge_alerts
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import state_of
 

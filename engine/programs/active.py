@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -15,8 +16,8 @@ from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
 from tollkeeper.engine.registry.changes import ProgramKind, RolloutKey
-from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.trials import Decider, pick_version
+from tollkeeper.engine.registry.state import Account, Version
+from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.engine.velocity.contract import Read, SeriesPlan
 
@@ -138,6 +139,31 @@ def choose_scorecard(active: ActivePrograms, payment: Payment) -> LoadedScorecar
         active.account, "scorecard", SCORECARD_NAME, lambda by: rollout_key(payment, by)
     )
     return active.scorecards[0 if version is None else version.number]
+
+
+def pick_version(
+    account: Account, kind: Decider, name: str, key_of: Callable[[RolloutKey], str | None]
+) -> Version | None:
+    """The version for one payment: the rollout's for its share of the keys, else the active one.
+
+    `key_of` reads the payment's user, device or order; a payment without it gets the active
+    version. None for a name that is unknown or not published.
+    """
+    lineage = account.files.get((kind, name))
+    if lineage is None or lineage.active is None:
+        return None
+    rollout = lineage.rollout
+    if rollout is not None:
+        key = key_of(rollout.by)
+        if key is not None and _position(account.number, kind, name, key) < rollout.percent:
+            return lineage.versions[rollout.version - 1]
+    return lineage.versions[lineage.active - 1]
+
+
+def _position(account: int, kind: Decider, name: str, key: str) -> int:
+    """Where a key stands among a hundred, the same whatever the percentage is."""
+    hashed = f"{account} {kind} {name} {key}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest()) % 100
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:

@@ -15,7 +15,7 @@ from tollkeeper.engine.instants import read_iso_8601, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
 from tollkeeper.engine.intake.annotations import INSTANT_FORM
-from tollkeeper.engine.intake.card_numbers import mask_card_numbers
+from tollkeeper.engine.intake.redaction import mask_card_numbers
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.engine.programs.compile.series import CompiledSeries

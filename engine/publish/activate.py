@@ -38,14 +38,14 @@ from tollkeeper.grammar.render import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersion:
     """A version, with the warnings that its text gave."""
 
     version: Version
     warnings: tuple[Diagnostic, ...]
 
 
-class Rejected(Exception):  # noqa: N818 - an answer, not a fault of ours
+class RejectedFileError(Exception):
     """A text with errors; nothing was stored."""
 
     def __init__(self, text: str, diagnostics: tuple[Diagnostic, ...]) -> None:
@@ -62,10 +62,10 @@ async def store(
     name: str,
     content: bytes,
     expected: int | None = None,
-) -> Stored:
+) -> StoredVersion:
     """Check a text and store it as the newest version.
 
-    Raises `Rejected` for a text with errors, `Invalid` when it declares something else than
+    Raises `RejectedFileError` for a text with errors, `Invalid` when it declares something else than
     `kind` and `name`, `Conflict` when `expected` is not the newest version.
     """
     check_live(engine.state.accounts[account])
@@ -75,7 +75,7 @@ async def store(
         reading = await asyncio.to_thread(read_file, content, known)
         program = reading.program
         if program is None:
-            raise Rejected(reading.text, reading.diagnostics)
+            raise RejectedFileError(reading.text, reading.diagnostics)
         if program_kind(program) != kind or program.name != name:
             message = f"this is {program_kind(program)} `{program.name}`, not {kind} `{name}`"
             raise Invalid([Violation("name", "invalid_value", message)])
@@ -89,7 +89,7 @@ async def store(
         if isinstance(stored, VersionStored):
             await make_change(engine, account, by, stored)
             stored = find_version(engine.state.accounts[account], kind, name, stored.number)
-        return Stored(stored, reading.diagnostics)
+        return StoredVersion(stored, reading.diagnostics)
 
 
 async def publish(
@@ -150,11 +150,11 @@ async def bring_in(
         if kind != "definitions":
             loaded = compiled[kind, name, number] = load_version(version)
             if engine.ready.is_set():
-                await _filled(engine, account, loaded.series, (account, kind, name), progress)
+                await _fill_windows(engine, account, loaded.series, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
 
 
-async def _filled(
+async def _fill_windows(
     engine: Engine,
     account: int,
     plans: Sequence[SeriesPlan],
@@ -222,7 +222,7 @@ async def _change(
         await engine.windows.keep(each, engine.active[each].plans())
 
 
-def violations(name: str, rejected: Rejected) -> list[Violation]:
+def violations(name: str, rejected: RejectedFileError) -> list[Violation]:
     """Each error as an item of the one error body (docs/api.md, "Beside payments")."""
     errors = [each for each in rejected.diagnostics if each.severity == "error"]
     return placed(name, rejected.text, errors)
@@ -266,7 +266,7 @@ class Store(AccountVerb, frozen=True):
             stored = await store(
                 engine, account, author, kind, name, self.text.encode(), self.expected
             )
-        except Rejected as rejected:
+        except RejectedFileError as rejected:
             raise Invalid(violations(name, rejected)) from None
         version = stored.version.number
         if self.activate:

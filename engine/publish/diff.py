@@ -32,7 +32,7 @@ class Difference(Struct, frozen=True):
     after: str | None = None
 
 
-class Named(Struct, frozen=True):
+class NamedPart(Struct, frozen=True):
     """Something with a name in a program: `aspects` are texts or expressions, by their names."""
 
     noun: str
@@ -59,7 +59,7 @@ def diff(old: Version, new: Version) -> tuple[Difference, ...]:
 def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
     """What is different in meaning between two programs."""
     found = [*_aspects(_whole(before), _whole(after), before, after)]
-    for things in (_declared, _lets, _decisive):
+    for things in (_declarations, _lets, _decisive):
         found += _differences(
             list(things(before.program)), list(things(after.program)), before, after
         )
@@ -75,35 +75,35 @@ def side_of(version: Version) -> Side:
 # What a program holds
 
 
-def _whole(side: Side) -> Named:
+def _whole(side: Side) -> NamedPart:
     program = side.program
     aspects: dict[str, Any] = {"title": program.title}
     if isinstance(program, p.Rule):
         aspects["otherwise"] = program.otherwise or "default"
     if isinstance(program, p.Scorecard):
         aspects["baseline"] = str(program.baseline)
-    return Named("", program.name, aspects)
+    return NamedPart("", program.name, aspects)
 
 
-def _declared(program: p.Program) -> Iterator[Named]:
+def _declarations(program: p.Program) -> Iterator[NamedPart]:
     for use in program.lists:
-        yield Named("list", use.name, {"type": use.type})
+        yield NamedPart("list", use.name, {"type": use.type})
     for table in program.tables:
         columns = {name: _type(type_) for name, type_ in table.columns.items()}
-        yield Named("table", table.name, {"lookup": table.by, "columns": str(columns)})
+        yield NamedPart("table", table.name, {"lookup": table.by, "columns": str(columns)})
 
 
-def _lets(program: p.Program) -> Iterator[Named]:
+def _lets(program: p.Program) -> Iterator[NamedPart]:
     for let in program.lets:
-        yield Named("let", let.name, {"value": (let.value, let.source)})
+        yield NamedPart("let", let.name, {"value": (let.value, let.source)})
 
 
-def _decisive(program: p.Program) -> Iterator[Named]:
+def _decisive(program: p.Program) -> Iterator[NamedPart]:
     """What decides, in the order in which it counts."""
     match program:
         case p.Rule():
             for condition in program.conditions:
-                yield Named(
+                yield NamedPart(
                     "condition",
                     condition.name,
                     {
@@ -114,7 +114,7 @@ def _decisive(program: p.Program) -> Iterator[Named]:
                 )
         case p.Scorecard():
             for signal in program.signals:
-                yield Named(
+                yield NamedPart(
                     "signal",
                     signal.name,
                     {
@@ -126,19 +126,21 @@ def _decisive(program: p.Program) -> Iterator[Named]:
         case p.EventType():
             for field in program.fields:
                 required = "required" if field.required else "optional"
-                yield Named("field", field.name, {"type": _type(field.type), "presence": required})
+                yield NamedPart(
+                    "field", field.name, {"type": _type(field.type), "presence": required}
+                )
             for metric in program.metrics:
-                yield Named(
+                yield NamedPart(
                     "metric", metric.name, {"title": metric.title, "value": (metric.history, None)}
                 )
             for monitor in program.monitors:
                 every = None if monitor.every is None else shown_duration(monitor.every)
                 keys = {f"key {place}": (key, None) for place, key in enumerate(monitor.by, 1)}
                 aspects = {"title": monitor.title, "when": (monitor.when, None), "every": every}
-                yield Named("monitor", monitor.name, {**aspects, **keys})
+                yield NamedPart("monitor", monitor.name, {**aspects, **keys})
             for number, label in enumerate(program.labels, start=1):
                 parts = {"label": label.label or "none", "of": (label.payment, None)}
-                yield Named("label", str(number), {**parts, "when": (label.when, None)})
+                yield NamedPart("label", str(number), {**parts, "when": (label.when, None)})
 
 
 def _type(type_: t.Type) -> str:
@@ -151,7 +153,7 @@ def _type(type_: t.Type) -> str:
 
 
 def _differences(
-    old: Sequence[Named], new: Sequence[Named], before: Side, after: Side
+    old: Sequence[NamedPart], new: Sequence[NamedPart], before: Side, after: Side
 ) -> Iterator[Difference]:
     old_by, new_by = ({(each.noun, each.name): each for each in side} for side in (old, new))
     for key, thing in old_by.items():
@@ -160,7 +162,7 @@ def _differences(
     for key, thing in new_by.items():
         if key not in old_by:
             yield Difference("added", _what(thing), after=_gist(thing, after))
-    for what in _moved(
+    for what in _moves(
         [key for key in old_by if key in new_by], [k for k in new_by if k in old_by]
     ):
         place = f"place {[*new_by].index(what) + 1}"
@@ -172,11 +174,11 @@ def _differences(
             yield from _aspects(old_by[key], thing, before, after)
 
 
-def _what(thing: Named) -> str:
+def _what(thing: NamedPart) -> str:
     return f"{thing.noun} `{thing.name}`" if thing.noun else f"`{thing.name}`"
 
 
-def _gist(thing: Named, side: Side) -> str | None:
+def _gist(thing: NamedPart, side: Side) -> str | None:
     """What a thing says, in one line."""
     said = []
     for name, aspect in thing.aspects.items():
@@ -187,7 +189,7 @@ def _gist(thing: Named, side: Side) -> str | None:
     return "; ".join(said) or None
 
 
-def _moved(
+def _moves(
     old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """The conditions that stand elsewhere among the others: only theirs is an order that decides."""
@@ -198,7 +200,7 @@ def _moved(
     yield from (key for key in new if key not in stayed)
 
 
-def _aspects(old: Named, new: Named, before: Side, after: Side) -> Iterator[Difference]:
+def _aspects(old: NamedPart, new: NamedPart, before: Side, after: Side) -> Iterator[Difference]:
     for name in {**old.aspects, **new.aspects}:
         was, aspect = (side.aspects.get(name) for side in (old, new))
         if isinstance(aspect or was, tuple):

@@ -102,7 +102,7 @@ def export_file(
         found = find_account(picture.state, account)
         spec = find_list(found, name).spec
         batches = picture.journal.list_entries(found.number, name)
-        return write_csv(stream, spec, _counted(batches, progress))
+        return write_csv(stream, spec, _count(batches, progress))
 
     return read_folder(folder, export)
 
@@ -112,7 +112,7 @@ def _entries(
 ) -> Iterator[ListEntry | BadEntry]:
     if not columns:
         with file.open("rb") as stream:
-            yield from _told(read_csv(stream, target.spec, author), stream, progress)
+            yield from _describe(read_csv(stream, target.spec, author), stream, progress)
         return
     if not isinstance(target.spec, TableSpec) or target.spec.by != "network":
         message = (
@@ -126,7 +126,7 @@ def _entries(
     yield from read_maxmind(file, target.spec, columns, author)
 
 
-def _told(
+def _describe(
     found: Iterator[ListEntry | BadEntry], stream: BinaryIO, progress: Progress
 ) -> Iterator[ListEntry | BadEntry]:
     size = max(1, os.fstat(stream.fileno()).st_size)
@@ -136,7 +136,7 @@ def _told(
         yield entry
 
 
-def _counted(
+def _count(
     batches: Iterator[list[ListEntry]], progress: Callable[[int], None]
 ) -> Iterator[ListEntry]:
     count = 0

@@ -108,14 +108,14 @@ def _detail(change: Change) -> dict[str, Any]:
             "expires_at": None if end is None else show_instant(end),
         }
     if isinstance(change, Activated):
-        return _activated(change)
+        return _describe_activation(change)
     return {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
     }
 
 
-def _activated(change: Activated) -> dict[str, Any]:
+def _describe_activation(change: Activated) -> dict[str, Any]:
     detail: dict[str, Any] = {"version": change.number}
     if change.applies_from is not None:
         detail["applies_from"] = show_instant(change.applies_from)

@@ -5,8 +5,6 @@ Only what decides, a rule or a scorecard, can be on trial.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
 from tollkeeper.engine.intake.violations import Violation
@@ -75,28 +73,3 @@ def clear_rollout(account: Account, kind: Decider, name: str) -> RolloutCleared:
     if find_lineage(account, kind, name).rollout is None:
         raise NotFound("rollout", f"{NOUNS[kind]} `{name}` has no rollout")
     return RolloutCleared(kind, name)
-
-
-def pick_version(
-    account: Account, kind: Decider, name: str, key_of: Callable[[RolloutKey], str | None]
-) -> Version | None:
-    """The version for one payment: the rollout's for its share of the keys, else the active one.
-
-    `key_of` reads the payment's user, device or order; a payment without it gets the active
-    version. None for a name that is unknown or not published.
-    """
-    lineage = account.files.get((kind, name))
-    if lineage is None or lineage.active is None:
-        return None
-    rollout = lineage.rollout
-    if rollout is not None:
-        key = key_of(rollout.by)
-        if key is not None and _position(account.number, kind, name, key) < rollout.percent:
-            return lineage.versions[rollout.version - 1]
-    return lineage.versions[lineage.active - 1]
-
-
-def _position(account: int, kind: Decider, name: str, key: str) -> int:
-    """Where a key stands among a hundred, the same whatever the percentage is."""
-    hashed = f"{account} {kind} {name} {key}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest()) % 100

@@ -12,7 +12,7 @@ from tollkeeper.engine.programs.active import ActivePrograms, Shadow
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import LoadedRule, ProgramValues
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.shadow_queue import Waiting
+from tollkeeper.engine.shadow_queue import QueuedShadow
 
 
 def queue_shadows(engine: Engine, active: ActivePrograms, decided: DecidedPayment) -> None:
@@ -21,7 +21,7 @@ def queue_shadows(engine: Engine, active: ActivePrograms, decided: DecidedPaymen
         engine.shadows.add(waiting)
 
 
-def _evaluations(active: ActivePrograms, decided: DecidedPayment) -> Iterator[Waiting]:
+def _evaluations(active: ActivePrograms, decided: DecidedPayment) -> Iterator[QueuedShadow]:
     decision, observed = decided.decision, decided.pending.observed
     facts: Facts = observed.record.state.payment
     position = len(decision.reads)
@@ -37,7 +37,7 @@ def _evaluations(active: ActivePrograms, decided: DecidedPayment) -> Iterator[Wa
             observed.values[position:end],
         )
         trial = (active.account.number, shadow.kind, shadow.name, shadow.loaded.version)
-        yield Waiting(trial, facts.payment.id, facts.timestamp, decision, evaluate)
+        yield QueuedShadow(trial, facts.payment.id, facts.timestamp, decision, evaluate)
         position = end
 
 

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.shadow_queue import Waiting
+from tollkeeper.engine.shadow_queue import QueuedShadow
 
 _AT_ONCE = 64
 DRAIN_S = 5.0
@@ -34,7 +34,7 @@ class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
     score: int | None = None
 
 
-class Shadowed(Struct, frozen=True, omit_defaults=True):
+class ShadowRecord(Struct, frozen=True, omit_defaults=True):
     """The body of an entry of kind `SHADOW`; its id is the payment's.
 
     `would` is None when the shadow failed. `skipped` are those passed over since the last entry
@@ -50,7 +50,7 @@ class Shadowed(Struct, frozen=True, omit_defaults=True):
 
 
 encode_shadow = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Shadowed).decode
+decode = msgspec.json.Decoder(ShadowRecord).decode
 
 
 async def record_shadows(engine: Engine) -> None:
@@ -82,17 +82,17 @@ async def drain(engine: Engine) -> None:
         await asyncio.sleep(0.01)
 
 
-async def shadows_of(journal: Journal, account: int, payment_id: str) -> list[Shadowed]:
+async def shadows_of(journal: Journal, account: int, payment_id: str) -> list[ShadowRecord]:
     """What each shadow would have decided about a payment, oldest first; none of an unknown one."""
     entries = await journal.of_record(account, Kind.SHADOW, payment_id)
     return [decode(entry.body) for entry in entries]
 
 
-def _evaluate_all(batch: Sequence[Waiting]) -> list[Decision | None]:
+def _evaluate_all(batch: Sequence[QueuedShadow]) -> list[Decision | None]:
     return [_evaluate(item) for item in batch]
 
 
-def _evaluate(item: Waiting) -> Decision | None:
+def _evaluate(item: QueuedShadow) -> Decision | None:
     try:
         return item.evaluate()
     except Exception as fault:
@@ -103,9 +103,9 @@ def _evaluate(item: Waiting) -> Decision | None:
         return None
 
 
-def _entry(engine: Engine, sequence: int, item: Waiting, would: Decision | None) -> Entry:
+def _entry(engine: Engine, sequence: int, item: QueuedShadow, would: Decision | None) -> Entry:
     account, kind, name, version = item.trial
-    body = Shadowed(
+    body = ShadowRecord(
         kind=kind,
         name=name,
         version=version,
@@ -124,7 +124,7 @@ def _entry(engine: Engine, sequence: int, item: Waiting, would: Decision | None)
     )
 
 
-def _lose(engine: Engine, item: Waiting, error: JournalError) -> None:
+def _lose(engine: Engine, item: QueuedShadow, error: JournalError) -> None:
     engine.shadows.skip(item)
     log.warning("shadow_not_recorded", error=str(error))
 

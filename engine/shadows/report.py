@@ -14,7 +14,7 @@ from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.registry.versions import NOUNS, find_lineage, find_version
-from tollkeeper.engine.shadows.record import Shadowed, ShadowOutcome, decode
+from tollkeeper.engine.shadows.record import ShadowOutcome, ShadowRecord, decode
 
 _EXAMPLES = 3
 
@@ -66,10 +66,10 @@ def shadow_report(
     version = find_version(account, kind, name, number)
     # A payment's own time may be a day before it arrived, and so before the version.
     batches = journal.replay(account.number, since=version.stored_at - DAY, kinds=(Kind.SHADOW,))
-    return _counted(kind, name, number, (entry for batch in batches for entry in batch))
+    return _count_turns(kind, name, number, (entry for batch in batches for entry in batch))
 
 
-def _counted(kind: Decider, name: str, number: int, entries: Iterable[Entry]) -> ShadowReport:
+def _count_turns(kind: Decider, name: str, number: int, entries: Iterable[Entry]) -> ShadowReport:
     evaluated = failed = skipped = 0
     turns: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], list[ShadowedPayment]] = {}
@@ -103,7 +103,7 @@ def _counted(kind: Decider, name: str, number: int, entries: Iterable[Entry]) ->
     )
 
 
-def _turn(shadowed: Shadowed, would: ShadowOutcome) -> tuple[str, str]:
+def _turn(shadowed: ShadowRecord, would: ShadowOutcome) -> tuple[str, str]:
     if would.action is None or shadowed.decided.action is None:
         return shadowed.decided.condition or "no condition", would.condition or "no condition"
     return shadowed.decided.action, would.action

@@ -33,7 +33,7 @@ from tollkeeper.engine.velocity.elements import group_of
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries, SeenTimes
 from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merged
-from tollkeeper.engine.velocity.series import Memory, Series, nothing
+from tollkeeper.engine.velocity.series import Memory, Series
 from tollkeeper.engine.velocity.series_set import SeriesSet, StateChange
 from tollkeeper.grammar.program import Value
 
@@ -358,13 +358,13 @@ class AccountWindows:
         if window.over is None:
             if digest not in self._whole.ages:
                 raise NotWholeError(digest)
-            return nothing
+            return _nothing
         series = self._held(window)
         if series is not None:
             return series.reader(window)
         if digest not in self._whole.lost:
             raise NotWholeError(digest)
-        return nothing
+        return _nothing
 
     def _held(self, window: Window) -> Series | None:
         """The series of a window, when it reaches as far back."""
@@ -383,3 +383,7 @@ class AccountWindows:
 
 def _change(sequence: int, record: Record) -> StateChange:
     return StateChange(sequence, record.event, record.time, record.before, record.state)
+
+
+def _nothing(_group: object, _at: int) -> None:
+    """The reader of a series that was given up."""

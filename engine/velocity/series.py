@@ -73,7 +73,3 @@ class Series:
         return self.groups.reader(
             window, window.function, window.over, recount, -1 if scale is None else scale
         )
-
-
-def nothing(_group: object, _at: int) -> None:
-    """The reader of a series that was given up."""

@@ -30,7 +30,6 @@ ROOMS = (
     "shadow_queue",
     "clock_watch",
     "runtime",
-    "raise_alerts",
     "keep",
     "decide",
     "update",

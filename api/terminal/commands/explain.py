@@ -32,10 +32,13 @@ def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
     )
     from tollkeeper.engine.explain.explain import explain as explain_payment
     from tollkeeper.engine.registry.accounts import find_account
+    from tollkeeper.engine.registry.past_states import PastStates
 
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number
-        return await explain_payment(picture.journal, number, payment_id)
+        return await explain_payment(
+            picture.journal, PastStates(picture.journal), number, payment_id
+        )
 
     found = read_data(data, ask)
     if found is None:

@@ -20,7 +20,7 @@ from tollkeeper.engine.offline.backtest.candidate import (
 )
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare_outcomes
 from tollkeeper.engine.offline.backtest.files import file_history
-from tollkeeper.engine.offline.backtest.replay import Happened, RecordedHistory, try_candidate
+from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
 from tollkeeper.engine.programs.compile.shown import shown, shown_duration
@@ -61,9 +61,9 @@ def backtest_account(
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
         labels = {**stored_labels(connection, account.number), **labels}
-        found = _compared(candidate, history, since, labels, progress)
-    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
-    if not _published(account, program):
+        found = _compare(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_shortfalls(candidate, history, since)]
+    if not _was_published(account, program):
         notes.append(
             f"no rule `{program.name}` was ever published: it was tried on every payment that"
             " asked for a recommendation"
@@ -96,8 +96,8 @@ def backtest_files(
     """
     candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
-    found = _compared(candidate, history, since, labels, progress)
-    notes = [*_notes(candidate, found), *_missing(candidate, history, since)]
+    found = _compare(candidate, history, since, labels, progress)
+    notes = [*_notes(candidate, found), *_shortfalls(candidate, history, since)]
     period = (found.first or since, found.last or since)
     return report_of(program, FILES, period, found, notes)
 
@@ -107,7 +107,9 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
-            concerns_named(program.name) if _published(account, program) else every_recommendation
+            concerns_named(program.name)
+            if _was_published(account, program)
+            else every_recommendation
         )
         return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary, late)
     versions = {
@@ -124,7 +126,7 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
     )
 
 
-def _published(account: Account, program: Rule | Scorecard) -> bool:
+def _was_published(account: Account, program: Rule | Scorecard) -> bool:
     """Whether payments could ever have got a rule of this name."""
     if isinstance(program, Scorecard):
         return True
@@ -132,10 +134,10 @@ def _published(account: Account, program: Rule | Scorecard) -> bool:
     return lineage is not None and lineage.active is not None
 
 
-def _compared(
+def _compare(
     candidate: Candidate, history: RecordedHistory, since: int, labels: Labels, progress: Progress
 ) -> Comparison:
-    watched = replace(history, happened=_watched(history.happened, history.total, progress))
+    watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
     with _no_cycles():
         found = compare_outcomes(try_candidate(candidate, watched, since), labels)
     progress(1.0)
@@ -154,7 +156,7 @@ def _no_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _watched(happened: Happened, total: int, progress: Progress) -> Happened:
+def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> HistoryBatches:
     done = 0
     for batch in happened:
         yield batch
@@ -188,7 +190,7 @@ def _reads_score(program: Rule | Scorecard) -> bool:
     return any(isinstance(part, Score) for root in roots for part in parts(root))
 
 
-def _missing(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
+def _shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
     """What windows lack when history begins later than they reach."""
     reach, begins = candidate.plan.reach, history.begins
     if not candidate.plan.kept or begins is None or (reach is not None and begins <= since - reach):

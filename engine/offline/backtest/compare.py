@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome
-from tollkeeper.engine.offline.backtest.replay import Replayed, Settled
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, StatusUpdate
 
 _EXAMPLES = 5
 """How many payments are shown of each change, the latest ones."""
@@ -83,17 +83,19 @@ class Comparison:
     last: int | None = None
 
 
-def compare_outcomes(replayed: Iterable[Replayed | Settled], labels: Labels) -> Comparison:
+def compare_outcomes(
+    replayed: Iterable[ReplayedPayment | StatusUpdate], labels: Labels
+) -> Comparison:
     """Counts every payment once, under its final status where its outcome is followed."""
     found = Comparison()
     tallies: dict[tuple[Any, ...], AmountTally] = {}
     followed: dict[str, tuple[Cell, int]] = {}
     examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
     for each in replayed:
-        if isinstance(each, Settled):
+        if isinstance(each, StatusUpdate):
             if each.id in followed:
                 cell, hundredths = followed[each.id]
-                followed[each.id] = (_settled(cell, each.status), hundredths)
+                followed[each.id] = (_with_status(cell, each.status), hundredths)
             continue
         if found.first is None:
             found.first = each.arrived
@@ -134,11 +136,11 @@ def compare_outcomes(replayed: Iterable[Replayed | Settled], labels: Labels) -> 
     return found
 
 
-def _settled(cell: Cell, status: str) -> Cell:
+def _with_status(cell: Cell, status: str) -> Cell:
     return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
 
 
-def _show(shown: list[ComparedPayment], replayed: Replayed) -> None:
+def _show(shown: list[ComparedPayment], replayed: ReplayedPayment) -> None:
     facts = replayed.facts
     shown.append(
         ComparedPayment(

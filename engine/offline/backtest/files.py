@@ -34,14 +34,14 @@ from tollkeeper.engine.offline.testing.environments import (
     environment_of,
     with_entries,
 )
-from tollkeeper.engine.offline.testing.history import told
+from tollkeeper.engine.offline.testing.history import describe_violations
 from tollkeeper.engine.offline.testing.streams import (
-    Created,
-    Entered,
-    Happened,
+    CreationLine,
+    EventLine,
+    ListLine,
     StreamError,
-    StreamItem,
-    Updated,
+    StreamLine,
+    UpdateLine,
     read_stream,
 )
 from tollkeeper.engine.programs.event_contract import Contract, read_data
@@ -71,18 +71,18 @@ def file_history(
     }
     streams = sorted((_items(path) for path in paths), key=lambda items: items[0].arrived)
     items = [item for each in streams for item in each]
-    created = (item.arrived for item in items if isinstance(item, Created))
+    created = (item.arrived for item in items if isinstance(item, CreationLine))
     contents = empty_contents([program])
     return RecordedHistory(
         situation=Situation(AccountSettings(), environment_of(contents)),
-        happened=_happened(items, contents, contracts),
+        happened=_entries_of(items, contents, contracts),
         read_event=event_reader_by(lambda type_, _version: contracts[type_]),
         total=len(items),
         begins=next(created, None),
     )
 
 
-def _items(path: Path) -> list[StreamItem]:
+def _items(path: Path) -> list[StreamLine]:
     try:
         items = _rows(path) if path.suffix in FORMATS else read_stream(path)
     except StreamError as error:
@@ -92,7 +92,7 @@ def _items(path: Path) -> list[StreamItem]:
     return items
 
 
-def _rows(path: Path) -> list[StreamItem]:
+def _rows(path: Path) -> list[StreamLine]:
     with json_lines(path) as lines:
         try:
             return read_stream(lines)
@@ -100,40 +100,42 @@ def _rows(path: Path) -> list[StreamItem]:
             raise StreamError(str(error).replace(f"{lines}:", f"{path}, row ")) from None
 
 
-def _happened(
-    items: Iterable[StreamItem], contents: dict[str, Contents], contracts: Mapping[str, Contract]
+def _entries_of(
+    items: Iterable[StreamLine], contents: dict[str, Contents], contracts: Mapping[str, Contract]
 ) -> Iterator[list[Entry] | Situation]:
     known: dict[str, State] = {}
     for sequence, item in enumerate(items, start=1):
         match item:
-            case Created(payment=payment):
+            case CreationLine(payment=payment):
                 if payment.id in known:
-                    raise _refused(item, f"there is a payment `{payment.id}` already")
-                known[payment.id] = State(derive(_asking(payment), item.arrived, client))
+                    raise _history_error(item, f"there is a payment `{payment.id}` already")
+                known[payment.id] = State(
+                    derive(_with_recommendation(payment), item.arrived, client)
+                )
                 outcome = None if item.decision is None else encode_stored(item.decision)
                 yield [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
-            case Updated(id=id_):
+            case UpdateLine(id=id_):
                 if id_ not in known:
-                    raise _refused(item, f"there is no payment `{id_}` before this")
+                    raise _history_error(item, f"there is no payment `{id_}` before this")
                 after = updated(known[id_], item.update, item.arrived)
                 if not isinstance(after, State):
-                    raise _refused(item, told(after))
+                    raise _history_error(item, describe_violations(after))
                 known[id_] = after
                 yield [_entry(sequence, item, Kind.UPDATE, after, None)]
-            case Happened(type=type_) if type_ in contracts:
+            case EventLine(type=type_) if type_ in contracts:
                 yield [_event(sequence, item, contracts[type_])]
-            case Entered(list=name):
+            case ListLine(list=name):
                 if name in contents:
                     try:
                         entered = with_entries(name, contents[name], item.entries)
                     except EntryError as error:
-                        raise _refused(item, str(error)) from None
+                        raise _history_error(item, str(error)) from None
                     contents = {**contents, name: entered}
                     yield Situation(AccountSettings(), environment_of(contents))
 
 
 def _entry(
-    sequence: int, item: Created | Updated, kind: Kind, state: State, outcome: bytes | None
+    sequence: int, item: CreationLine | UpdateLine, kind: Kind, state: State, outcome: bytes | None
 ) -> Entry:
     facts: Facts = state.payment
     return Entry(
@@ -148,10 +150,10 @@ def _entry(
     )
 
 
-def _event(sequence: int, item: Happened, contract: Contract) -> Entry:
+def _event(sequence: int, item: EventLine, contract: Contract) -> Entry:
     reading = read_data(contract, item.data, "event.data")
     if reading.violations:
-        raise _refused(item, told(reading.violations))
+        raise _history_error(item, describe_violations(reading.violations))
     return Entry(
         sequence=sequence,
         account=0,
@@ -163,11 +165,11 @@ def _event(sequence: int, item: Happened, contract: Contract) -> Entry:
     )
 
 
-def _asking(payment: Payment) -> Payment:
+def _with_recommendation(payment: Payment) -> Payment:
     if payment.analyze is not None:
         return payment
     return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
-def _refused(item: StreamItem, message: str) -> HistoryError:
+def _history_error(item: StreamLine, message: str) -> HistoryError:
     return HistoryError(f"line {item.line}: {message}")

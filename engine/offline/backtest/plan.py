@@ -91,7 +91,7 @@ def _plan(
     vocabulary: Vocabulary,
     late: int,
 ) -> ReplayPlan:
-    needs = dict(_kept(program, reading, vocabulary))
+    needs = dict(_series_kept(program, reading, vocabulary))
     kept = tuple(sorted(needs, key=lambda each: each.plan.event is not None))
     of_updated = frozenset().union(*(read for each, read in needs.items() if each.updated))
     changing = sorted(filter(_can_change, of_updated))
@@ -108,7 +108,7 @@ def _plan(
     )
 
 
-def _kept(
+def _series_kept(
     program: p.Rule | p.Scorecard, reading: Reading, vocabulary: Vocabulary
 ) -> Iterator[tuple[ReplayedSeries, frozenset[Access]]]:
     """The series, each with the facts it reads."""

@@ -22,7 +22,7 @@ from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 
-Happened: TypeAlias = Iterable[list[Entry] | Situation]
+HistoryBatches: TypeAlias = Iterable[list[Entry] | Situation]
 """Payments, updates and events in the order of the sequence, each new situation where it began."""
 
 
@@ -34,7 +34,7 @@ class RecordedHistory:
     """
 
     situation: Situation
-    happened: Happened
+    happened: HistoryBatches
     read_event: ReadEvent
     total: int
     begins: int | None
@@ -51,7 +51,7 @@ class _Updated(Struct, gc=False):
 _decode_updated = msgspec.json.Decoder(_Updated).decode
 
 
-class Replayed(Struct, gc=False):
+class ReplayedPayment(Struct, gc=False):
     """A payment that the candidate has a say in: what was decided, and what it would have got.
 
     `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read.
@@ -66,7 +66,7 @@ class Replayed(Struct, gc=False):
     values: list[Value | None]
 
 
-class Settled(Struct, gc=False):
+class StatusUpdate(Struct, gc=False):
     """The payment `id` got a final status; `body` is what was known of it from then on."""
 
     id: str
@@ -79,7 +79,7 @@ class Settled(Struct, gc=False):
 
 def try_candidate(
     candidate: Candidate, history: RecordedHistory, since: int
-) -> Iterator[Replayed | Settled]:
+) -> Iterator[ReplayedPayment | StatusUpdate]:
     """The payments that arrived at `since` (µs) or later, and their updates.
 
     What arrived before fills the windows, and so do events.
@@ -101,7 +101,7 @@ def try_candidate(
             else:
                 yield from batch
 
-    def create(entry: Entry) -> Replayed | None:
+    def create(entry: Entry) -> ReplayedPayment | None:
         _, _, _, id_, arrived, _, _, outcome = entry
         facts = facts_of(entry)
         if arrived < since:
@@ -114,12 +114,12 @@ def try_candidate(
         if not concerns(facts, was, situation):
             return None
         now = decide(facts, was, values, situation)
-        return Replayed(id_, arrived, facts, was, outcome_of(now), now.score, values)
+        return ReplayedPayment(id_, arrived, facts, was, outcome_of(now), now.score, values)
 
-    def update(entry: Entry) -> Settled | None:
+    def update(entry: Entry) -> StatusUpdate | None:
         if updatable:
             windows.update(entry.id, update_of(entry), entry.arrived)
-        return Settled(entry.id, entry.body) if entry.arrived >= since else None
+        return StatusUpdate(entry.id, entry.body) if entry.arrived >= since else None
 
     def occur(entry: Entry) -> None:
         record = history.read_event(entry)

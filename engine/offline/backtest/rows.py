@@ -38,11 +38,11 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     for column, value in row.items():
         if value is not None:
             beside = column.partition(".")[0] in BESIDE
-            _put(line if beside else payment, column.split("."), value)
+            _set_member(line if beside else payment, column.split("."), value)
     return line
 
 
-def _put(into: dict[str, Any], path: list[str], value: Any) -> None:
+def _set_member(into: dict[str, Any], path: list[str], value: Any) -> None:
     *above, last = path
     for name in above:
         into = into.setdefault(name, {})

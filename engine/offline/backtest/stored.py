@@ -14,7 +14,6 @@ from tollkeeper.engine.lists.contents import Contents, add_entries, build_conten
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.replay import RecordedHistory
-from tollkeeper.engine.open import recorded
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
@@ -24,6 +23,7 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
+from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -37,7 +37,7 @@ def account_now(folder: Path, name: str) -> Account:
     connection = schema.connect_for_reading(folder)
     try:
         return find_account(
-            fold_changes(Configuration(), recorded(reads.changes(connection, 0))), name
+            fold_changes(Configuration(), recorded_changes(reads.changes(connection, 0))), name
         )
     finally:
         connection.close()
@@ -50,11 +50,11 @@ def stored_history(
     start = 0 if start is None else max(0, start)
     begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
     up_to = reads.last_sequence(connection)
-    changes = list(recorded(reads.changes(connection, 0)))
+    changes = list(recorded_changes(reads.changes(connection, 0)))
     state = fold_changes(
-        Configuration(), (each for each in changes if _at(each, account, 0, begin))
+        Configuration(), (each for each in changes if _is_within(each, account, 0, begin))
     )
-    later = [each for each in changes if _at(each, account, begin, up_to)]
+    later = [each for each in changes if _is_within(each, account, begin, up_to)]
     configured = state.accounts.get(account)
     now = fold_changes(state, later).accounts.get(account)
     specs = _specs(program, now)
@@ -64,7 +64,7 @@ def stored_history(
     }
     return RecordedHistory(
         situation=_situation(configured, contents),
-        happened=_happened(
+        happened=_history_from(
             connection, account, state, contents, later, start, (begin, up_to), _kinds(program)
         ),
         read_event=event_reader(now or Account(0, "", 0)),
@@ -87,11 +87,11 @@ def stored_labels(connection: sqlite3.Connection, account: int) -> dict[str, Ver
     return {id_: verdict for id_, verdict in counting if verdict is not None}
 
 
-def _at(change: RecordedChange, account: int, after: int, up_to: int) -> bool:
+def _is_within(change: RecordedChange, account: int, after: int, up_to: int) -> bool:
     return change.account == account and after < change.sequence <= up_to
 
 
-def _happened(
+def _history_from(
     connection: sqlite3.Connection,
     account: int,
     state: Configuration,
@@ -105,7 +105,7 @@ def _happened(
     lists = _ListChanges(connection, account, contents, after)
     for each in changes:
         state = fold_change(state, each)
-        contents = lists.after(each, contents)
+        contents = lists.contents_after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
             yield from reads.replay_entries(connection, account, start, after, each.sequence, kinds)
             yield _situation(state.accounts[account], contents)
@@ -123,7 +123,11 @@ class _ListChanges:
     """The changes that a program's lists went through, by list and sequence number."""
 
     def __init__(
-        self, connection: sqlite3.Connection, account: int, lists: Iterable[str], after: int
+        self,
+        connection: sqlite3.Connection,
+        account: int,
+        lists: Iterable[str],
+        after: int,
     ) -> None:
         self._connection = connection
         self._account = account
@@ -144,7 +148,9 @@ class _ListChanges:
             case _:
                 return False
 
-    def after(self, recorded: RecordedChange, contents: dict[str, Contents]) -> dict[str, Contents]:
+    def contents_after(
+        self, recorded: RecordedChange, contents: dict[str, Contents]
+    ) -> dict[str, Contents]:
         """The contents once a change has been made."""
         match recorded.change:
             case EntriesChanged(list=name) if name in self._lists:

@@ -20,7 +20,7 @@ from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Timestamp
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.offline.testing.streams import Created, StreamError, Updated
+from tollkeeper.engine.offline.testing.streams import CreationLine, StreamError, UpdateLine
 
 FraudLabel: TypeAlias = Literal[0, 1]
 
@@ -28,7 +28,7 @@ FraudLabel: TypeAlias = Literal[0, 1]
 class Labelled(NamedTuple):
     """An item of a history; the label of a payment, or None."""
 
-    item: Created | Updated
+    item: CreationLine | UpdateLine
     label: FraudLabel | None
 
 
@@ -80,14 +80,14 @@ def _read(number: int, line: _Line, before: int) -> Labelled:
             arrived = to_microseconds(line.at or sent.timestamp)
             payment = read_creation(_request(body), arrived)
             if isinstance(payment, tuple):
-                raise _refused(number, payment)
-            return Labelled(Created(number, arrived, payment, None), label)
+                raise _line_error(number, payment)
+            return Labelled(CreationLine(number, arrived, payment, None), label)
         case b"", body, None if body:
             arrived = before if line.at is None else to_microseconds(line.at)
             update = read_update(_request(body), arrived)
             if isinstance(update, tuple):
-                raise _refused(number, update)
-            return Labelled(Updated(number, arrived, _update(body).id, update), None)
+                raise _line_error(number, update)
+            return Labelled(UpdateLine(number, arrived, _update(body).id, update), None)
         case _:
             what = 'a line holds a "payment", with a "label" or without, or an "update"'
             raise StreamError(f"line {number}: {what}")
@@ -97,6 +97,6 @@ def _request(body: bytes) -> bytes:
     return b'{"payment":' + body + b"}"
 
 
-def _refused(number: int, violations: tuple[Violation, ...]) -> StreamError:
-    told = "; ".join(f"`{each.field}`: {each.message}" for each in violations)
-    return StreamError(f"line {number}: {told}")
+def _line_error(number: int, violations: tuple[Violation, ...]) -> StreamError:
+    words = "; ".join(f"`{each.field}`: {each.message}" for each in violations)
+    return StreamError(f"line {number}: {words}")

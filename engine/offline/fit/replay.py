@@ -18,7 +18,7 @@ from tollkeeper.engine.offline.replay import (
     replay_live,
 )
 from tollkeeper.engine.offline.testing.history import happenings
-from tollkeeper.engine.offline.testing.streams import StreamItem
+from tollkeeper.engine.offline.testing.streams import StreamLine
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.loaded import LoadedScorecard
 from tollkeeper.engine.registry.changes import Thresholds
@@ -46,7 +46,7 @@ def score_history(
     """
     programs, labels = Programs(scorecard, None, recommends=True), dict[int, FraudLabel | None]()
 
-    def items() -> Iterator[StreamItem]:
+    def items() -> Iterator[StreamLine]:
         for item, label in history:
             labels[item.line] = label
             yield item

@@ -42,7 +42,7 @@ def measure(scorecard: Scorecard, vocabulary: Vocabulary, environment: Environme
     that it adds; 0 where its `when` is not met or a value is missing.
     """
     adds = [
-        _measured(signal.adds) if weight is not None else signal.adds
+        _measure_signal(signal.adds) if weight is not None else signal.adds
         for signal, weight in zip(scorecard.signals, weights(scorecard), strict=True)
     ]
     whens = [signal.when for signal in scorecard.signals]
@@ -66,7 +66,7 @@ def _literal(adds: Expression) -> Constant | None:
     return None
 
 
-def _measured(adds: Expression) -> Expression | None:
+def _measure_signal(adds: Expression) -> Expression | None:
     """What the weight is multiplied with, None for 1."""
     return adds.right if isinstance(adds, Arithmetic) else None
 

@@ -34,12 +34,12 @@ from tollkeeper.engine.offline.testing.outcomes import Ran
 from tollkeeper.engine.offline.testing.reasons import INDENT, values_read
 from tollkeeper.engine.offline.testing.streams import (
     START,
-    Created,
-    Entered,
-    Happened,
+    CreationLine,
+    EventLine,
+    ListLine,
     StreamError,
-    StreamItem,
-    Updated,
+    StreamLine,
+    UpdateLine,
     read_stream,
 )
 from tollkeeper.engine.programs.active import (
@@ -73,7 +73,7 @@ from tollkeeper.grammar.types import Instant
 class Case:
     """A stream, and the files that are in force for it."""
 
-    items: Sequence[StreamItem]
+    items: Sequence[StreamLine]
     files: Sequence[RuleFile]
 
     def rules(self) -> list[RuleFile]:
@@ -87,7 +87,7 @@ class Case:
 class CaseDecision:
     """A payment as it was decided; without a rule applied, or an analysis, these are None."""
 
-    created: Created
+    created: CreationLine
     decision: Decision
     scorecard: Ran | None = None
     rule: Ran | None = None
@@ -111,7 +111,7 @@ def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
     runs = [_run(case, _with_default(account, file), compiled, score) for file in by_default]
     found: list[CaseDecision] = []
     for several in zip(*runs, strict=True):
-        named = _named(several[0].created.payment)
+        named = _rule_name(several[0].created.payment)
         applied = [
             decided
             for file, decided in zip(by_default, several, strict=True)
@@ -130,16 +130,16 @@ def _lines(case: Case, decided: Sequence[CaseDecision]) -> Iterator[str]:
     for item in case.items:
         place = f"{shown(item.arrived, Instant())}  line {item.line}"
         match item:
-            case Created(payment=payment):
+            case CreationLine(payment=payment):
                 yield f"{place}  payment {payment.id}"
                 for each in decided:
                     if each.created is item:
                         yield from _outcome(each)
-            case Updated():
+            case UpdateLine():
                 yield f"{place}  update {item.id} to {item.update.status}"
-            case Happened():
+            case EventLine():
                 yield f"{place}  event {item.type} {item.id}"
-            case Entered():
+            case ListLine():
                 yield f"{place}  list @{item.list}"
 
 
@@ -186,15 +186,15 @@ def _run(
     case: Case, account: Account, compiled: Mapping[VersionId, Loaded], score: int | None
 ) -> list[CaseDecision]:
     contents = empty_contents(file.program for file in case.files)
-    active = _scoring(load_account(account, contents, compiled), score)
+    active = _with_score(load_account(account, contents, compiled), score)
 
-    def items() -> Iterator[StreamItem]:
+    def items() -> Iterator[StreamLine]:
         """The items but for the lists, which are in force for those behind them."""
         nonlocal contents, active
         for item in case.items:
-            if isinstance(item, Entered):
-                contents = _entered(contents, item)
-                active = _scoring(load_account(account, contents, compiled), score)
+            if isinstance(item, ListLine):
+                contents = _fill_list(contents, item)
+                active = _with_score(load_account(account, contents, compiled), score)
             else:
                 yield item
 
@@ -203,19 +203,19 @@ def _run(
             line = creation.origin.line
             raise StreamError(f"line {line}: a case decides its payments itself")
         facts = creation.record.state.payment
-        facts = structs.replace(facts, payment=_asking(facts.payment))
+        facts = structs.replace(facts, payment=_with_recommendation(facts.payment))
         programs, thresholds = choose_programs(active, facts.payment), account.settings.thresholds
         return await analyse(windows, TEST_ACCOUNT, facts, programs, active.environment, thresholds)
 
     windows = empty_windows(active.plans())
     return [
-        _decided(case, active, step.happening.origin, step.observed, step.decision)
+        _case_decision(case, active, step.happening.origin, step.observed, step.decision)
         for step in replay_live(happenings(items(), case.events()), windows, judge)
         if step.decision is not None
     ]
 
 
-def _scoring(active: ActivePrograms, score: int | None) -> ActivePrograms:
+def _with_score(active: ActivePrograms, score: int | None) -> ActivePrograms:
     if score is None:
         return active
     scorecards = {
@@ -225,19 +225,23 @@ def _scoring(active: ActivePrograms, score: int | None) -> ActivePrograms:
     return replace(active, scorecards=scorecards)
 
 
-def _asking(payment: Payment) -> Payment:
+def _with_recommendation(payment: Payment) -> Payment:
     if payment.analyze is not None:
         return payment
     return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
-def _named(payment: Payment) -> str | None:
+def _rule_name(payment: Payment) -> str | None:
     rule = None if payment.analyze is None else payment.analyze.rule
     return None if rule is None else rule.name
 
 
-def _decided(
-    case: Case, active: ActivePrograms, item: Created, observed: Observation, decision: Decision
+def _case_decision(
+    case: Case,
+    active: ActivePrograms,
+    item: CreationLine,
+    observed: Observation,
+    decision: Decision,
 ) -> CaseDecision:
     facts, environment = observed.record.state.payment, active.environment
     scorecard, rule, _ = choose_programs(active, facts.payment)
@@ -263,7 +267,7 @@ def shipped_file() -> RuleFile:
     return load_file(SHIPPED / f"{SCORECARD_NAME}{SUFFIX}", Library(Near(), {}))
 
 
-def _entered(contents: dict[str, Contents], item: Entered) -> dict[str, Contents]:
+def _fill_list(contents: dict[str, Contents], item: ListLine) -> dict[str, Contents]:
     held = contents.get(item.list)
     if held is None:
         raise StreamError(f"line {item.line}: no rule declares a list `@{item.list}`")

@@ -105,7 +105,7 @@ class BlockItem(pytest.Item):
             raise UnmetError(outcome.failures)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _told(self, excinfo, style)
+        return _describe(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.file.line(self.block.span) - 1, self.name
@@ -135,7 +135,7 @@ class PromiseItem(pytest.Item):
             pytest.skip(f"not proved: {'; '.join(proof.verdict.because)}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _told(self, excinfo, style)
+        return _describe(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.file.line(self.promise.span) - 1, self.name
@@ -171,7 +171,7 @@ class CaseItem(pytest.Item):
             raise ChangedError(_difference(accepted, self.path))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _told(self, excinfo, style)
+        return _describe(self, excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
@@ -242,7 +242,7 @@ def _library(config: pytest.Config) -> Library:
     )
 
 
-def _told(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], style: Any) -> Any:
+def _describe(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], style: Any) -> Any:
     if isinstance(excinfo.value, _TOLD):
         return str(excinfo.value)
     return pytest.Item.repr_failure(item, excinfo, style)

@@ -62,7 +62,7 @@ def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
     for let in program.lets:
         if let.source is None:
             yield from _operands_seen(path, let.value, scope)
-    for stated in _stated(program):
+    for stated in _statements(program):
         is_met = evaluate(stated.when, scope) is True
         yield Mark(path, stated.id, "met" if is_met else "refused")
         yield from _operands_seen(path, stated.when, scope)
@@ -94,7 +94,7 @@ class _Stated:
     when: p.Expression
 
 
-def _stated(program: p.Program) -> list[_Stated]:
+def _statements(program: p.Program) -> list[_Stated]:
     match program:
         case p.Rule():
             return [_Stated(c.id, c.name, c.span, c.when) for c in program.conditions]
@@ -114,7 +114,7 @@ def _goals(file: RuleFile) -> Iterator[Goal]:
         if let.source is None:
             for operand in _operands(let.value):
                 yield Goal(Mark(file.path, operand.id, "mattered"), let.name, operand.span)
-    for stated in _stated(program):
+    for stated in _statements(program):
         for seen in ("met", "refused"):
             yield Goal(Mark(file.path, stated.id, seen), stated.name, _head(file, stated))
         for operand in _operands(stated.when):
@@ -127,21 +127,21 @@ def _head(file: RuleFile, stated: _Stated) -> Span:
     return Span(stated.span.start, end)
 
 
-def _joined(node: p.Expression) -> Iterator[p.And | p.Or]:
+def _join_parts(node: p.Expression) -> Iterator[p.And | p.Or]:
     """Every `and` and `or` outside aggregates."""
     if isinstance(node, p.And | p.Or):
         yield node
     if not isinstance(node, p.Fold | p.History):
         for each in children(node):
-            yield from _joined(each)
+            yield from _join_parts(each)
 
 
 def _operands(node: p.Expression) -> Iterator[p.Expression]:
-    return (operand for joined in _joined(node) for operand in joined.operands)
+    return (operand for joined in _join_parts(node) for operand in joined.operands)
 
 
 def _operands_seen(path: Path, node: p.Expression, scope: EvaluationScope) -> Iterator[Mark]:
-    for joined in _joined(node):
+    for joined in _join_parts(node):
         true = [evaluate(operand, scope) is True for operand in joined.operands]
         wanted = isinstance(joined, p.Or)
         if true.count(wanted) == 1:

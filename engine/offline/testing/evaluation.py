@@ -18,7 +18,7 @@ from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import happenings
 from tollkeeper.engine.offline.testing.outcomes import Ran
 from tollkeeper.engine.offline.testing.streams import (
-    Entered,
+    ListLine,
     StreamError,
     created_of,
     read_stream,
@@ -64,10 +64,10 @@ def evaluate_payment(
     case = Case([*items, created], [tried, *_scorecards_beside(tried, library)])
     every = decide_case(case, score)
     decided = every[-1]
-    records = list(_known(case, every).values())
+    records = list(_records_by_id(case, every).values())
     scorecard = rule = None
     if decided.scorecard is not None and score is None:
-        scorecard = _scored(decided.scorecard)
+        scorecard = _explain_score(decided.scorecard)
         listed = _with_records(decided.scorecard, scorecard.histories, records)
         scorecard = replace(scorecard, histories=listed)
     if decided.rule is not None:
@@ -93,7 +93,9 @@ def _scorecards_beside(tried: RuleFile, library: Library) -> list[RuleFile]:
     return [file for file in files if isinstance(file.program, Scorecard)]
 
 
-def _known(case: Case, every: Sequence[CaseDecision]) -> dict[tuple[str | None, str], Record]:
+def _records_by_id(
+    case: Case, every: Sequence[CaseDecision]
+) -> dict[tuple[str | None, str], Record]:
     """Every payment and event as known when the last payment was decided."""
     decisions = {each.created.payment.id: each.decision for each in every}
     decisions.pop(every[-1].created.payment.id)
@@ -103,7 +105,7 @@ def _known(case: Case, every: Sequence[CaseDecision]) -> dict[tuple[str | None, 
         decision = decisions.get(creation.record.id)
         return observed if decision is None else await windows.settle(observed, decision), None
 
-    items = (item for item in case.items if not isinstance(item, Entered))
+    items = (item for item in case.items if not isinstance(item, ListLine))
     steps = replay_live(happenings(items, case.events()), empty_windows([]), judge)
     records = (step.observed.record for step in steps)
     return {(record.event, record.id): record for record in records}
@@ -123,6 +125,6 @@ def _with_records(
     )
 
 
-def _scored(ran: Ran) -> ScorecardExplanation:
+def _explain_score(ran: Ran) -> ScorecardExplanation:
     assert isinstance(ran.program, Scorecard)
     return explain_scorecard(ran.program, ran.file.texts, ran.inputs, full_vocabulary())

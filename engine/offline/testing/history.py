@@ -20,12 +20,12 @@ from tollkeeper.engine.offline.replay import (
     replay_live,
 )
 from tollkeeper.engine.offline.testing.streams import (
-    Created,
-    Entered,
-    Happened,
+    CreationLine,
+    EventLine,
+    ListLine,
     StreamError,
-    StreamItem,
-    Updated,
+    StreamLine,
+    UpdateLine,
 )
 from tollkeeper.engine.programs.event_contract import Contract, own_data, read_data
 from tollkeeper.engine.update import updated
@@ -38,7 +38,7 @@ Events = Mapping[str, EventType | None]
 
 
 def read_history(
-    plan: Plan, history: Sequence[StreamItem], events: Events, facts: Facts, reads: Sequence[Read]
+    plan: Plan, history: Sequence[StreamLine], events: Events, facts: Facts, reads: Sequence[Read]
 ) -> tuple[Value | None, ...]:
     """The aggregates that the payment of `facts` reads after what happened.
 
@@ -60,23 +60,25 @@ async def count_as_decided(
 
 
 def happenings(
-    items: Iterable[StreamItem], events: Events, read_client: ReadClient = client
+    items: Iterable[StreamLine], events: Events, read_client: ReadClient = client
 ) -> Iterator[Happening]:
     """The lines of a stream; lists are not among them. Raises `StreamError`."""
     ids: set[str] = set()
     for item in items:
         match item:
-            case Created():
+            case CreationLine():
                 yield creation(item, ids, read_client)
-            case Updated():
+            case UpdateLine():
                 yield ReplayedUpdate(item.id, item.arrived, partial(_amend, item), item)
-            case Happened():
+            case EventLine():
                 yield Occurrence(event_record(item, events), item)
-            case Entered():
+            case ListLine():
                 raise StreamError(f"line {item.line}: a test gives its lists itself")
 
 
-def creation(item: Created, ids: set[str], read_client: ReadClient = client) -> ReplayedCreation:
+def creation(
+    item: CreationLine, ids: set[str], read_client: ReadClient = client
+) -> ReplayedCreation:
     """A new payment, whose id joins `ids`. Raises `StreamError` for one that is there already."""
     id_ = item.payment.id
     if id_ in ids:
@@ -88,16 +90,16 @@ def creation(item: Created, ids: set[str], read_client: ReadClient = client) -> 
     )
 
 
-def _amend(item: Updated, before: State | None) -> State:
+def _amend(item: UpdateLine, before: State | None) -> State:
     if before is None:
         raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
     after = updated(before, item.update, item.arrived)
     if not isinstance(after, State):
-        raise StreamError(f"line {item.line}: {told(after)}")
+        raise StreamError(f"line {item.line}: {describe_violations(after)}")
     return after
 
 
-def event_record(item: Happened, events: Events) -> Record:
+def event_record(item: EventLine, events: Events) -> Record:
     """An event, its data read by its type's fields. Raises `StreamError`."""
     type_ = events.get(item.type)
     if type_ is None:
@@ -105,12 +107,12 @@ def event_record(item: Happened, events: Events) -> Record:
     contract = Contract.of(type_)
     reading = read_data(contract, item.data, "event.data")
     if reading.violations:
-        raise StreamError(f"line {item.line}: {told(reading.violations)}")
+        raise StreamError(f"line {item.line}: {describe_violations(reading.violations)}")
     data = own_data(contract, reading.values, item.id, item.timestamp)
     return Record(
         TEST_ACCOUNT, item.id, item.timestamp, item.arrived, State(data=data), event=item.type
     )
 
 
-def told(violations: Iterable[Violation]) -> str:
+def describe_violations(violations: Iterable[Violation]) -> str:
     return "; ".join(f"`{each.field}`: {each.message}" for each in violations)

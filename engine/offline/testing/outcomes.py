@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.streams import (
-    Happened,
-    StreamItem,
+    EventLine,
+    StreamLine,
     read_event_line,
     read_payment_line,
     read_stream,
@@ -71,15 +71,15 @@ class DisagreementError(AssertionError):
 @dataclass(frozen=True, slots=True)
 class GivenFiles:
     payment: Payment | None
-    event: Happened | None
-    history: tuple[StreamItem, ...]
+    event: EventLine | None
+    history: tuple[StreamLine, ...]
 
 
 def given_files(file: RuleFile, test: p.Test) -> GivenFiles:
     """What the test takes from files beside its own. Raises `StreamError`, `BlockError`."""
     payment: Payment | None = None
-    event: Happened | None = None
-    history: list[StreamItem] = []
+    event: EventLine | None = None
+    history: list[StreamLine] = []
     for each in test.given:
         if isinstance(each, p.GivenFile):
             if file.folder is None:

@@ -35,7 +35,7 @@ class StreamError(Exception):
     """A line that can't be read, or that doesn't fit those before it."""
 
 
-class Created(Struct, frozen=True):
+class CreationLine(Struct, frozen=True):
     """`arrived` in µs. `decision` is what was decided, None when the line does not say."""
 
     line: int
@@ -44,14 +44,14 @@ class Created(Struct, frozen=True):
     decision: Decision | None
 
 
-class Updated(Struct, frozen=True):
+class UpdateLine(Struct, frozen=True):
     line: int
     arrived: int
     id: str
     update: Update
 
 
-class Entered(Struct, frozen=True):
+class ListLine(Struct, frozen=True):
     """`entries` as `lists/entries.py` reads them."""
 
     line: int
@@ -60,7 +60,7 @@ class Entered(Struct, frozen=True):
     entries: tuple[Any, ...]
 
 
-class Happened(Struct, frozen=True):
+class EventLine(Struct, frozen=True):
     """An event: `timestamp` in µs, `data` as it was sent."""
 
     line: int
@@ -71,7 +71,7 @@ class Happened(Struct, frozen=True):
     data: dict[str, Any]
 
 
-StreamItem: TypeAlias = Created | Updated | Happened | Entered
+StreamLine: TypeAlias = CreationLine | UpdateLine | EventLine | ListLine
 
 
 class _Event(Struct, frozen=True):
@@ -81,7 +81,7 @@ class _Event(Struct, frozen=True):
     timestamp: Timestamp | None = None
 
 
-class _Decided(Struct, frozen=True, forbid_unknown_fields=True):
+class _DecisionMember(Struct, frozen=True, forbid_unknown_fields=True):
     action: Action | None = None
     rule: str | None = None
     condition: str | None = None
@@ -100,11 +100,11 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     list: str | None = None
     entries: tuple[Any, ...] | None = None
     at: Timestamp | None = None
-    decision: _Decided | None = None
+    decision: _DecisionMember | None = None
     label: int | None = None
 
 
-class _Sent(Struct, frozen=True):
+class _SentLine(Struct, frozen=True):
     id: str | None = None
     timestamp: Timestamp | None = None
 
@@ -114,13 +114,13 @@ class _Named(Struct, frozen=True):
 
 
 _line = msgspec.json.Decoder(_Line).decode
-_sent = msgspec.json.Decoder(_Sent).decode
+_sent = msgspec.json.Decoder(_SentLine).decode
 _named = msgspec.json.Decoder(_Named).decode
 
 
-def read_stream(path: Path) -> list[StreamItem]:
+def read_stream(path: Path) -> list[StreamLine]:
     """The file's items in order. Raises `StreamError` with the file and line."""
-    items: list[StreamItem] = []
+    items: list[StreamLine] = []
     arrived = START
     for number, text in enumerate(_lines(path), start=1):
         if not text.strip():
@@ -129,9 +129,9 @@ def read_stream(path: Path) -> list[StreamItem]:
         try:
             item = _item(number, _line(text), arrived, place)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise _refused(place, _unread(error)) from None
+            raise _line_error(place, _unread(error)) from None
         if items and item.arrived < arrived:
-            raise _refused(
+            raise _line_error(
                 place, "this arrives before the line above it, and lines are in time order"
             )
         arrived = item.arrived
@@ -144,15 +144,15 @@ def read_payment_line(path: Path) -> Payment:
     return _created_of("\n".join(_lines(path)), START, str(path)).payment
 
 
-def read_event_line(path: Path) -> Happened:
+def read_event_line(path: Path) -> EventLine:
     """The event in a file that holds the body of `POST /events`. Raises `StreamError`."""
     item = _one("\n".join(_lines(path)), START, str(path))
-    if not isinstance(item, Happened):
-        raise _refused(str(path), 'this is no event: {"event": {…}} is needed')
+    if not isinstance(item, EventLine):
+        raise _line_error(str(path), 'this is no event: {"event": {…}} is needed')
     return item
 
 
-def created_of(body: bytes, before: int) -> Created:
+def created_of(body: bytes, before: int) -> CreationLine:
     """The payment in the body of `POST /payments`, that arrives at its own timestamp.
 
     Without one it arrives at `before` (µs). Raises `StreamError`.
@@ -160,18 +160,18 @@ def created_of(body: bytes, before: int) -> Created:
     return _created_of(body.decode("utf-8", "replace"), before, "the payment")
 
 
-def _created_of(text: str, before: int, place: str) -> Created:
+def _created_of(text: str, before: int, place: str) -> CreationLine:
     item = _one(text, before, place)
-    if not isinstance(item, Created):
-        raise _refused(place, 'this is no payment: {"payment": {…}} is needed')
+    if not isinstance(item, CreationLine):
+        raise _line_error(place, 'this is no payment: {"payment": {…}} is needed')
     return item
 
 
-def _one(text: str, before: int, place: str) -> StreamItem:
+def _one(text: str, before: int, place: str) -> StreamLine:
     try:
         return _item(1, _line(text), before, place)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _refused(place, _unread(error)) from None
+        raise _line_error(place, _unread(error)) from None
 
 
 def _lines(path: Path) -> list[str]:
@@ -183,50 +183,50 @@ def _lines(path: Path) -> list[str]:
         raise StreamError(f"{path} can't be read: {reason}") from None
 
 
-def _item(number: int, line: _Line, before: int, place: str) -> StreamItem:
+def _item(number: int, line: _Line, before: int, place: str) -> StreamLine:
     arrived = before if line.at is None else to_microseconds(line.at)
     match bytes(line.payment), bytes(line.update), line.event, line.list:
         case body, b"", None, None if body and line.entries is None:
-            return _created(number, body, line, before, place)
+            return _read_creation(number, body, line, before, place)
         case _ if line.decision is not None:
-            raise _refused(place, 'only a "payment" has a "decision"')
+            raise _line_error(place, 'only a "payment" has a "decision"')
         case b"", body, None, None if body and line.entries is None:
             update = read_update(_request(body), arrived)
             if not isinstance(update, Update):
-                raise _refused(place, _told(update))
-            return Updated(number, arrived, _named(body).id, update)
+                raise _line_error(place, _describe(update))
+            return UpdateLine(number, arrived, _named(body).id, update)
         case b"", b"", _Event() as event, None if line.entries is None:
-            return _happened(number, event, line, before)
+            return _read_event(number, event, line, before)
         case b"", b"", None, str(name) if line.entries is not None:
-            return Entered(number, arrived, name, line.entries)
+            return ListLine(number, arrived, name, line.entries)
         case _:
             what = (
                 'a line holds a "payment", an "update", an "event", or a "list" with its "entries"'
             )
-            raise _refused(place, what)
+            raise _line_error(place, what)
 
 
-def _happened(number: int, event: _Event, line: _Line, before: int) -> Happened:
+def _read_event(number: int, event: _Event, line: _Line, before: int) -> EventLine:
     moment = event.timestamp or line.at
     timestamp = before if moment is None else to_microseconds(moment)
     arrived = timestamp if line.at is None else to_microseconds(line.at)
     id_ = event.id or f"line {number}"
-    return Happened(number, arrived, event.type, id_, timestamp, event.data)
+    return EventLine(number, arrived, event.type, id_, timestamp, event.data)
 
 
-def _created(number: int, body: bytes, line: _Line, before: int, place: str) -> Created:
+def _read_creation(number: int, body: bytes, line: _Line, before: int, place: str) -> CreationLine:
     moment = line.at or _sent(body).timestamp or from_microseconds(before)
     arrived = to_microseconds(moment)
     payment = _read_payment(_request(body), arrived, place)
     if _sent(body).id is None:
         payment = replace(payment, id=f"line {number}")
-    return Created(number, arrived, payment, _decision(line.decision))
+    return CreationLine(number, arrived, payment, _decision(line.decision))
 
 
 def _read_payment(body: bytes, arrived: int, place: str) -> Payment:
     payment = read_creation(body, arrived)
     if not isinstance(payment, Payment):
-        raise _refused(place, _told(payment))
+        raise _line_error(place, _describe(payment))
     return payment
 
 
@@ -234,7 +234,7 @@ def _request(body: bytes) -> bytes:
     return b'{"payment":' + body + b"}"
 
 
-def _decision(decided: _Decided | None) -> Decision | None:
+def _decision(decided: _DecisionMember | None) -> Decision | None:
     if decided is None:
         return None
     named = decided.rule is not None or decided.condition is not None
@@ -252,9 +252,9 @@ def _unread(error: Exception) -> str:
     return words if isinstance(error, msgspec.ValidationError) else f"this is no JSON: {words}"
 
 
-def _told(violations: tuple[Violation, ...]) -> str:
+def _describe(violations: tuple[Violation, ...]) -> str:
     return "; ".join(f"`{each.field}`: {each.message}" for each in violations)
 
 
-def _refused(place: str, message: str) -> StreamError:
+def _line_error(place: str, message: str) -> StreamError:
     return StreamError(f"{place}: {message}")

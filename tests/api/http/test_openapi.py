@@ -15,12 +15,12 @@ import schemathesis
 from litestar.handlers import HTTPRouteHandler
 
 from tollkeeper.api.http import examples
+from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
-from tollkeeper.api.http.idempotency import MAX_KEY
+from tollkeeper.api.http.observed import plain
 from tollkeeper.api.http.operation import JSON, Operation, declared
 from tollkeeper.api.http.routes import ROUTES
-from tollkeeper.api.http.routing import plain
 from tollkeeper.api.http.webhooks import SentAlert
 from tollkeeper.engine.intake.violations import ViolationType
 from tollkeeper.engine.registry.scopes import SCOPES

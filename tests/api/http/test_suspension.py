@@ -13,12 +13,13 @@ from tollkeeper.api.http import stream
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.sqlite import SqliteJournal
-from tollkeeper.engine.open import open_engine, rebuild, recorded
+from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import DeleteAccount, finish_deletions
 from tollkeeper.engine.publish.accounts import ResumeAccount, SuspendAccount
 from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.engine.registry.audit import audit_item
 from tollkeeper.engine.registry.errors import Conflict
+from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.tests.api.http.service import Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -170,7 +171,7 @@ async def test_when_and_by_whom_an_account_was_deleted_is_kept(
     assert (deleted.name, deleted.deleted_by) == ("rival", "night shift")
     changes = [
         audit_item(each)
-        for each in recorded(await service.engine.journal.changes())
+        for each in recorded_changes(await service.engine.journal.changes())
         if each.account == deleted.number
     ]
     assert [(each.action, each.by) for each in changes] == [

@@ -22,7 +22,7 @@ MINUTE = 60_000_000
 
 
 async def explained(shop: Shop, id_: str) -> dict[str, ExplainedHistory]:
-    found = await explain(shop.engine.journal, shop.account, id_)
+    found = await explain(shop.engine.journal, shop.engine.past_states, shop.account, id_)
     assert found is not None
     assert found.rule is not None
     return {each.text: each for each in found.rule.histories}

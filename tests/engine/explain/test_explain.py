@@ -59,7 +59,7 @@ async def remove(shop: Shop, name: str, *values: str) -> None:
 
 
 async def explained(shop: Shop, id_: str) -> Explanation:
-    found = await explain(shop.engine.journal, shop.account, id_)
+    found = await explain(shop.engine.journal, shop.engine.past_states, shop.account, id_)
     assert found is not None
     assert found.repeated
     return found

@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
-from tollkeeper.engine.intake.card_numbers import (
+from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.read import read_creation, read_update
+from tollkeeper.engine.intake.redaction import (
+    _CONFIDENTIAL_VALUE,
     blot_digits,
+    is_confidential_value,
     mask_card_numbers,
     mask_for,
     mask_number,
 )
-from tollkeeper.engine.intake.payment import Payment, Update
-from tollkeeper.engine.intake.read import read_creation, read_update
-from tollkeeper.engine.intake.redaction import _CONFIDENTIAL_VALUE, is_confidential_value
 
 NOW = 1_768_478_400_000_000
 VISA = "4111111111111111"

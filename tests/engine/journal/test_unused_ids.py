@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.journal import unused_ids
+from tollkeeper.engine.journal import sqlite
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.unused_ids import UnusedIds
+from tollkeeper.engine.journal.sqlite import UnusedIds
 
 NOW = 1_789_000_000_000_000
 
@@ -26,8 +26,8 @@ def test_an_id_that_was_used_is_never_called_unused(
         return not any(of == account and each.startswith(beginning) for of, each in used)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(unused_ids, "BEGINNING", 2)
-        patched.setattr(unused_ids, "MAX_HELD", 5)
+        patched.setattr(sqlite, "BEGINNING", 2)
+        patched.setattr(sqlite, "MAX_HELD", 5)
         unused = UnusedIds(is_unused)
         for record, uses in steps:
             assert not (unused.has(*record) and record in used)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tollkeeper.engine.programs.active import pick_version
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.state import Account, Lineage, Rollout, Version
 from tollkeeper.engine.registry.trials import (
     clear_rollout,
     clear_shadow,
-    pick_version,
     set_rollout,
     set_shadow,
     shadow_version,

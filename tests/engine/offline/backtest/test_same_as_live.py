@@ -16,7 +16,7 @@ from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.candidate import PastDecisionInFull
-from tollkeeper.engine.offline.backtest.replay import Replayed, try_candidate
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
@@ -180,13 +180,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 in_full = msgspec.json.Decoder(PastDecisionInFull).decode
 
 
-def replayed(folder: Path, program: Rule | Scorecard, since: int = 0) -> list[Replayed]:
+def replayed(folder: Path, program: Rule | Scorecard, since: int = 0) -> list[ReplayedPayment]:
     account = account_now(folder, "shop")
     candidate = replace(candidate_of(program, account), decode_past=in_full)
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
         return [
-            each for each in try_candidate(candidate, history, since) if isinstance(each, Replayed)
+            each
+            for each in try_candidate(candidate, history, since)
+            if isinstance(each, ReplayedPayment)
         ]
 
 

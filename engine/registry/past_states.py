@@ -1,0 +1,55 @@
+"""What was configured at a place of the sequence, folded from the journal's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.damage import UNREADABLE, Damage
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.changes import RecordedChange, decode_change
+from tollkeeper.engine.registry.state import Configuration, fold_changes
+
+HELD = 8
+"""So many states are held; none has a list's entries or anything else of a person."""
+
+
+class PastStates:
+    """One account's state at a sequence number on disk, by its number and that."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.at = lru_cache(HELD)(self._fold)
+
+    def _fold(self, account: int, sequence: int) -> Configuration:
+        """Folded on from rounder sequence numbers, that others share."""
+        if sequence == 0:
+            return Configuration()
+        before = _rounder(sequence)
+        batches = self._journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
+        changes = recorded_changes(entry for batch in batches for entry in batch)
+        return fold_changes(self.at(account, before), changes)
+
+
+def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
+    """The changes in entries of kind `change`.
+
+    Raises `Damaged` for one that can't be read, whatever the service does about others: a key that
+    was revoked might be good again.
+    """
+    for entry in entries:
+        try:
+            change = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+        except UNREADABLE as error:
+            Damage().meet(entry, error)
+        else:
+            yield change
+
+
+def _rounder(sequence: int) -> int:
+    """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
+    digit = 0xFF
+    while not sequence & digit:
+        digit <<= 8
+    return sequence & ~digit

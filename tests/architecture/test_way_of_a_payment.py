@@ -1,0 +1,113 @@
+"""The files that a payment walks through are those that docs/architecture.md tells, and no more."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tollkeeper
+from tollkeeper.tests.api.http.service import open_service, payment
+
+ROOT = Path(tollkeeper.__path__[0]).resolve()
+DOCUMENT = ROOT / "docs" / "architecture.md"
+MOST = 30
+ENTRANCES = {("api/http/observed.py", "handle"), ("engine/journal/writer.py", "_work")}
+"""What runs a request in the event loop, and what writes it in the journal's thread."""
+RULE = """
+rule checkout
+  let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
+  let uses = count(payments by method.card.fingerprint over 24h)
+  let spent = sum(payments.amount by user.id, currency over 24h)
+  condition many when cards >= 4 or uses > 5 or spent > 2000 then deny
+"""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Walk:
+    """The product's files whose functions are called while `open`, from the entrances on."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.files: list[str] = []
+
+    def note(self, frame: FrameType, event: str, _argument: Any) -> None:
+        if not self.open or event != "call":
+            return
+        file = place(frame)
+        if file is not None and file not in self.files and is_within(frame):
+            self.files.append(file)
+
+
+def place(frame: FrameType) -> str | None:
+    """The product's file that a frame belongs to, None for what is not the product's."""
+    path = Path(frame.f_code.co_filename)
+    if not path.is_relative_to(ROOT):
+        return None
+    file = str(path.relative_to(ROOT))
+    return file if file.startswith(("api/", "engine/", "grammar/")) else None
+
+
+def is_within(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if (place(frame), frame.f_code.co_name) in ENTRANCES:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def walked() -> Iterator[Walk]:
+    """Threads that start within it are followed, too."""
+    walk = Walk()
+    before = sys.getprofile()
+    threading.setprofile(walk.note)
+    sys.setprofile(walk.note)
+    try:
+        yield walk
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+def told() -> list[str]:
+    """The files of the table; one without a folder is in that of the file before it."""
+    section = DOCUMENT.read_text().split("## The way of a payment")[1].split("\n## ")[0]
+    files: list[str] = []
+    for line in section.splitlines():
+        if line.startswith("| "):
+            for name in re.findall(r"`([\w/]+\.py)`", line):
+                files.append(name if "/" in name else str(Path(files[-1]).with_name(name)))
+    return files
+
+
+@pytest.mark.anyio
+async def test_a_payment_walks_through_the_files_that_the_architecture_tells(
+    tmp_path: Path,
+) -> None:
+    analyze = {"bot_behaviour": True, "rule": {"name": "checkout"}}
+    with walked() as walk:
+        async with open_service(tmp_path / "data") as service:
+            path = "/v1/rules/checkout/versions?publish=true"
+            made = await service.client.post(path, content=RULE)
+            assert made.status_code == 201, made.text
+            # The first payment looks up what later ones find at hand.
+            for id_ in ("first", "second"):
+                sent = payment(id=id_, analyze=analyze)
+                walk.open, walk.files = True, []
+                answer = await service.client.post("/v1/payments", json=sent)
+                walk.open = False
+            assert answer.status_code == 201, answer.text
+    assert len(walk.files) <= MOST, "\n".join(walk.files)
+    assert sorted(walk.files) == sorted(told())

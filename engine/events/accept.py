@@ -32,7 +32,7 @@ class Arrival(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class EventResult:
+class EventReceipt:
     """An event, its metrics' values, and the monitors that raised an alert."""
 
     id: str
@@ -46,7 +46,7 @@ class AcceptedEvent(NamedTuple):
     """What is answered to an event that is still to be kept."""
 
     pending: Pending
-    accepted: EventResult
+    accepted: EventReceipt
 
 
 async def accept_event(
@@ -73,7 +73,7 @@ async def accept_event(
             observed.values,
             active.environment,
         )
-        accepted = EventResult(
+        accepted = EventReceipt(
             id=event.id,
             type=name,
             version=loaded.version,

@@ -17,6 +17,7 @@ from tollkeeper.engine.journal import checksums
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.reads import COLUMNS, last_sequence
 from tollkeeper.engine.journal.writer import COLUMNS as ALL_COLUMNS
+from tollkeeper.engine.journal.writer import checksum
 
 _BLOCK = (
     "SELECT seal.sequence, seal.entries - seal.removed, seal.total + seal.changed,"
@@ -104,7 +105,7 @@ def _inspect_entry(found: Inspection, entry: Entry, stored: int | None, check: C
 def _is_as_written(entry: Entry, stored: int) -> bool:
     # A column may hold anything in a damaged file, also another type.
     with suppress(ValueError, TypeError):
-        return checksums.checksum(entry) == stored
+        return checksum(entry) == stored
     return False
 
 

@@ -16,9 +16,9 @@ from functools import cache
 from itertools import chain, groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 from tollkeeper.engine.journal import list_contents
-from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
 
@@ -320,6 +320,13 @@ def _succeed(done: asyncio.Future[Any], result: object) -> None:
 def _fail(done: asyncio.Future[Any], error: Exception) -> None:
     if not done.done():
         done.set_exception(error)
+
+
+def checksum(entry: Entry) -> int:
+    """Of all that the entry holds. Raises ValueError for an id that can't be encoded."""
+    sequence, account, kind, id_, arrived, time, body, outcome = entry
+    start = crc32(f"{sequence} {account} {kind:d} {arrived} {time} {id_}".encode())
+    return crc32(outcome or b"", crc32(body, start))
 
 
 class InFlight:

@@ -3,8 +3,9 @@
     python -m tollkeeper.bench.rebuild [PAYMENTS]
 
 Seven of ten payments have an update a minute later, all in the last 20 hours, under the shipped
-scorecard and a rule with three windows. A restart finds the ages in their file, a first start has
-none. The ratios are to reading the same entries and decoding what the series read of them, with
+scorecard and a rule with three windows. A first start finds no file beside the journal, one after an
+orderly end the ages and the snapshot of the windows. Then a tenth more comes in, and a crash before
+more was written; the last start finds the ages and no snapshot. The ratios are to reading the same entries and decoding what the series read of them, with
 nothing done to it, in the same run.
 """
 
@@ -13,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -40,6 +42,7 @@ from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.stored_records import StoredRecords, encode_stored
+from tollkeeper.engine.velocity.snapshot import FILE
 
 RULE = """rule velocity
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
@@ -87,8 +90,8 @@ def body(random: Random) -> dict[str, Any]:
     }
 
 
-def entries(payments: int, sequence: int) -> Iterator[Entry]:
-    """Payments spread evenly over 19 hours, and their updates, from the sequence number on."""
+def entries(payments: int) -> Iterator[Entry]:
+    """Payments spread evenly over 19 hours, and their updates, without sequence numbers."""
     random, clients = Random(1), Clients()
     start, step = now() - 20 * HOUR, 19 * HOUR // payments
     outcome = encode_stored(Decision(action="allow", score=2, reads=(None,) * 28))
@@ -96,35 +99,33 @@ def entries(payments: int, sequence: int) -> Iterator[Entry]:
     for number in range(payments):
         arrived = start + number * step
         while waiting and waiting[0][0] <= arrived:
-            sequence += 1
-            yield updated(sequence, *waiting.popleft())
+            yield updated(*waiting.popleft())
         payment = read_creation(msgspec.json.encode(body(random)), arrived)
         assert isinstance(payment, Payment)
         facts = derive(payment, arrived, clients)
         if random.random() < 0.7:
             waiting.append((arrived + MINUTE, facts))
-        sequence += 1
         kept = encode_stored(record(facts))
-        yield Entry(sequence, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
+        yield Entry(0, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
 
 
-def updated(sequence: int, at: int, facts: Facts) -> Entry:
+def updated(at: int, facts: Facts) -> Entry:
     update = read_update(UPDATE, at)
     assert isinstance(update, Update)
     payment = merge(facts.payment, update, at)
     assert isinstance(payment, Payment)
     kept = encode_stored(record(amend(facts, payment)))
-    return Entry(sequence, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
+    return Entry(0, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
 
 
-def store(folder: Path, payments: int) -> None:
-    """Puts the payments behind what the journal has, all at once."""
+def store(folder: Path, coming: Iterable[Entry]) -> None:
+    """Puts entries behind what the journal has, all at once."""
     with closing(schema.connect(folder)) as connection:
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
         connection.execute("BEGIN")
         connection.executemany(
             f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            entries(payments, last),
+            (each._replace(sequence=last + 1 + number) for number, each in enumerate(coming)),
         )
         connection.execute("COMMIT")
 
@@ -187,9 +188,18 @@ def measure(payments: int) -> None:
     with TemporaryDirectory(prefix="toll-rebuild-") as name:
         folder = Path(name)
         asyncio.run(configure(folder))
-        store(folder, payments)
+        coming = entries(payments + payments // 10)
+        # Seven of ten have an update.
+        store(folder, islice(coming, payments * 17 // 10))
         reading = alone(partial(read_alone, folder))
-        starts = {kind: alone(partial(start, folder)) for kind in ("first start", "restart")}
+        starts = {
+            "first start": alone(partial(start, folder)),
+            "after an orderly end": alone(partial(start, folder)),
+        }
+        store(folder, coming)
+        starts["after a crash, a tenth more"] = alone(partial(start, folder))
+        (folder / FILE).unlink()
+        starts["without a snapshot"] = alone(partial(start, folder))
         ages = (folder / "ages.db").stat().st_size / 1e6
         show(
             f"{payments:,} payments, and {ages:.0f} MB of ages on disk",

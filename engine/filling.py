@@ -75,7 +75,8 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
         and snapshot.covers(account, plan.digest, (plan.over or 0) + engine.windows.late)
     }
     parts = []
-    for found, after in ((snapshot, 0 if snapshot is None else snapshot.sequence), (None, 0)):
+    for found in (None,) if snapshot is None else (snapshot, None):
+        after = 0 if found is None else found.sequence
         some = [plan for plan in windows if (plan.digest in kept) is (found is not None)]
         filling = await engine.windows.add(account, some)
         assert filling.reach is not None

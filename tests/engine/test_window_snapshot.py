@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,20 @@ def test_an_erasure_stops_a_snapshot_that_is_being_written(tmp_path: Path) -> No
             assert not (tmp_path / FILE).exists()
 
     asyncio.run(erase())
+
+
+def test_a_start_without_a_snapshot_takes_in_each_payment_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, before = asyncio.run(closed(tmp_path))
+    (tmp_path / FILE).unlink()
+    taken: list[tuple[str, ...]] = []
+    original = MemoryWindows.fill
+
+    async def fill(self: MemoryWindows, fill: Any, records: list[Any]) -> None:
+        taken.extend([fill.series] * len(records))
+        await original(self, fill, records)
+
+    monkeypatch.setattr(MemoryWindows, "fill", fill)
+    assert asyncio.run(opened(tmp_path, now)) == (before, [])
+    assert Counter(taken) == dict.fromkeys(taken, 3)

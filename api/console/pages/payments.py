@@ -34,7 +34,7 @@ _PAGE = "50"
 EXPORTED = 20
 """Pages of `EXPORT_PAGE` payments in one file at most."""
 EXPORT_PAGE = "500"
-EXAMPLES = (
+_EXAMPLES = (
     "action:deny since:1h",
     "bin:41111111",
     "status:succeeded label:none",
@@ -151,7 +151,7 @@ def _search(here: Visit, query: str) -> Html:
         if name in here.query
     ]
     examples = [
-        element("a", example, href=target("/console/payments", q=example)) for example in EXAMPLES
+        element("a", example, href=target("/console/payments", q=example)) for example in _EXAMPLES
     ]
     return element(
         "form",

@@ -45,6 +45,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "growth": ("--payments", "1e5"),
     "soak": ("--minutes", "0.4"),
     "overload": ("--seconds", "5"),
+    "neighbours": ("--seconds", "2"),
     "crash": ("--kills", "5"),
     "operated": ("--minutes", "0.7", "--rate", "100"),
 }

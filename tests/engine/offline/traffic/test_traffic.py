@@ -12,7 +12,7 @@ import pytest
 
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.offline.fit.labelled import read_labelled
-from tollkeeper.engine.offline.testing.streams import Created, Updated
+from tollkeeper.engine.offline.testing.streams import CreationLine, UpdateLine
 from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
 from tollkeeper.engine.offline.traffic.bots import FAMILIES
 from tollkeeper.engine.offline.traffic.people import KINDS
@@ -60,10 +60,10 @@ def test_the_service_takes_every_body_and_each_update_follows_its_payment(items)
     lines = map(msgspec.json.encode, labelled(items, START))
     for item, sent in zip(read_labelled(lines), items, strict=True):
         match item.item:
-            case Created(payment=payment):
+            case CreationLine(payment=payment):
                 known.add(payment.id)
                 assert item.label == int(sent.bot)
-            case Updated(id=id_):
+            case UpdateLine(id=id_):
                 assert id_ in known
                 assert item.label is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
@@ -24,7 +25,12 @@ def as_text(covered: Sequence[FileCoverage]) -> str:
     return "\n".join(lines)
 
 
-def as_json(covered: Sequence[FileCoverage]) -> dict[str, Any]:
+def as_json(covered: Sequence[FileCoverage]) -> str:
+    """`as_data`, as a file has it."""
+    return json.dumps(as_data(covered), indent=2) + "\n"
+
+
+def as_data(covered: Sequence[FileCoverage]) -> dict[str, Any]:
     """The shares in percent; lines and characters count from 1."""
     files = []
     for each in covered:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import author, perform
-from tollkeeper.api.terminal.options import account_option, data_option
+from tollkeeper.api.terminal.options import account_option, author_option, data_option
 
 if TYPE_CHECKING:
     from tollkeeper.engine.registry.scopes import KeyScope
@@ -27,6 +27,7 @@ ADDRESS = "http://127.0.0.1:8000"
     show_default=True,
     help="What they may do, as of a key; give it more than once for more scopes.",
 )
+@author_option
 @click.option("--address", default=ADDRESS, show_default=True, help="Where the service is reached.")
 @data_option
 def console(

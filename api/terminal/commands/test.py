@@ -42,8 +42,7 @@ def test(
     fail_under: float | None,
 ) -> None:
     """Run the tests and cases under PATHS; exit 1 when one fails."""
-    from tollkeeper.api.terminal.coverage import as_html
-    from tollkeeper.api.terminal.coverage import as_json as coverage_as_json
+    from tollkeeper.api.terminal.coverage import as_data, as_html
     from tollkeeper.api.terminal.coverage import as_text as coverage_as_text
     from tollkeeper.engine.offline.testing.coverage import percent
 
@@ -58,7 +57,7 @@ def test(
                 "cases": run.cases,
                 "results": [asdict(each) for each in run.results],
                 "faults": [asdict(each) for each in run.faults],
-                "coverage": coverage_as_json(run.coverage),
+                "coverage": as_data(run.coverage),
             }
         )
     for fault in () if as_json_ else run.faults:
@@ -66,7 +65,7 @@ def test(
         out.print(indent(fault.text, "  "), soft_wrap=True)
         out.print()
     if coverage_json is not None:
-        written = json.dumps(coverage_as_json(run.coverage), indent=2)
+        written = json.dumps(as_data(run.coverage), indent=2)
         coverage_json.write_text(f"{written}\n", encoding="utf-8")
     if coverage_html is not None:
         coverage_html.write_text(as_html(run.coverage), encoding="utf-8")

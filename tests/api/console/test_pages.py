@@ -127,7 +127,7 @@ async def test_a_rule_is_published_from_the_editor_and_rolled_back_from_its_page
     own_shop: Shop,
 ) -> None:
     rule = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]
-    text = rule["text"].replace("100.00", "90.00").replace("100.01", "90.01")
+    text = rule["text"].replace("100.00", "90.00")
     sent = {"name": "gate", "expected": "1", "text": text.replace("\n", "\r\n"), "act": "publish"}
     answer = await own_shop.browser.post("/console/publish", data=sent)
     assert answer.status_code == 303, answer.text
@@ -149,10 +149,10 @@ async def test_a_text_that_is_refused_stays_in_the_editor_with_the_reason(shop: 
 
 async def test_somebody_elses_newer_version_is_never_overwritten(own_shop: Shop) -> None:
     text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
-    changed = text.replace("100.00", "90.00").replace("100.01", "90.01")
+    changed = text.replace("100.00", "90.00")
     stored = await own_shop.service.client.post("/v1/rules/gate/versions", content=changed)
     assert stored.status_code == 201
-    late = text.replace("100.00", "80.00").replace("100.01", "80.01")
+    late = text.replace("100.00", "80.00")
     sent = {"name": "gate", "expected": "1", "text": late, "act": "publish"}
     answer = await own_shop.browser.post("/console/publish", data=sent)
     assert answer.status_code == 409

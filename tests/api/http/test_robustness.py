@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tollkeeper.api.http.document import document
 from tollkeeper.tests.api.http.service import Service, open_service, payment
 
 REQUESTS = 3000
-ODD_REQUESTS = 800
+ODD_REQUESTS = 1000
 
 _odd: list[Any] = [
     None, True, False, 0, -1, 1.5, 10.999, 1e308, 2**70, "", " ", "\x00", "\ud800", "🙂" * 300,
@@ -50,9 +51,9 @@ def changed(rng: random.Random, body: Any) -> Any:
             case 0:
                 del holder[key]
             case 1:
-                holder[key] = rng.choice(_odd)
+                holder[key] = deepcopy(rng.choice(_odd))
             case 2 if isinstance(holder, dict):
-                holder[rng.choice(["", "payment", "x" * 300, "\u202e"])] = holder[key]
+                holder[rng.choice(["", "payment", "x" * 300, "\u202e"])] = deepcopy(holder[key])
             case _:
                 holder[key] = [holder[key]]
     return body
@@ -143,7 +144,9 @@ def odd_request(rng: random.Random) -> tuple[str, str, bytes, dict[bytes, bytes]
     if isinstance(sent, str):
         content = sent.encode()
     else:
-        content = json.dumps(changed(rng, json.loads(json.dumps(sent)))).encode()
+        body = deepcopy(sent)
+        # Some stay as described, so that they find what was made, and odd ones change that.
+        content = json.dumps(body if rng.random() < 0.3 else changed(rng, body)).encode()
     path = re.sub(r"\{\w+\}", lambda _: rng.choice(NAMES), path)
     if rng.random() < 0.1:
         path = path.replace("/", "//", 1) if rng.random() < 0.5 else f"{path}/"
@@ -167,7 +170,7 @@ def test_odd_requests_at_every_route_always_get_an_answer(tmp_path: Path) -> Non
                 if answer.status_code >= 400 and method != "HEAD":
                     assert_one_error_body(answer)
                 answered[answer.status_code] += 1
-        assert {200, 201, 204, 401, 404, 405, 415, 422} <= answered.keys()
+        assert {200, 201, 204, 401, 404, 405, 415, 422} <= answered.keys(), answered
 
     asyncio.run(story())
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tollkeeper.api.http.error_answers import STATUSES
+from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import DeleteAccount
 from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey, SuspendAccount
@@ -173,6 +174,6 @@ async def test_the_test_account_is_the_same_after_a_restart(tmp_path: Path) -> N
             assert await condition(client) is None
     async with open_engine(tmp_path / "data", "serve", clock=lambda: NOW) as engine:
         await rebuild(engine, _ignore)
-        again = Service(engine, tmp_path / "data")
+        again = Service(engine, tmp_path / "data", Jobs())
         async with again.client_with(key) as client:
             assert [await condition(client) for _ in range(2)] == ["busy", "busy"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
 from litestar.datastructures import Cookie
 from litestar.response import Response
 
@@ -32,6 +36,20 @@ PAGE_HEADERS = {
 def html(text: str, status: int = 200) -> Response[str]:
     """A page."""
     return Response(text, status_code=status, media_type="text/html", headers=PAGE_HEADERS)
+
+
+def csv_file(name: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Response[str]:
+    """A table as a file of that name, in which a spreadsheet reads no text of outside as a formula."""
+    text = io.StringIO()
+    out = csv.writer(text)
+    out.writerow(titles)
+    out.writerows([_no_formula(cell) for cell in row] for row in rows)
+    headers = {**PAGE_HEADERS, "content-disposition": f'attachment; filename="{name}.csv"'}
+    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+
+
+def _no_formula(cell: str) -> str:
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
 def go_to(address: str) -> Response[str]:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element
 
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
 """An action has a word and a shape beside its colour."""
@@ -256,6 +255,13 @@ def errors_notice(errors: Iterable[JsonObject]) -> Html:
     return element("div", element("ul", *lines), class_="notice error", role="alert")
 
 
+def next_page(here: Visit, cursor: str | None, text: str) -> Html:
+    """The way to the page that `cursor` begins; nothing at the end."""
+    if cursor is None:
+        return Html("")
+    return element("a", text, href=here.address(cursor=cursor), class_="button")
+
+
 def field(label: str, control: Html) -> Html:
     return element("label", element("span", label), control)
 
@@ -274,16 +280,6 @@ def choices(
     )
 
 
-def day_start(moment: datetime, zone: ZoneInfo) -> datetime:
-    """The midnight before, as UTC."""
-    local = moment.astimezone(zone)
-    return local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
-
-
 def text_of(moment: datetime) -> str:
     """A moment as the interface reads it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def lines(*parts: Html) -> Html:
-    return joined(*parts)

@@ -12,7 +12,6 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 from litestar import Litestar
 from litestar._openapi.schema_generation import SchemaCreator
-from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.plugins import OpenAPISchemaPluginProtocol
 from litestar.typing import FieldDefinition
@@ -256,8 +255,3 @@ def _cleaned(schema: Any) -> Any:
     if isinstance(schema, list | tuple):
         return [_cleaned(item) for item in schema]
     return schema
-
-
-def routes_by_operation() -> dict[str, HTTPRouteHandler]:
-    """Each route by the id of its operation."""
-    return {str(route.operation_id): route for route in ROUTES}

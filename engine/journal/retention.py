@@ -33,7 +33,6 @@ EMPTY_PAUSE_S = 0.05
 KEYS = 500
 _NEVER = 2**62
 """Later (µs) than every event time."""
-_UPDATES_OF = "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?"
 _LATER_OF = (
     "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
     f" AND kind IN ({Kind.UPDATE:d}, {Kind.LABEL:d})"

@@ -150,11 +150,6 @@ def read_members(text: str) -> list[FilterMember]:
     return members
 
 
-def show_members(members: Iterable[FilterMember]) -> str:
-    """The text form of these members."""
-    return " ".join(f"{name}:{_quoted(value)}" for name, value in members)
-
-
 class _Reading:
     def __init__(self, now: int) -> None:
         self._now = now
@@ -224,9 +219,3 @@ def _score(text: str) -> int:
     if not _SCORE.fullmatch(text):
         raise ValueError("a score is between 0 and 1, with at most two decimals")
     return round(float(text) * 100)
-
-
-def _quoted(value: str) -> str:
-    if value and not re.search(r'[\s"\\]', value):
-        return value
-    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'

@@ -46,8 +46,6 @@ class Facet(IntEnum):
     ORDER = 27
 
 
-NUMBERS = frozenset({Facet.PAYMENT, Facet.VERSION, Facet.SCORE, Facet.AMOUNT})
-"""Facets whose values are numbers, kept as they are."""
 NAMED = frozenset(
     {
         Facet.ACTION,

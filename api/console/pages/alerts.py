@@ -11,7 +11,7 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import instant, read_instant, row, table, text_of
+from tollkeeper.api.console.parts import instant, next_page, read_instant, row, table, text_of
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -35,11 +35,7 @@ async def alerts(request: Request[Any, Any, Any]) -> Response[str]:
         )
         if found["alerts"]
         else element("p", words("alerts.none"), class_="empty"),
-        Html("")
-        if found["cursor"] is None
-        else element(
-            "a", words("payments.older"), href=here.address(cursor=found["cursor"]), class_="button"
-        ),
+        next_page(here, found["cursor"], words("payments.older")),
     )
     return html(page(here, words("frame.alerts"), content))
 

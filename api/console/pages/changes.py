@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 from litestar import Request, get
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.answers import csv_file, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import instant, row, table
+from tollkeeper.api.console.parts import instant, next_page, row, table
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -39,11 +37,7 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
             words("frame.changes"),
             class_="rows",
         ),
-        Html("")
-        if found["cursor"] is None
-        else element(
-            "a", words("payments.older"), href=here.address(cursor=found["cursor"]), class_="button"
-        ),
+        next_page(here, found["cursor"], words("payments.older")),
     )
     return html(page(here, words("frame.changes"), content))
 
@@ -51,20 +45,17 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
 @get("/console/changes/export.csv")
 async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
-    text = io.StringIO()
-    out = csv.writer(text)
-    out.writerow(("at", "by", "action", "subject", "detail"))
+    rows: list[tuple[str, ...]] = []
     cursor: str | None = None
     for _ in range(PAGES_IN_FILE):
         found = await here.client.get("/v1/audit", {"limit": "200", "cursor": cursor})
         for each in found["audit"]:
             detail = json.dumps(each["detail"], default=str)
-            out.writerow((each["at"], each["by"], each["action"], each["subject"], detail))
+            rows.append((each["at"], each["by"], each["action"], each["subject"], detail))
         cursor = found["cursor"]
         if cursor is None:
             break
-    headers = {**PAGE_HEADERS, "content-disposition": 'attachment; filename="changes.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+    return csv_file("changes", ("at", "by", "action", "subject", "detail"), rows)
 
 
 def _row(here: Visit, change: JsonObject) -> Html:

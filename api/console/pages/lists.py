@@ -13,7 +13,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import choices, field, notice, row, table, text_of
+from tollkeeper.api.console.parts import choices, field, next_page, notice, row, table, text_of
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -78,11 +78,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
         if rows
         else element("p", words("lists.empty"), class_="empty"),
-        Html("")
-        if found["cursor"] is None
-        else element(
-            "a", words("lists.more"), href=here.address(cursor=found["cursor"]), class_="button"
-        ),
+        next_page(here, found["cursor"], words("lists.more")),
     )
     return html(page(here, name, content))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +9,7 @@ import msgspec
 from litestar import Request, get
 from litestar.response import Response, Stream
 
-from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.answers import PAGE_HEADERS, csv_file, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
@@ -19,6 +17,7 @@ from tollkeeper.api.console.parts import (
     errors_notice,
     field,
     mask_entity,
+    next_page,
     number,
     payment_row,
     payment_table,
@@ -34,6 +33,7 @@ _PAGE = "50"
 EXPORTED = 20
 """Pages of `EXPORT_PAGE` payments in one file at most."""
 EXPORT_PAGE = "500"
+EXPORT_TITLES = ("id", "at", "action", "why", "amount", "currency", "score", "status", "label")
 _EXAMPLES = (
     "action:deny since:1h",
     "bin:41111111",
@@ -60,7 +60,6 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         content = joined(_search(here, query), errors_notice(refusal.errors))
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]
-    older = found["cursor"]
     content = joined(
         element("h1", words("frame.payments")),
         _search(here, query),
@@ -68,11 +67,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         _tools(here, count),
         payment_table(here, rows, **_live(here, query)),
         Html("") if rows else element("p", words("payments.none"), class_="empty"),
-        Html("")
-        if older is None
-        else element(
-            "a", words("payments.older"), href=here.address(cursor=older), class_="button"
-        ),
+        next_page(here, found["cursor"], words("payments.older")),
     )
     return html(page(here, words("frame.payments"), content))
 
@@ -81,21 +76,16 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
 async def export(request: Request[Any, Any, Any]) -> Response[str]:
     """What the search finds as a file; personal data stays out."""
     here = await visit(request)
-    text = io.StringIO()
-    out = csv.writer(text)
-    out.writerow(("id", "at", "action", "why", "amount", "currency", "score", "status", "label"))
+    rows: list[tuple[str, ...]] = []
     cursor: str | None = None
     for _ in range(EXPORTED):
         query = {"q": here.query.get("q", ""), "limit": EXPORT_PAGE, "cursor": cursor}
         found = await here.client.get("/v1/payments", query)
-        out.writerows(
-            [_plain(cell) for cell in _export_row(here, each)] for each in found["payments"]
-        )
+        rows += [_export_row(here, each) for each in found["payments"]]
         cursor = found["cursor"]
         if cursor is None:
             break
-    headers = {**PAGE_HEADERS, "content-disposition": 'attachment; filename="payments.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+    return csv_file("payments", EXPORT_TITLES, rows)
 
 
 @get("/console/payments/live")
@@ -235,8 +225,3 @@ def _export_row(here: Visit, payment: JsonObject) -> tuple[str, ...]:
         payment["status"],
         payment["label"] or "",
     )
-
-
-def _plain(cell: str) -> str:
-    """A spreadsheet reads no text of outside as a formula."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from litestar import Request, get
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.answers import csv_file, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import moneys, number, percent, read_instant, row, table
@@ -64,12 +62,7 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
 @get("/console/report.csv")
 async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
-    text = io.StringIO()
-    out = csv.writer(text)
-    out.writerow(TITLES)
-    out.writerows(_row(here, each) for each in await _months(here))
-    headers = {**PAGE_HEADERS, "content-disposition": 'attachment; filename="report.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+    return csv_file("report", TITLES, [_row(here, each) for each in await _months(here)])
 
 
 async def _months(here: Visit) -> list[JsonObject]:

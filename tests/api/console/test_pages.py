@@ -9,6 +9,7 @@ import pytest
 
 from tollkeeper.api.console.answers import POLICY
 from tollkeeper.api.console.page import NAVIGATION
+from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
 
 pytestmark = pytest.mark.anyio
@@ -213,3 +214,17 @@ async def test_each_page_shows_its_calls_as_curl_without_the_key(shop: Shop) -> 
     assert "/v1/payments/order-1/explanation" in text
     assert shop.key not in text
     assert "tolls_" not in text
+
+
+async def test_a_file_of_changes_holds_no_formula_of_who_made_them(own_shop: Shop) -> None:
+    engine = own_shop.service.engine
+    link = await MakeLink("shop", "=1+1", ("admin",)).perform(engine, "test", lambda _share: None)
+    started = await own_shop.service.client.post(
+        "/v1/sessions", json={"session": {"code": link.key}}
+    )
+    headers = {"authorization": f"Bearer {started.json()['session']['token']}"}
+    async with own_shop.service.client_with(None) as owner:
+        made = await owner.put("/v1/lists/new", json={"type": "string"}, headers=headers)
+    assert made.status_code == 201
+    lines = (await own_shop.browser.get("/console/changes/export.csv")).text.splitlines()
+    assert lines[1].split(",")[1] == "'=1+1"

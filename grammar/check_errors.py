@@ -610,7 +610,7 @@ def earlier_of_a_decided_payment(span: Span) -> Diagnostic:
     return _error(
         "aggregate-form",
         span,
-        "`age`, `interval`, `first` and `earlier` can't be read in the type `payment`",
+        "`age`, `interval`, `since`, `first` and `earlier` can't be read in the type `payment`",
         "its monitors look at a payment that is counted already; read them in a rule",
     )
 

@@ -20,6 +20,7 @@ FunctionKind: TypeAlias = Literal[
     "currency code",
     "time zone name",
     "decimals",
+    "number of characters",
     "ipv4 prefix length",
     "ipv6 prefix length",
 ]
@@ -140,6 +141,13 @@ FUNCTIONS = {
             "The network that holds the address, as text, for keys: `bits` for IPv4, `bits6` "
             "(64 when left out) for IPv6.",
             "count(payments by ip_network(device.ip_address, 24) over 1h) > 50",
+        ),
+        Function(
+            "left",
+            (_TEXT, Parameter("characters", "number of characters")),
+            "text",
+            "The first so many characters, 0 to 1000; the whole text when it has fewer.",
+            "count(payments by left(method.card.bin, 6) over 10m) > 30",
         ),
         Function(
             "length",
@@ -288,6 +296,15 @@ AGGREGATES = {
             ("payment", "window"),
             "The smallest value; missing when there are none.",
             "min(transactions.duration) < 50",
+        ),
+        Aggregate(
+            "since",
+            None,
+            "duration",
+            ("history",),
+            "The time since the last earlier record of the key that meets the `where`; missing when "
+            "there is none.",
+            'since(payments by user.id where status == "declined") < 5m',
         ),
         Aggregate(
             "sum",

@@ -261,12 +261,23 @@ class History(Node):
     `keys` are read on the current payment (or event) and select the group. They are the same
     expressions as `series.by`, but for a metric read with keys of its own
     (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for
-    `age`, `interval` and `first`, which look at all of the history. `earlier` leaves out the
+    `age`, `interval`, `since` and `first`, which look at all of the history. `earlier` leaves out the
     record that is being decided.
     """
 
     function: Literal[
-        "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval", "first"
+        "any",
+        "all",
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "distinct",
+        "age",
+        "interval",
+        "since",
+        "first",
     ]
     series: Series
     keys: tuple[Expression, ...]

@@ -59,7 +59,7 @@ def list_records(
     if window.over is None or window.earlier:
         found = [each for each in found if each[0].id != read.reader or each[0].event is not None]
     if window.over is None:
-        found = found[:1] if window.function != "interval" else found[-1:]
+        found = found[:1] if window.function not in ("interval", "since") else found[-1:]
         again = not found if window.function == "first" else _since(read, found)
     else:
         again = RECOUNTS[window.function]([value for _, value in found], window.type)

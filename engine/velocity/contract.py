@@ -11,7 +11,7 @@ account: nothing else of that account happens within it.
 
 A window is (t - over, t] on event time, t being the reading record's own (docs/language.md,
 "Aggregates"). The record itself is in it, unless the window is `earlier`: that one, `age`,
-`interval` and `first` look at records of earlier sequence numbers only.
+`interval`, `since` and `first` look at records of earlier sequence numbers only.
 
 A new series is filled from the journal while traffic goes on:
 
@@ -42,7 +42,18 @@ BEFORE_ALL = -(10**18)
 """Earlier (µs) than every instant."""
 
 AggregateFunction: TypeAlias = Literal[
-    "any", "all", "count", "sum", "min", "max", "avg", "distinct", "age", "interval", "first"
+    "any",
+    "all",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "distinct",
+    "age",
+    "interval",
+    "since",
+    "first",
 ]
 Key: TypeAlias = tuple[Value, ...]
 
@@ -121,7 +132,8 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One aggregate that a program reads; `over` in µs, None for `age`, `interval` and `first`.
+    """One aggregate that a program reads; `over` in µs, None for `age`, `interval`, `since` and
+    `first`.
 
     `series` is the digest of what it looks at, `type` that of the values, None for bare records.
     `earlier` leaves out the record that is observed.
@@ -140,7 +152,7 @@ class SeriesPlan:
 
     `event` is the type whose events it holds, None for payments. Series with the same `by` find the
     same key in every record of it. `over` is its longest window in µs, None when only `age`,
-    `interval` and `first` are read. `ages` says whether these are. `decided` says whether its expressions read
+    `interval`, `since` and `first` are read. `ages` says whether these are. `decided` says whether its expressions read
     the decision, `valued` whether its elements have values. `missing` says whether elements whose
     value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
     series of the same program at once, by their digests. `distinct` are the lengths (µs) of the

@@ -1,4 +1,4 @@
-"""`age`, `interval` and `first`: the event times at which the groups of a series were seen.
+"""`age`, `interval`, `since` and `first`: the event times at which the groups of a series were seen.
 
 Every time is kept, not only the first and the last: an update may take a record out of its group,
 and then the one after it is the first.
@@ -81,7 +81,7 @@ class MemorySeenTimes:
 
 
 class FirstSeenSeries:
-    """One series' `age`, `interval` and `first`, by the times at which its groups were seen."""
+    """One series' `age`, `interval`, `since` and `first`, by the times at which its groups were seen."""
 
     def __init__(self, plan: SeriesPlan, seen_times: SeenTimes, up_to: int) -> None:
         self.plan = plan
@@ -105,7 +105,7 @@ def read_ages(
     seen_times: SeenTimes, function: AggregateFunction, group: Group, at: int
 ) -> int | None:
     """What `function` makes of the times of a group, as of event time `at` (µs)."""
-    if function == "interval":
+    if function in ("interval", "since"):
         latest = seen_times.latest(group, at)
         return None if latest is None else at - latest
     first = seen_times.first(group)

@@ -1,4 +1,4 @@
-"""The file that keeps when the groups of `age` and `interval` were seen, beside the journal's.
+"""The file that keeps when the groups of `age`, `interval` and `since` were seen, beside the journal's.
 
 It holds nothing that the journal does not: a file that is missing, damaged or of another version
 is made anew, and filled again. A group is held by 16 bytes of its hash, so that a time takes

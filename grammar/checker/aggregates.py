@@ -146,7 +146,7 @@ def _value_and_where(
     if node.where is not None:
         where = _where(work, replace(scope, part="where"), node.where, infer)
         whole = whole and where is not None
-    elif known.name in ("any", "all"):
+    elif known.name in ("any", "all", "since"):
         work.report(say.needs_where(node.span, known.name))
         whole = False
     return value, where, whole

@@ -28,6 +28,7 @@ _ALLOWED: dict[FunctionKind, tuple[type, ...]] = {
 }
 _BOUNDS: dict[FunctionKind, int] = {
     "decimals": 12,
+    "number of characters": 1000,
     "ipv4 prefix length": 32,
     "ipv6 prefix length": 128,
 }
@@ -92,7 +93,7 @@ def _argument(
             return _currency(work, function, node)
         case "time zone name":
             return _time_zone(work, function, node)
-        case "decimals" | "ipv4 prefix length" | "ipv6 prefix length":
+        case "decimals" | "number of characters" | "ipv4 prefix length" | "ipv6 prefix length":
             return _whole_number(work, function, node, _BOUNDS[takes])
         case _:
             pass

@@ -1,4 +1,4 @@
-"""`age` and `interval` of a key that is seen for the first time, or that is not there."""
+"""`age`, `interval` and `since` of a key that is seen for the first time, or that is not there."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool)
 def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
-    is_age = isinstance(node, p.History) and node.function in ("age", "interval")
+    is_age = isinstance(node, p.History) and node.function in ("age", "interval", "since")
     return node if is_age else None  # type: ignore[return-value]
 
 

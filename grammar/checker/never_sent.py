@@ -72,7 +72,7 @@ def _prefix_fix(work: Work, part: p.Expression, literal: p.Constant) -> Iterator
 
 
 def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
-    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`."""
+    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`; `left` cuts."""
     if not isinstance(value, p.Call) or not isinstance(literal.type, t.String):
         return
     text = str(literal.value)
@@ -81,12 +81,20 @@ def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
             meant = text.lower()
         case "upper":
             meant = text.upper()
+        case "left":
+            meant = text[: _length(value)]
         case "email_domain":
             meant = text.lower().rpartition("@")[2]
         case _:
             return
     if meant != text:
         yield say.never_given(literal.span, value.function, meant)
+
+
+def _length(left: p.Call) -> int:
+    length = left.arguments[1]
+    assert isinstance(length, p.Constant)
+    return int(length.value)
 
 
 def _of_networks(

@@ -197,7 +197,7 @@ def _shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> I
         return
     begun = shown(begins, Instant())
     if reach is None:
-        yield f"history begins at {begun}: `age` and `interval` know nothing before"
+        yield f"history begins at {begun}: `age`, `interval` and `since` know nothing before"
     else:
         longest = max(window.over or 0 for window in candidate.plan.windows)
         yield (

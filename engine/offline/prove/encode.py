@@ -469,6 +469,10 @@ class EncodedProgram:
                 return SmtTerm(there, z3.Length(self.text(given[0]).value), kind)
             case "hour" | "weekday" as name:
                 return self._clock(name, node, given, kind)
+            case "left":
+                characters = given[1].value
+                cut = z3.SubString(self.text(given[0]).value, 0, characters)
+                return SmtTerm(there, cut, kind)
             case "amount_in":
                 return self._amount_in(node, kind)
             case _:

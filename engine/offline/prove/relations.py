@@ -48,7 +48,7 @@ def _of_own_keys(node: p.History, _term: SmtTerm, program: EncodedProgram) -> bo
 
 def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[Formula]:
     there, value = term.there, term.value
-    if node.function in (*_COUNTS, "age", "interval"):
+    if node.function in (*_COUNTS, "age", "interval", "since"):
         yield z3.Implies(there, value >= 0)
     if node.earlier or node.over is None or node.series.collection == "events":
         return
@@ -146,7 +146,7 @@ def _between(
             and one.where >= two.where
         ):
             yield z3.Implies(both, term.value <= other_term.value)
-    if same_records and (node.function, other.function) == ("interval", "age"):
+    if same_records and node.function in ("interval", "since") and other.function == "age":
         yield all_of(
             [term.there == other_term.there, z3.Implies(both, term.value <= other_term.value)]
         )

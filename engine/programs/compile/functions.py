@@ -145,6 +145,11 @@ def upper(text: str) -> str:
     return "".join(high if len(high := char.upper()) == 1 else char for char in text)
 
 
+def left(text: str, characters: int) -> str:
+    """The first code points of the text, all of it when it has fewer."""
+    return text[:characters]
+
+
 def email_domain(text: str) -> str | None:
     """What stands after the last `@`, or all of it without one, in lower case."""
     return lower(text.rpartition("@")[2]) or None

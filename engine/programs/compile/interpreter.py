@@ -296,6 +296,8 @@ def _applied(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
             return functions.weekday(instant, _zone(zone, scope))
         case "ip_network", [address, bits, *bits6]:
             return functions.ip_network(address, int(bits), int(bits6[0]) if bits6 else 64)
+        case "left", [text, characters]:
+            return functions.left(text, int(characters))
         case _, [text]:
             return _OF_TEXT[node.function](text)
 

@@ -72,7 +72,7 @@ class Kind:
     by: str = "ip"
 
 
-AGES = ("age", "interval", "first")
+AGES = ("age", "interval", "since", "first")
 """The functions that look at all of history."""
 KINDS = {
     "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", *AGES)),

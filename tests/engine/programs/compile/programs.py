@@ -346,8 +346,12 @@ class Maker:
     def text(self, depth: int, where: str) -> p.Expression:
         match self.pick(("function", "function", "weekday", "network", "coalesce")):
             case "function":
-                name = self.pick(("lower", "upper", "email_domain", "email_local"))
-                return p.Call(*self.place(), t.String(), name, (self.make("text", depth, where),))
+                name = self.pick(("lower", "upper", "email_domain", "email_local", "left"))
+                given: tuple[p.Expression, ...] = (self.make("text", depth, where),)
+                if name == "left":
+                    size = self.pick((0, 1, 6, 1000))
+                    given += (p.Constant(*self.place(), t.Number(0), size),)
+                return p.Call(*self.place(), t.String(), name, given)
             case "weekday":
                 return p.Call(*self.place(), t.String(), "weekday", self.moment(depth, where))
             case "network":

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.velocity.contract import (
+    LATE,
     Observation,
     Read,
     Record,
@@ -137,9 +138,12 @@ def replay_live(
     return replay(history, create, update, occur)
 
 
-def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
-    """Windows in memory, without a cap, that count these series from now on."""
-    windows = MemoryWindows(cap=sys.maxsize, total_cap=sys.maxsize)
+def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:
+    """Windows in memory, without a cap, that count these series from now on.
+
+    `late` (µs) is how far behind the latest arrival a record's event time may be.
+    """
+    windows = MemoryWindows(cap=sys.maxsize, total_cap=sys.maxsize, late=late)
     finish(windows.seal(finish(windows.add(TEST_ACCOUNT, plans))))
     return windows
 

@@ -120,7 +120,8 @@ class AccountWindows:
         whole, at = self._whole, record.time
         whole.arrive(record.arrived)
         further: list[Value | None] = [None] * len(reads)
-        self._read(reads, at, further, of_earlier=True)
+        if reads:
+            self._read(reads, at, further, of_earlier=True)
         ages: list[tuple[int, Value | None]] = []
         if record.before is None:
             groups = whole.observe(sequence, record.event, at, record.state)
@@ -140,7 +141,8 @@ class AccountWindows:
         self._unchecked -= 1
         if self._unchecked < 0 and self.hold_to_cap():
             self.require(reads, own)
-        self._read(reads, at, further, of_earlier=False)
+        if reads:
+            self._read(reads, at, further, of_earlier=False)
         if not own:
             return tuple(further)
         values = self._own_at(own, groups, at)

@@ -183,8 +183,7 @@ def test_programs_run_in_the_decider_alone() -> None:
 def test_histories_are_replayed_in_one_place() -> None:
     """One loop takes a history in its order; tests, cases, fits and backtests are inputs of it.
 
-    A backtest counts in windows kept for speed (`replay_windows.py`), which give the answers of the
-    live ones (tests/engine/velocity/test_any_history.py).
+    All of them count in the windows of live traffic.
     """
     made = {
         str(file.relative_to(ROOT / "engine"))
@@ -192,13 +191,12 @@ def test_histories_are_replayed_in_one_place() -> None:
         for node in ast.walk(tree(file))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in {"MemoryWindows", "ReplayWindows"}
+        and node.func.id == "MemoryWindows"
     }
     # A recount fills windows from the journal, as a start does, and reads nothing of them.
     assert made == {
         "open.py",
         "offline/replay.py",
-        "offline/backtest/replay.py",
         "backup/recount.py",
     }
     assert definitions("replay") == {"offline/replay.py"}

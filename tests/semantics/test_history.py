@@ -15,6 +15,7 @@ import pytest
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.offline.backtest.plan import plan_rule
+from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.testing.history import empty_windows
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
@@ -23,7 +24,6 @@ from tollkeeper.engine.programs.compile.reckoning import carried
 from tollkeeper.engine.programs.compile.shown import shown
 from tollkeeper.engine.programs.loaded import LoadedRule, load_rule
 from tollkeeper.engine.velocity.contract import LATE, Record, State
-from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY
 from tollkeeper.tests.semantics.test_semantics import _CELL, checked, facts, fields_of
@@ -71,10 +71,10 @@ async def read_live(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[V
 
 def read_again(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value | None]:
     plan = plan_rule(loaded, VOCABULARY, LATE)
-    windows = ReplayWindows(plan.kept, plan.windows, plan.changing, LATE)
+    windows = PlannedWindows(plan)
     values: Sequence[Value | None] = ()
     for each in happened:
-        values = windows.observe(each.payment.id, each, plan.reading.keys(each), None)
+        values = windows.read(each.payment.id, each, None)
     return values
 
 

@@ -193,13 +193,17 @@ def _reads_score(program: Rule | Scorecard) -> bool:
 def _shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
     """What windows lack when history begins later than they reach."""
     reach, begins = candidate.plan.reach, history.begins
-    if not candidate.plan.kept or begins is None or (reach is not None and begins <= since - reach):
+    if (
+        not candidate.plan.series
+        or begins is None
+        or (reach is not None and begins <= since - reach)
+    ):
         return
     begun = shown(begins, Instant())
     if reach is None:
         yield f"history begins at {begun}: `age`, `interval` and `since` know nothing before"
     else:
-        longest = max(window.over or 0 for window in candidate.plan.windows)
+        longest = max(window.over or 0 for window in candidate.plan.reading.plan.windows)
         yield (
             f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
             f" payments from {shown(begins + reach, Instant())} on, as some may come a day late"

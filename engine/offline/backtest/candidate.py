@@ -30,13 +30,6 @@ class CandidateOutcome(NamedTuple):
     condition: str | None = None
 
 
-def outcome_of(decision: Decision) -> CandidateOutcome:
-    rule = decision.rule
-    if rule is None:
-        return CandidateOutcome(decision.action)
-    return CandidateOutcome(decision.action, rule.name, rule.condition)
-
-
 class PastDecision(Struct, frozen=True, gc=False):
     """A recorded decision, without the aggregates that were read (`Decision`)."""
 
@@ -51,6 +44,17 @@ class PastDecisionInFull(PastDecision, frozen=True, gc=False):
 
     scorecard: int = 0
     reads: tuple[Value | None, ...] = ()
+
+
+def outcome_of(decision: Decision | PastDecision) -> CandidateOutcome:
+    return _outcome(decision.action, decision.rule)
+
+
+@cache
+def _outcome(action: Action | None, rule: AppliedRule | None) -> CandidateOutcome:
+    if rule is None:
+        return CandidateOutcome(action)
+    return CandidateOutcome(action, rule.name, rule.condition)
 
 
 _decode_past = msgspec.json.Decoder(PastDecision).decode

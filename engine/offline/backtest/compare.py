@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome
+from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome, outcome_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, StatusUpdate
 
 _EXAMPLES = 5
@@ -100,36 +100,31 @@ def compare_outcomes(
         if found.first is None:
             found.first = each.arrived
         found.last = each.arrived
+        if each.score is None:
+            found.scoreless += 1
         facts, decided, now = each.facts, each.was, each.now
+        was = None
+        if decided is not None:
+            was = outcome_of(decided)
+            if decided.lost:
+                found.lost += 1
         payment = facts.payment
         currency, merchant = payment.currency, payment.merchant.id
         label = labels.get(each.id) if labels else None
         amount = facts.amount or 0
-        if each.score is None:
-            found.scoreless += 1
-        if decided is None:
-            cell = Cell(None, now, currency, merchant, label, payment.status)
-            followed[each.id] = (cell, amount)
-            _show(examples[None, now], each)
-            continue
-        action, applied = decided.action, decided.rule
-        rule, condition = (None, None) if applied is None else (applied.name, applied.condition)
-        if decided.lost:
-            found.lost += 1
-        if action != now.action or condition != now.condition:
-            was = CandidateOutcome(action, rule, condition)
+        if was is None or was.action != now.action or was.condition != now.condition:
             cell = Cell(was, now, currency, merchant, label, payment.status)
             followed[each.id] = (cell, amount)
             _show(examples[was, now], each)
             continue
-        key = (action, rule, condition, now, currency, merchant, label)
+        key = (was, now, currency, merchant, label)
         tally = tallies.get(key)
         if tally is None:
             tally = tallies[key] = AmountTally()
         tally.payments += 1
         tally.hundredths += amount
-    for (action, rule, condition, now, *rest), tally in tallies.items():
-        found.cells[Cell(CandidateOutcome(action, rule, condition), now, *rest)] = tally
+    for alike, tally in tallies.items():
+        found.cells[Cell(*alike)] = tally
     for cell, hundredths in followed.values():
         found.cells.setdefault(cell, AmountTally()).add(AmountTally(1, hundredths))
     found.examples = dict(examples)

@@ -6,7 +6,7 @@ could run the same one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -15,8 +15,7 @@ from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading
-from tollkeeper.engine.velocity.contract import Window
-from tollkeeper.engine.velocity.replay_windows import ReplayedSeries
+from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
 
@@ -42,18 +41,16 @@ CARD_FINGERPRINT = ("card_fingerprint",)
 class ReplayPlan:
     """`facts` decodes a stored payment; `reading` are the aggregates that the program reads.
 
-    `update` decodes an update as far as `changing` reads it: the facts that an update can change
-    and that a series reads, None without any.
+    `events` are the types whose metrics it reads. `changing` gives the facts that an update can
+    change and a series reads, None without any; `update` decodes an update as far as series read it.
 
-    `kept` are the series, those of payments first; `events` are the types whose metrics it reads.
-
-    `late` (µs) is how far behind the latest arrival a payment's time may be, `reach` (µs) how far before its first payment a replay must begin for its windows to be
-    exact, None for all that is kept.
+    `late` (µs) is how far behind the latest arrival a payment's time may be, `reach` (µs) how far
+    before its first payment a replay must begin for its windows to be exact, None for all that is
+    kept.
     """
 
     facts: Callable[[Entry], Any]
     reading: Reading
-    kept: tuple[ReplayedSeries, ...]
     events: frozenset[str]
     late: int
     reach: int | None
@@ -61,13 +58,13 @@ class ReplayPlan:
     changing: Callable[[Any], Sequence[Any]] | None
 
     @property
-    def windows(self) -> tuple[Window, ...]:
-        return self.reading.plan.windows
+    def series(self) -> tuple[SeriesPlan, ...]:
+        return self.reading.plan.series
 
     @property
     def reads_decisions(self) -> bool:
         """Whether history is asked for what was decided."""
-        return any(each.plan.decided for each in self.kept)
+        return any(each.decided for each in self.series)
 
 
 def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary, late: int) -> ReplayPlan:
@@ -91,35 +88,28 @@ def _plan(
     vocabulary: Vocabulary,
     late: int,
 ) -> ReplayPlan:
-    needs = dict(_series_kept(program, reading, vocabulary))
-    kept = tuple(sorted(needs, key=lambda each: each.plan.event is not None))
-    of_updated = frozenset().union(*(read for each, read in needs.items() if each.updated))
-    changing = sorted(filter(_can_change, of_updated))
-    longest = max((each.plan.over or 0 for each in kept), default=0)
+    series = reading.plan.series
+    digests = [window.series for window in reading.plan.windows]
+    counted: frozenset[Access] = frozenset().union(
+        *(
+            facts_of_series(
+                program.histories[digests.index(each.digest)].series, program.lets, vocabulary
+            )
+            for each in series
+            if each.event is None
+        )
+    )
+    changing = sorted(filter(_can_change, counted))
+    longest = max((each.over or 0 for each in series), default=0)
     return ReplayPlan(
         facts=facts_decoder(read | COUNTED),
         reading=reading,
-        kept=kept,
-        events=frozenset(each.plan.event for each in kept if each.plan.event is not None),
+        events=frozenset(each.event for each in series if each.event is not None),
         late=late,
-        reach=None if any(each.plan.ages for each in kept) else longest + late if kept else 0,
-        update=facts_decoder(of_updated),
+        reach=None if any(each.ages for each in series) else longest + late if series else 0,
+        update=facts_decoder(counted),
         changing=_getter(changing) if changing else None,
     )
-
-
-def _series_kept(
-    program: p.Rule | p.Scorecard, reading: Reading, vocabulary: Vocabulary
-) -> Iterator[tuple[ReplayedSeries, frozenset[Access]]]:
-    """The series, each with the facts it reads."""
-    digests = [window.series for window in reading.plan.windows]
-    for plan in reading.plan.series:
-        history = digests.index(plan.digest)
-        series = program.histories[history].series
-        bare = series.collection == "payments" and series.where is None and series.value is None
-        read = facts_of_series(series, program.lets, vocabulary)
-        updated = any(map(_can_change, read))
-        yield ReplayedSeries(plan, history, bare and not plan.valued, updated), read
 
 
 def _can_change(access: Access) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,9 +17,9 @@ from tollkeeper.engine.offline.backtest.candidate import (
     Situation,
     outcome_of,
 )
+from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.replay import replay
 from tollkeeper.engine.stored_records import ReadEvent
-from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.program import Value
 
 HistoryBatches: TypeAlias = Iterable[list[Entry] | Situation]
@@ -63,7 +63,7 @@ class ReplayedPayment(Struct, gc=False):
     was: PastDecision | None
     now: CandidateOutcome
     score: int | None
-    values: list[Value | None]
+    values: Sequence[Value | None]
 
 
 class StatusUpdate(Struct, gc=False):
@@ -85,12 +85,9 @@ def try_candidate(
     What arrived before fills the windows, and so do events.
     """
     plan, situation = candidate.plan, history.situation
-    facts_of, keys_of, update_of = plan.facts, plan.reading.keys, plan.update
-    concerns, decide = candidate.concerns, candidate.decide
-    decode_past = candidate.decode_past
-    windows = ReplayWindows(plan.kept, plan.windows, plan.changing, plan.late)
-    updatable = plan.changing is not None
-    filled, decided = bool(plan.kept), plan.reads_decisions
+    facts_of, concerns, decide = plan.facts, candidate.concerns, candidate.decide
+    decode_past, reads_decisions = candidate.decode_past, plan.reads_decisions
+    windows = PlannedWindows(plan) if plan.series else None
 
     def entries() -> Iterator[Entry]:
         """The entries but for the situations, each of which is that of the entries behind it."""
@@ -104,26 +101,25 @@ def try_candidate(
     def create(entry: Entry) -> ReplayedPayment | None:
         _, _, _, id_, arrived, _, _, outcome = entry
         facts = facts_of(entry)
+        was = decode_past(outcome) if outcome and (arrived >= since or reads_decisions) else None
         if arrived < since:
-            if filled:
-                was = decode_past(outcome) if outcome and decided else None
-                windows.pass_by(id_, facts, keys_of(facts), was)
+            if windows is not None:
+                windows.count(id_, facts, was)
             return None
-        was = decode_past(outcome) if outcome else None
-        values = windows.observe(id_, facts, keys_of(facts), was) if filled else []
+        values = () if windows is None else windows.read(id_, facts, was)
         if not concerns(facts, was, situation):
             return None
         now = decide(facts, was, values, situation)
         return ReplayedPayment(id_, arrived, facts, was, outcome_of(now), now.score, values)
 
     def update(entry: Entry) -> StatusUpdate | None:
-        if updatable:
-            windows.update(entry.id, update_of(entry), entry.arrived)
+        if windows is not None:
+            windows.update(entry)
         return StatusUpdate(entry.id, entry.body) if entry.arrived >= since else None
 
     def occur(entry: Entry) -> None:
         record = history.read_event(entry)
-        if record.event in plan.events:
-            windows.happen(record.event, record.time, record.state.data, entry.arrived)
+        if windows is not None and record.event in plan.events:
+            windows.occur(record)
 
     return replay(entries(), create, update, occur)

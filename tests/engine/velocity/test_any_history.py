@@ -1,12 +1,10 @@
-"""Live windows and a replay's read what a recount of everything gives, whatever history they count."""
+"""Windows read what a recount of everything gives, whatever history they count, in Python and in C."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from itertools import count
-from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +15,6 @@ from tollkeeper.engine.offline.replay import finish
 from tollkeeper.engine.velocity import run
 from tollkeeper.engine.velocity.contract import Key, Record, State, Window
 from tollkeeper.engine.velocity.memory import MemoryWindows
-from tollkeeper.engine.velocity.replay_windows import ReplayedSeries, ReplayWindows
 from tollkeeper.tests.engine.velocity.worlds import (
     AGES,
     DAY,
@@ -55,18 +52,8 @@ class Known(NamedTuple):
     state: State
 
 
-class Counting(Protocol):
-    """What each implementation is asked for, in the terms of this world."""
-
-    def pay(self, record: Record, keys: list[Key | None], decision: Decision) -> list[Any]: ...
-
-    def update(self, record: Record) -> None: ...
-
-    def sign_in(self, record: Record) -> None: ...
-
-
 class Live:
-    """The windows of live traffic."""
+    """Windows of this world, kept in memory as `memory` does."""
 
     def __init__(self, late: int, memory: Any) -> None:
         self.windows = MemoryWindows(late=late, memory=memory)
@@ -83,50 +70,6 @@ class Live:
     def sign_in(self, record: Record) -> None:
         finish(self.windows.observe(record, ()))
 
-
-class Replayed:
-    """A replay's windows; it counts each series by the key that one of its windows reads."""
-
-    def __init__(self, late: int) -> None:
-        own = [window(each.digest, "count", HOUR) for each in PLANS]
-        self.own = [KINDS[each.digest].key for each in PLANS]
-        kept = [
-            ReplayedSeries(each, index, False, each.event is None)
-            for index, each in enumerate(PLANS)
-        ]
-        self.windows = ReplayWindows(kept, (*own, *WINDOWS), changing, late)
-
-    def pay(self, record: Record, keys: list[Key | None], decision: Decision) -> list[Any]:
-        facts = seen(record)
-        own = [
-            None if each.event else key(facts, None, None)
-            for each, key in zip(PLANS, self.own, strict=True)
-        ]
-        values = self.windows.observe(record.id, facts, [*own, *keys], decision)
-        return values[len(own) :]
-
-    def update(self, record: Record) -> None:
-        self.windows.update(record.id, seen(record), record.arrived)
-
-    def sign_in(self, record: Record) -> None:
-        assert record.event is not None
-        self.windows.happen(record.event, record.time, record.state.data, record.arrived)
-
-
-def seen(record: Record) -> Any:
-    """A payment's facts as a replay decodes them, with the times that it reads beside."""
-    facts = record.state.payment._asdict()
-    return SimpleNamespace(**facts, timestamp=record.time, arrived=record.arrived)
-
-
-def changing(facts: Any) -> tuple[Any, ...]:
-    return tuple(getattr(facts, name) for name in Paid._fields)
-
-
-IMPLEMENTATIONS: dict[str, Callable[[int], Counting]] = {
-    "replay": Replayed,
-    **{name: (lambda late, of=memory: Live(late, of)) for name, memory in MEMORIES.items()},
-}
 
 facts = st.builds(
     Paid,
@@ -155,22 +98,22 @@ def key_read(each: Window) -> Key:
     return {"amounts": ("a", "x"), "signins": ("u",)}.get(each.series, ("a",))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("few", [2, run.FEW], ids=["by_trees", "by_recount"])
 def test_every_read_is_what_a_recount_gives(
-    implementation: str, few: int, monkeypatch: pytest.MonkeyPatch
+    memory: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "FEW", few)
 
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(histories, st.sampled_from([2 * HOUR, DAY + HOUR, 40 * HOUR]))
     def check(history: list[tuple[int, Any]], late: int) -> None:
-        check_history(IMPLEMENTATIONS[implementation](late), history, late)
+        check_history(Live(late, MEMORIES[memory]), history, late)
 
     check()
 
 
-def check_history(windows: Counting, history: list[tuple[int, Any]], late: int) -> None:
+def check_history(windows: Live, history: list[tuple[int, Any]], late: int) -> None:
     meant, places, now, newest = Recount(), count(1), START, START
     known: list[tuple[int, Known]] = []
     keys: list[Key | None] = [key_read(each) for each in WINDOWS]

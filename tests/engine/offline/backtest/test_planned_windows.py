@@ -24,13 +24,13 @@ from tollkeeper.engine.intake.payment import (
 )
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.plan import plan_rule
+from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.update import updated
 from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
-from tollkeeper.engine.velocity.replay_windows import ReplayWindows
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule, Value
 
@@ -136,12 +136,12 @@ def entry(kind: Kind, arrived: int, state: State) -> Entry:
 
 
 async def live_and_replayed(
-    happened: list[tuple[int, Any]], passed_by: int, late: int
+    happened: list[tuple[int, Any]], unread: int, late: int
 ) -> tuple[list[list[Value | None]], list[list[Value | None]]]:
-    """What each payment read in both, but for the first ones, which a replay passes by."""
+    """What each payment read in both, but for the first ones, which a replay only counts."""
     plan = plan_rule(LOADED, full_vocabulary(), late)
     live = MemoryWindows(late=late)
-    again = ReplayWindows(plan.kept, plan.windows, plan.changing, plan.late)
+    again = PlannedWindows(plan)
     await live.seal(await live.add(1, LOADED.reading.plan.series))
     known: list[State] = []
     first: list[list[Value | None]] = []
@@ -157,12 +157,11 @@ async def live_and_replayed(
             observed = await live.observe(seen, LOADED.reading.reads(facts))
             state = (await live.settle(observed, decision)).record.state
             partial = plan.facts(entry(Kind.PAYMENT, arrived, state))
-            keys = plan.reading.keys(partial)
-            if len(known) < passed_by:
-                again.pass_by(facts.payment.id, partial, keys, decision)
+            if len(known) < unread:
+                again.count(facts.payment.id, partial, decision)
             else:
                 first.append(list(observed.values))
-                second.append(again.observe(facts.payment.id, partial, keys, decision))
+                second.append(list(again.read(facts.payment.id, partial, decision)))
             known.append(state)
         elif what[0] < len(known):
             number, update = what
@@ -172,7 +171,7 @@ async def live_and_replayed(
             facts = after.payment
             seen = Record(1, facts.payment.id, facts.timestamp, arrived, after, before)
             await live.observe(seen, ())
-            again.update(facts.payment.id, plan.update(entry(Kind.UPDATE, arrived, after)), arrived)
+            again.update(entry(Kind.UPDATE, arrived, after))
             known[number] = after
     return first, second
 
@@ -191,7 +190,7 @@ DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_
     "a window's beginning"
 )
 def test_a_replay_reads_what_was_read_live(
-    happened: list[tuple[int, Any]], passed_by: int, late: int
+    happened: list[tuple[int, Any]], unread: int, late: int
 ) -> None:
-    live, again = asyncio.run(live_and_replayed(happened, passed_by, late))
+    live, again = asyncio.run(live_and_replayed(happened, unread, late))
     assert again == live

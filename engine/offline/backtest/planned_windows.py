@@ -1,0 +1,87 @@
+"""The windows of a plan: those of live traffic, which count no more of a payment than was decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.offline.backtest.plan import ReplayPlan
+from tollkeeper.engine.offline.replay import TEST_ACCOUNT, empty_windows, finish
+from tollkeeper.engine.velocity.contract import (
+    BEFORE_ALL,
+    Observation,
+    Read,
+    Record,
+    State,
+    Window,
+)
+from tollkeeper.grammar.program import Value
+
+
+class PlannedWindows:
+    """Counts payments, updates and events in the order of the sequence."""
+
+    def __init__(self, plan: ReplayPlan) -> None:
+        self._plan = plan
+        self._reads_decisions = plan.reads_decisions
+        self._windows = empty_windows(plan.series, plan.late)
+        self._own = (plan.reading.plan.windows,) if plan.reading.plan.own else ()
+        # A payment that the windows no longer reach is forgotten, so that years of history fit.
+        self._known: dict[str, State] = {}
+        self._forgets_at = BEFORE_ALL
+
+    def count(self, id_: str, facts: Any, decision: Any) -> None:
+        """Brings a payment that nothing is decided about, and what was decided then."""
+        self._observe(id_, facts, decision, (), ())
+
+    def read(self, id_: str, facts: Any, decision: Any) -> Sequence[Value | None]:
+        """Brings a payment, and gives the aggregates that it reads; `decision` counts from then."""
+        reads = () if self._own else self._plan.reading.reads(facts)
+        return self._observe(id_, facts, decision, reads, self._own).values
+
+    def update(self, entry: Entry) -> None:
+        """Brings what is known of a payment from now on."""
+        before = self._known.get(entry.id)
+        if before is None:
+            return
+        changing = self._plan.changing
+        assert changing is not None
+        facts = self._plan.update(entry)
+        state = before
+        if changing(facts) != changing(before.payment):
+            state = self._known[entry.id] = State(facts, before.decision)
+        record = Record(TEST_ACCOUNT, entry.id, facts.timestamp, entry.arrived, state, before)
+        finish(self._windows.observe(record, ()))
+
+    def occur(self, event: Record) -> None:
+        """Brings an event."""
+        finish(self._windows.observe(replace(event, account=TEST_ACCOUNT), ()))
+
+    def _observe(
+        self,
+        id_: str,
+        facts: Any,
+        decision: Any,
+        reads: Sequence[Read],
+        own: Sequence[tuple[Window, ...]],
+    ) -> Observation:
+        record = Record(TEST_ACCOUNT, id_, facts.timestamp, facts.arrived, State(facts))
+        observed = finish(self._windows.observe(record, reads, own))
+        if self._reads_decisions and decision is not None:
+            observed = finish(self._windows.settle(observed, decision))
+        if self._plan.changing is not None:
+            self._know(observed.record)
+        return observed
+
+    def _know(self, record: Record) -> None:
+        self._known[record.id] = record.state
+        reach = self._plan.reach
+        if reach is None or record.arrived < self._forgets_at:
+            return
+        self._forgets_at, horizon = record.arrived + reach, record.arrived - reach
+        gone = [id_ for id_, each in self._known.items() if each.payment.timestamp <= horizon]
+        for id_ in gone:
+            del self._known[id_]

@@ -34,6 +34,7 @@ from tollkeeper.api.console.pages import (
     score,
     settings,
     sign_in,
+    users,
 )
 from tollkeeper.api.console.parts import errors_notice
 from tollkeeper.api.console.visit import SIGN_IN, SignedOutError, choose_words, target
@@ -101,6 +102,10 @@ def _console() -> ASGIApp:
             changes.export_changes,
             settings.settings,
             settings.change_settings,
+            users.users,
+            users.change_user,
+            users.remove_user,
+            users.give_link,
             sign_in.sign_in,
             sign_in.start_session,
             sign_in.end_session,

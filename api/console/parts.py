@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from tollkeeper.api.console.client import JsonObject, segment
-from tollkeeper.api.console.visit import Visit
+from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element
 
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
@@ -132,6 +132,18 @@ def action_of(payment: JsonObject) -> str | None:
 def score_of(payment: JsonObject) -> str:
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
     return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
+
+
+def payments_link(visit: Visit, text: str, query: str) -> Html:
+    """The payments that a search finds, for those who may search."""
+    if not visit.may("personal:read"):
+        return element("span", text)
+    return element("a", text, href=target("/console/payments", q=query))
+
+
+def allowed(visit: Visit, scope: str, control: Html) -> Html:
+    """A control, for those whom the interface would not refuse."""
+    return control if visit.may(scope) else Html("")
 
 
 def payment_address(id_: str) -> str:

@@ -19,8 +19,10 @@ WORK_BURST_S: Final = 10.0
 """A bucket that was left alone holds what its rate gives in so many seconds."""
 _REPORTS: Final[frozenset[NarrowScope]] = frozenset(("payments:write", "events:write"))
 
-_Bucket: TypeAlias = tuple[str | int, bool]
-"""A key's id or an account's number, and whether it is for reports."""
+_Owner: TypeAlias = int | tuple[int, str]
+"""An account's number, or that with a key's id or a user's name."""
+_Bucket: TypeAlias = tuple[_Owner, bool]
+"""Whose it is, and whether it is for reports."""
 
 
 class Allowance(NamedTuple):
@@ -57,13 +59,13 @@ class Limiter:
         burst = REPORTS_BURST_S if reports else WORK_BURST_S
         least: Allowance | None = None
         taken: list[tuple[_Bucket, float]] = []
-        owners: tuple[str | int, str | int] = (key.id, key.account)
+        owners: tuple[_Owner, _Owner] = ((key.account, key.id), key.account)
         for owner, rate in zip(owners, self._rates[reports], strict=True):
             bucket = owner, reports
             full_in = max(0.0, self._full_at.get(bucket, 0.0) - now) + 1 / rate
             if full_in > burst:
                 what = "reports" if reports else "requests"
-                who = "key" if owner == key.id else "account"
+                who = "account" if owner == key.account else "key"
                 message = f"this {who} may send {rate} {what} a second"
                 raise too_many_requests(message, ceil(full_in - burst))
             taken.append((bucket, now + full_in))

@@ -29,6 +29,7 @@ from tollkeeper.api.http import (
     stream,
     thresholds,
     trials,
+    users,
     webhooks,
 )
 
@@ -51,6 +52,7 @@ ROUTES: Final[tuple[HTTPRouteHandler, ...]] = (
     *lists.ROUTES,
     *account.ROUTES,
     *audit.ROUTES,
+    *users.ROUTES,
     *sessions.ROUTES,
     *erasures.ROUTES,
     *webhooks.ROUTES,

@@ -12,9 +12,10 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import unauthorized
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.tags import ACCOUNT
+from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.registry.keys import authenticate
+from tollkeeper.engine.registry.roles import Role
 
 _Secret = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -26,7 +27,7 @@ class WithKey(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WithCode(Struct, frozen=True, forbid_unknown_fields=True):
-    """The code of a link of `toll console`, which signs in once."""
+    """The code of a link of `toll users link` or `toll console`, which signs in once."""
 
     code: _Secret
 
@@ -62,10 +63,11 @@ class StartedAnswer(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """Who asks: `owner` is the key's id, or the person whom a link signed in."""
+    """Who asks: `owner` is the key's id, or the person who signed in; `role` is there for a user."""
 
     account: str
     owner: str
+    role: Role | None
     scopes: list[str]
     ends_at: InstantText | None
 
@@ -84,7 +86,7 @@ class SignedOutAnswer(Struct, frozen=True):
     "POST",
     "/v1/sessions",
     "sign_in",
-    tag=ACCOUNT,
+    tag=ACCESS,
     summary="Sign a person in",
     doc="A session is a key with an end: at most twelve hours, and half an hour without a request. It is sent as keys are, may do what the key or the link allowed, and ends with the key it came from.",
     scope=None,
@@ -100,7 +102,7 @@ async def sign_in(request: Request) -> StartedAnswer:
     engine = request.engine
     now = engine.clock()
     if sent.code is not None and sent.key is None:
-        started = engine.sessions.follow_link(sent.code, now)
+        started = engine.sessions.follow_link(engine.state, sent.code, now)
     else:
         key = None if sent.key is None else authenticate(engine.state, sent.key, now)
         started = None if key is None else engine.sessions.start(key, now)
@@ -114,7 +116,7 @@ async def sign_in(request: Request) -> StartedAnswer:
     "GET",
     "/v1/session",
     "read_session",
-    tag=ACCOUNT,
+    tag=ACCESS,
     summary="Tell who asks",
     doc="The account, the scopes and the end of the key or session that is sent.",
     scope=ANY_SCOPE,
@@ -124,10 +126,13 @@ async def read_session(request: Request) -> SessionAnswer:
     engine = request.engine
     key = request.key
     session = engine.sessions.find(engine.state, presented_key(request.scope), engine.clock())
+    named = None if session is None else session.user
+    user = None if named is None else request.account.users.get(named)
     return SessionAnswer(
         SessionView(
             request.account.name,
             key.id,
+            None if user is None else user.role,
             sorted(key.granted),
             None if session is None else show_instant(session.ends_at),
         )
@@ -138,7 +143,7 @@ async def read_session(request: Request) -> SessionAnswer:
     "DELETE",
     "/v1/session",
     "sign_out",
-    tag=ACCOUNT,
+    tag=ACCESS,
     summary="Sign out",
     doc="Ends the session that is sent; a key stays good.",
     scope=ANY_SCOPE,

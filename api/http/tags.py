@@ -16,6 +16,7 @@ DEFINITIONS: Final = "Definitions"
 BACKTESTS: Final = "Backtests"
 LISTS: Final = "Lists"
 ACCOUNT: Final = "Account"
+ACCESS: Final = "Access"
 SERVICE: Final = "Service"
 
 TAGS: Final[Mapping[str, str]] = {
@@ -30,6 +31,7 @@ TAGS: Final[Mapping[str, str]] = {
     BACKTESTS: "What a version would have changed, tried on stored history.",
     LISTS: "What rules look values up in.",
     ACCOUNT: "Settings, the audit log, and where alerts are sent.",
+    ACCESS: "Who may sign in, as what, and their sessions.",
     SERVICE: "Health, figures, and this description.",
 }
 """Each group, in the order of the document, and what it is for."""

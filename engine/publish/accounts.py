@@ -58,12 +58,15 @@ class ResumeAccount(AccountVerb, frozen=True):
 
 
 class CreateKey(AccountVerb, frozen=True):
-    """Make a key, which the effect holds this once; `expires_at` in µs; `test` for the test account."""
+    """Make a key, which the effect holds this once; `expires_at` in µs; `test` for the test
+    account; `owner` is the user who answers for it.
+    """
 
     scopes: tuple[KeyScope, ...]
     name: str = ""
     expires_at: int | None = None
     test: bool = False
+    owner: str = ""
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         number = self.number(engine)
@@ -71,7 +74,7 @@ class CreateKey(AccountVerb, frozen=True):
             if self.test:
                 number = await _test_account(engine, number, author, progress)
             key, created = create_key(
-                engine.state.accounts[number], self.scopes, self.name, self.expires_at
+                engine.state.accounts[number], self.scopes, self.name, self.expires_at, self.owner
             )
             await make_change(engine, number, author, created)
         return Effect(key=key)

@@ -31,6 +31,9 @@ from tollkeeper.engine.registry.changes import (
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
+    UserLinkMade,
+    UserRemoved,
+    UserSet,
     VersionStored,
     WebhookRemoved,
     WebhookSet,
@@ -57,6 +60,9 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     AccountResumed: (),
     AccountDeleted: (),
     KeyRevoked: (),
+    UserSet: ("role",),
+    UserRemoved: (),
+    UserLinkMade: (),
     VersionStored: ("number", "checksum", "language"),
     ScorecardShipped: ("checksum", "language"),
     Deactivated: (),
@@ -106,6 +112,7 @@ def _detail(change: Change) -> dict[str, Any]:
             "scopes": list(change.scopes),
             "name": change.name,
             "expires_at": None if end is None else show_instant(end),
+            "owner": change.owner,
         }
     if isinstance(change, Activated):
         return _describe_activation(change)
@@ -132,6 +139,8 @@ def _subject(change: Change) -> str:
             return "account"
         case KeyCreated() | KeyRevoked():
             return f"key {change.id}"
+        case UserSet() | UserRemoved() | UserLinkMade():
+            return f"user {change.name}"
         case ListMade():
             return f"list {change.name}"
         case EntriesChanged() | ListReplaced():

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.lists.spec import Spec
+from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
 
 ProgramKind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
@@ -80,7 +81,8 @@ class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
 class KeyCreated(Struct, frozen=True, tag="key_created"):
     """`id` is the part of the key that may be shown, `hash` the SHA-256 of all of it.
 
-    `name` is what people call it; it is good before `expires_at` (µs), None for no end.
+    `name` is what people call it; it is good before `expires_at` (µs), None for no end. `owner` is
+    the user who answers for it, empty where nobody does.
     """
 
     id: str
@@ -88,10 +90,30 @@ class KeyCreated(Struct, frozen=True, tag="key_created"):
     scopes: tuple[KeyScope, ...]
     name: str = ""
     expires_at: int | None = None
+    owner: str = ""
 
 
 class KeyRevoked(Struct, frozen=True, tag="key_revoked"):
     id: str
+
+
+class UserSet(Struct, frozen=True, tag="user_set"):
+    """From now on a person of this name may sign in, as what the role says."""
+
+    name: str
+    role: Role
+
+
+class UserRemoved(Struct, frozen=True, tag="user_removed"):
+    """The user's sessions are over."""
+
+    name: str
+
+
+class UserLinkMade(Struct, frozen=True, tag="user_link_made"):
+    """Somebody was given a link that signs the user in."""
+
+    name: str
 
 
 class VersionStored(Struct, frozen=True, tag="version_stored"):
@@ -233,6 +255,9 @@ Change: TypeAlias = (
     | SettingsChanged
     | KeyCreated
     | KeyRevoked
+    | UserSet
+    | UserRemoved
+    | UserLinkMade
     | VersionChange
     | ListMade
     | EntriesChanged

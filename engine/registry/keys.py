@@ -26,16 +26,20 @@ def create_key(
     scopes: Sequence[str],
     name: str = "",
     expires_at: int | None = None,
+    owner: str = "",
 ) -> tuple[str, KeyCreated]:
     """The key, to be shown this once, and its creation; `expires_at` in µs.
 
-    Its first eight random characters are its id; 256 bits and more stay secret. Raises `Invalid`
-    with all that is wrong.
+    Its first eight random characters are its id; 256 bits and more stay secret. `owner` is
+    one of the users, or nobody. Raises `Invalid` with all that is wrong.
     """
     violations = _check_scopes(scopes)
     if len(name) > MAX_KEY_NAME or not name.isprintable():
         message = f"a key's name has at most {MAX_KEY_NAME} characters, none of them a control"
         violations.append(Violation("key.name", "invalid_format", message))
+    if owner and owner not in account.users:
+        message = f"there is no user `{owner}`"
+        violations.append(Violation("key.owner", "invalid_value", message))
     if violations:
         raise Invalid(violations)
     prefix = PREFIX if account.live is None else TEST_PREFIX
@@ -44,7 +48,7 @@ def create_key(
         id_ = key[: len(prefix) + _ID_LENGTH]
         if id_ not in account.keys:
             chosen = tuple(scope for scope in KEY_SCOPES if scope in scopes)
-            return key, KeyCreated(id_, _hash(key), chosen, name, expires_at)
+            return key, KeyCreated(id_, _hash(key), chosen, name, expires_at, owner)
 
 
 def revoke_key(account: Account, id_: str) -> KeyRevoked:

@@ -23,6 +23,8 @@ NarrowScope: TypeAlias = Literal[
     "settings:write",
     "audit:read",
     "people:write",
+    "users:read",
+    "users:write",
 ]
 Bundle: TypeAlias = Literal["payments", "rules", "admin"]
 KeyScope: TypeAlias = Literal[Bundle, NarrowScope]
@@ -42,6 +44,8 @@ SCOPES: Final[Mapping[NarrowScope, str]] = {
     "settings:write": "change the account's settings and webhooks",
     "audit:read": "the audit log",
     "people:write": "erase what is kept of a person",
+    "users:read": "the people who may sign in, and their roles",
+    "users:write": "let people in and out, give them roles and links",
 }
 """Each scope and what it lets a key do."""
 

@@ -32,16 +32,20 @@ from tollkeeper.engine.registry.changes import (
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
+    UserLinkMade,
+    UserRemoved,
+    UserSet,
     VersionStored,
     WebhookRemoved,
     WebhookSet,
 )
+from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """`granted` is all that its `scopes` let it do.
+    """`granted` is all that its `scopes` let it do; `owner` is the user who answers for it, if any.
 
     Times in µs; `expires_at` and `revoked_at` are None while there is no end.
     """
@@ -56,6 +60,17 @@ class ApiKey:
     created_by: str
     expires_at: int | None = None
     revoked_at: int | None = None
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountUser:
+    """A person who may sign in; `since` (µs) and `set_by` are of the last change of the role."""
+
+    name: str
+    role: Role
+    since: int
+    set_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +153,7 @@ class Account:
     created_at: int
     settings: AccountSettings = field(default_factory=AccountSettings)
     keys: Mapping[str, ApiKey] = field(default_factory=dict)
+    users: Mapping[str, AccountUser] = field(default_factory=dict)
     files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
@@ -267,11 +283,18 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 created_at=recorded.at,
                 created_by=recorded.by,
                 expires_at=change.expires_at,
+                owner=change.owner,
             )
             return replace(account, keys={**account.keys, key.id: key})
         case KeyRevoked():
             key = replace(account.keys[change.id], revoked_at=recorded.at)
             return replace(account, keys={**account.keys, key.id: key})
+        case UserSet():
+            user = AccountUser(change.name, change.role, recorded.at, recorded.by)
+            return replace(account, users={**account.users, user.name: user})
+        case UserRemoved():
+            users = {name: user for name, user in account.users.items() if name != change.name}
+            return replace(account, users=users)
         case ListMade():
             made = ListState(change.spec, content=0, changed=recorded.sequence)
             return replace(account, lists={**account.lists, change.name: made})
@@ -303,7 +326,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 stored_by=recorded.by,
             )
             return replace(account, shipped=shipped)
-        case AccountCreated() | AccountDeleted() | PersonErased():
+        case AccountCreated() | AccountDeleted() | PersonErased() | UserLinkMade():
             return account
         case _:
             of = (change.kind, change.name)

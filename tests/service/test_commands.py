@@ -21,6 +21,7 @@ from tollkeeper.engine.lists.spec import EntryType, Lookup
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.offline.prove.questions import ProofBasis
 from tollkeeper.engine.registry.changes import ProgramKind, RolloutKey
+from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.tests.api.http.service import payment
@@ -171,6 +172,7 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
         RolloutKey,
         Switch,
         KeyScope,
+        Role,
     ]
     offered = {
         frozenset(parameter.type.choices)
@@ -187,3 +189,27 @@ def commands(of: Any) -> Iterator[click.Command]:
         context = click.Context(of)
         for name in of.list_commands(context):
             yield from commands(of.get_command(context, name))
+
+
+def test_a_user_is_let_in_by_a_link_while_the_service_runs_and_out_again(
+    served: tuple[Path, Running],
+) -> None:
+    folder, service = served
+    new_key(folder, "payments")
+    account = ("--account", "shop")
+    assert toll(folder, "users", "set", "ana", "--role", "lead", *account).returncode == 0
+    link = toll(folder, "users", "link", "ana", "--address", service.url, *account).stdout.strip()
+    code = link.removeprefix(f"{service.url}/console/sign-in?code=")
+    sent = {"session": {"code": code}}
+    answer = httpx.post(f"{service.url}/v1/sessions", json=sent, timeout=PATIENCE_S)
+    headers = {"authorization": f"Bearer {answer.json()['session']['token']}"}
+
+    def who() -> httpx.Response:
+        url = f"{service.url}/v1/session"
+        return httpx.get(url, headers=headers, timeout=PATIENCE_S)
+
+    assert who().json()["session"]["role"] == "lead"
+    (listed,) = msgspec.json.decode(toll(folder, "users", "list", "--json", *account).stdout)
+    assert (listed["name"], listed["role"]) == ("ana", "lead")
+    assert toll(folder, "users", "remove", "ana", *account).returncode == 0
+    assert who().status_code == 401

@@ -47,6 +47,7 @@ PAGES = (
     "/console/report",
     "/console/changes",
     "/console/settings",
+    "/console/settings/users",
 )
 
 

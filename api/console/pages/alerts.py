@@ -11,8 +11,16 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import instant, next_page, read_instant, row, table, text_of
-from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.console.parts import (
+    instant,
+    next_page,
+    payments_link,
+    read_instant,
+    row,
+    table,
+    text_of,
+)
+from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, joined
 
 AROUND = timedelta(hours=1)
@@ -49,5 +57,5 @@ def _row(here: Visit, alert: JsonObject) -> Html:
         joined(element("strong", alert["monitor"]), " ", alert["title"] or alert["type"]),
         ", ".join(map(str, alert["key"])),
         values,
-        element("a", here.words("alerts.behind"), href=target("/console/payments", q=query)),
+        payments_link(here, here.words("alerts.behind"), query),
     )

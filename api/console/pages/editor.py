@@ -14,7 +14,7 @@ from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.rules import rule_address, text_diff
-from tollkeeper.api.console.parts import errors_notice, number
+from tollkeeper.api.console.parts import allowed, errors_notice, number
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -120,7 +120,11 @@ async def _editor(
             ),
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
             element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
-            element("button", words("editor.publish"), name="act", value="publish"),
+            allowed(
+                here,
+                "rules:publish",
+                element("button", words("editor.publish"), name="act", value="publish"),
+            ),
             class_="actions",
         ),
         element("p", words("editor.leave"), class_="hints"),

@@ -13,7 +13,16 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import choices, field, next_page, notice, row, table, text_of
+from tollkeeper.api.console.parts import (
+    allowed,
+    choices,
+    field,
+    next_page,
+    notice,
+    row,
+    table,
+    text_of,
+)
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -34,6 +43,14 @@ async def lists(request: Request[Any, Any, Any]) -> Response[str]:
         table([words("lists.name"), words("lists.type")], rows, words("frame.lists"), class_="rows")
         if rows
         else element("p", words("lists.none"), class_="empty"),
+        allowed(here, "lists:write", _new_list(here)),
+    )
+    return html(page(here, words("frame.lists"), content))
+
+
+def _new_list(here: Visit) -> Html:
+    words = here.words
+    return joined(
         element("h2", words("lists.make")),
         element(
             "form",
@@ -48,7 +65,6 @@ async def lists(request: Request[Any, Any, Any]) -> Response[str]:
             class_="line",
         ),
     )
-    return html(page(here, words("frame.lists"), content))
 
 
 @post("/console/lists")
@@ -74,7 +90,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     content = joined(
         element("h1", name, " ", element("small", _kind(here, spec))),
         _done(here),
-        _add(here, name) if "type" in spec else Html(""),
+        allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
         if rows
         else element("p", words("lists.empty"), class_="empty"),
@@ -160,5 +176,5 @@ def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
         entry.get("expires_at") or "–",
         entry.get("note") or "",
         entry.get("by") or "",
-        remove,
+        allowed(here, "lists:write", remove),
     )

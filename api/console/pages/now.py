@@ -17,6 +17,7 @@ from tollkeeper.api.console.parts import (
     mask_entity,
     notice,
     number,
+    payments_link,
     percent,
     read_instant,
     row,
@@ -70,14 +71,21 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
     return html(page(here, words("now.title"), content, scripts=("vendor/uplot.js",)))
 
 
-async def mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str]:
-    """The payments of each mover's last hour: a person's value is named by a payment that has it."""
+async def mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:
+    """The payments of each mover's last hour: a person's value is named by a payment that has it.
+
+    None for those who may not search payments.
+    """
+    if not here.may("personal:read"):
+        return [None] * len(movers)
     return list(await asyncio.gather(*(_mover_address(here, mover) for mover in movers)))
 
 
 async def _mover_address(here: Visit, mover: JsonObject) -> str:
     by, value = mover["by"], mover["value"]
-    query = f'{by}:"{value}" since:1h'
+    # A search names a network by its addresses.
+    named = "ip" if by == "network" else by
+    query = f'{named}:"{value}" since:1h'
     if mask_entity(by, value) == value:
         return target("/console/payments", q=query)
     found = await here.client.aside("/v1/payments", {"q": query, "limit": "1"})
@@ -90,7 +98,7 @@ def _refused(tally: JsonObject) -> float:
     return float(tally["actions"]["deny"]) / tally["payments"] if tally["payments"] else 0.0
 
 
-def _banner(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
+def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:
     for mover, address in zip(movers, behind, strict=True):
         loud = mover["payments"] > _LOUD * mover["usual"] and mover["payments"] >= _LEAST
         if loud and _refused(mover["tally"]) >= 0.5:
@@ -107,7 +115,9 @@ def _banner(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
                     ),
                 ),
                 " ",
-                element("a", here.words("now.look"), href=address, class_="button"),
+                Html("")
+                if address is None
+                else element("a", here.words("now.look"), href=address, class_="button"),
             )
     return notice("calm", here.words("now.calm"))
 
@@ -179,7 +189,7 @@ def _flow(here: Visit, flow: list[JsonObject]) -> Html:
     )
 
 
-def _movers(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
+def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:
     if not movers:
         return element("p", here.words("now.no_movers"), class_="empty")
     titles = ("what", "payments", "usually", "refused")
@@ -188,7 +198,7 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str]) -> Html:
         [
             row(
                 element(
-                    "a",
+                    "span" if address is None else "a",
                     element("small", here.words(f"by.{mover['by']}")),
                     " ",
                     mask_entity(mover["by"], mover["value"]),
@@ -217,9 +227,7 @@ def _firing(here: Visit, firing: list[JsonObject], usual: list[JsonObject]) -> H
         [here.words(f"now.{title}") for title in ("condition", "hour", "week")],
         [
             row(
-                element(
-                    "a", name, href=target("/console/payments", q=f"condition:{name} since:1h")
-                ),
+                payments_link(here, name, f"condition:{name} since:1h"),
                 number(lately.get(name, 0)),
                 f"{week.get(name, 0.0):.1f}",
                 numeric=(1, 2),

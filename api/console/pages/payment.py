@@ -17,6 +17,7 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
+    allowed,
     choices,
     errors_notice,
     field,
@@ -71,7 +72,7 @@ async def payment(request: Request[Any, Any, Any], id_: FromPath[str]) -> Respon
                 _facts(here, shown),
                 _related(here, id_, related["related"]),
                 _timeline(here, shown, found["history"], labels["labels"]),
-                _verdicts(here, id_),
+                allowed(here, "labels:write", _verdicts(here, id_)),
                 await _list_form(here, id_, shown),
                 class_="side",
             ),

@@ -16,12 +16,14 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    allowed,
     choices,
     field,
     instant,
     moneys,
     notice,
     number,
+    payments_link,
     percent,
     row,
     since_text,
@@ -51,7 +53,11 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
         for each in found
     ]
     titles = ("name", "active", "newest", "trials")
-    new = element("a", words("rules.new"), href="/console/new-rule", class_="button")
+    new = allowed(
+        here,
+        "rules:write",
+        element("a", words("rules.new"), href="/console/new-rule", class_="button"),
+    )
     content = joined(
         element("header", element("h1", words("frame.rules")), new, class_="tools"),
         table(
@@ -159,8 +165,11 @@ def _head(here: Visit, found: JsonObject) -> Html:
     state = (
         here.words("rule.inactive") if active is None else here.words("rule.active", version=active)
     )
-    edit = element(
-        "a", here.words("rule.edit"), href=f"{rule_address(found['name'])}/edit", class_="button"
+    address = f"{rule_address(found['name'])}/edit"
+    edit = allowed(
+        here,
+        "rules:write",
+        element("a", here.words("rule.edit"), href=address, class_="button"),
     )
     return element(
         "header",
@@ -190,7 +199,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
             row(
                 met or words("rule.no_condition"),
                 f"v{each['version']}",
-                element("a", number(tally["payments"]), href=target("/console/payments", q=query)),
+                payments_link(here, number(tally["payments"]), query),
                 moneys(each["money"]),
                 number(tally["actions"]["deny"]),
                 _precision(here, precision),
@@ -274,7 +283,7 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
             here.words("rule.shadow"),
             numeric=(1,),
         ),
-        end,
+        allowed(here, "rules:write", end),
     )
 
 
@@ -303,8 +312,16 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
             words("rule.live")
             if is_active
             else joined(
-                _button(f"{rule_address(name)}/active", number_, words("rule.activate")),
-                _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
+                allowed(
+                    here,
+                    "rules:publish",
+                    _button(f"{rule_address(name)}/active", number_, words("rule.activate")),
+                ),
+                allowed(
+                    here,
+                    "rules:write",
+                    _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
+                ),
             )
         )
         stored = each.get("stored_at") or each.get("at")
@@ -322,7 +339,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
         "section",
         element("h2", words("rule.versions")),
         table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
-        _rollout_form(here, found),
+        allowed(here, "rules:publish", _rollout_form(here, found)),
     )
 
 

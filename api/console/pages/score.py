@@ -10,8 +10,8 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import chart, number, percent, row, table
-from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.console.parts import chart, number, payments_link, percent, row, table
+from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, joined
 
 _LABELS = ("fraud", "legitimate", "none")
@@ -80,7 +80,7 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         rows.append(
             row(
                 f"{step / 100:.2f}",
-                element("a", number(count), href=target("/console/payments", q=query)),
+                payments_link(here, number(count), query),
                 percent(count, every),
                 percent(caught, fraud),
                 percent(caught, caught + honest),

@@ -12,7 +12,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import field, instant, notice, row, table
+from tollkeeper.api.console.parts import allowed, field, instant, notice, row, table
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
@@ -26,9 +26,18 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     webhooks = (await here.client.get("/v1/webhooks"))["webhooks"]
     deliveries = (await here.client.get("/v1/webhooks/deliveries", {"limit": "20"}))["deliveries"]
     content = joined(
-        element("h1", words("frame.settings")),
+        element(
+            "header",
+            element("h1", words("frame.settings")),
+            allowed(
+                here,
+                "users:read",
+                element("a", words("users.title"), href="/console/settings/users", class_="button"),
+            ),
+            class_="tools",
+        ),
         notice("good", words("settings.saved")) if "saved" in here.query else Html(""),
-        _form(here, account),
+        _form(here, account) if here.may("settings:write") else _shown(here, account),
         element("h2", words("settings.rates")),
         _rates(here, account["rates"]),
         element("h2", words("settings.windows")),
@@ -106,6 +115,21 @@ def _form(here: Visit, account: JsonObject) -> Html:
         action="/console/settings",
         class_="line",
     )
+
+
+def _shown(here: Visit, account: JsonObject) -> Html:
+    """The settings, for those who may not change them."""
+    values = (
+        ("challenge", account["thresholds"]["challenge"]),
+        ("deny", account["thresholds"]["deny"]),
+        ("zone", account["time_zone"]),
+        ("retention", account["retention_days"]),
+    )
+    facts = [
+        element("div", element("dt", here.words(f"settings.{name}")), element("dd", str(value)))
+        for name, value in values
+    ]
+    return element("dl", *facts, class_="facts")
 
 
 def _rates(here: Visit, rates: JsonObject) -> Html:

@@ -23,6 +23,7 @@ _SCOPES = (
     *("payments:write", "payments:read", "personal:read", "labels:write", "events:write"),
     *("rules:read", "rules:write", "rules:publish", "lists:read", "lists:write"),
     *("settings:read", "settings:write", "audit:read", "people:write"),
+    *("users:read", "users:write"),
 )
 _DAYS = re.compile(r"([1-9][0-9]{0,4})d")
 
@@ -52,6 +53,7 @@ def keys() -> None:
 @click.option(
     "--test", is_flag=True, help="For the test account, whose payments are apart from live ones."
 )
+@click.option("--owner", default="", help="The user who answers for the key, if one does.")
 @author_option
 @data_option
 def create_key(
@@ -60,12 +62,14 @@ def create_key(
     name: str,
     expires: str | None,
     test: bool,
+    owner: str,
     data: Path,
 ) -> None:
     """Make a key and print it alone; it is shown this once."""
     from tollkeeper.engine.publish.accounts import CreateKey
 
-    verb = CreateKey(account, scopes, name, None if expires is None else _read_end(expires), test)
+    ends_at = None if expires is None else _read_end(expires)
+    verb = CreateKey(account, scopes, name, ends_at, test, owner)
     print(perform(data, verb).key)  # noqa: T201 - the key alone, for a script
 
 

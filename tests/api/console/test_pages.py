@@ -21,6 +21,7 @@ MORE = (
     "/console/rules/gate/edit",
     "/console/new-rule",
     "/console/lists/blocked",
+    "/console/settings/users",
 )
 ADDRESSES = (*(address for _, address, _ in NAVIGATION), *MORE)
 

@@ -261,6 +261,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     signed_in = {"authorization": f"Bearer {session['token']}"}
     await good("GET", "/v1/session", headers=signed_in)
     await good("DELETE", "/v1/session", headers=signed_in)
+    await good("PUT", "/v1/users/ana", json={"user": {"role": "lead"}})
+    await good("POST", "/v1/users/ana/links")
+    await good("GET", "/v1/users")
+    await good("DELETE", "/v1/users/ana")
     labels = f"{known}/labels"
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
     await good("GET", labels)

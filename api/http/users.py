@@ -1,0 +1,147 @@
+"""`/v1/users`: who may sign in, as what, and links that sign them in once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import ACCESS
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.publish.users import drop_user, give_link, put_user
+from tollkeeper.engine.registry.roles import Role
+from tollkeeper.engine.registry.state import AccountUser
+
+UserName = Annotated[
+    str, path_parameter("The user's name, an address of e-mail where people sign in by one.", "ana")
+]
+
+
+class UserChange(Struct, frozen=True, forbid_unknown_fields=True):
+    role: Role
+
+
+class UserBody(Struct, frozen=True, forbid_unknown_fields=True):
+    user: UserChange
+
+
+class SentUser(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `UserChange` that is still to be checked."""
+
+    role: str
+
+
+class SentUserBody(Struct, frozen=True, forbid_unknown_fields=True):
+    user: SentUser
+
+
+class UserView(Struct, frozen=True):
+    """A person who may sign in; `since` is when they were given the role, and `by` says by whom."""
+
+    name: str
+    role: Role
+    since: InstantText
+    by: str
+
+
+class UserList(Struct, frozen=True):
+    users: list[UserView]
+
+
+class UserAnswer(Struct, frozen=True):
+    user: UserView
+
+
+class RemovedUser(Struct, frozen=True):
+    name: str
+
+
+class UserRemoval(Struct, frozen=True):
+    user: RemovedUser
+
+
+class LinkView(Struct, frozen=True):
+    """`code` is sent to `POST /v1/sessions`, or as `/console/sign-in?code=`; it works once."""
+
+    code: str
+    ends_at: InstantText
+
+
+class LinkAnswer(Struct, frozen=True):
+    link: LinkView
+
+
+@operation(
+    "GET",
+    "/v1/users",
+    "list_users",
+    tag=ACCESS,
+    summary="List the users",
+    doc="The people who may sign in, by name.",
+    scope="users:read",
+    answers={200: Answer("All of them.")},
+)
+async def list_users(request: Request) -> UserList:
+    return UserList([user_view(user) for _, user in sorted(request.account.users.items())])
+
+
+@operation(
+    "PUT",
+    "/v1/users/{name:str}",
+    "set_user",
+    tag=ACCESS,
+    summary="Let a person in, or give them another role",
+    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing.",
+    scope="users:write",
+    sent=Body(UserBody, {"lead": Example("a lead", {"user": {"role": "lead"}})}),
+    answers={200: Answer("The user as it is now.")},
+    refusals=(409, 503),
+)
+async def set_user(request: Request, name: UserName) -> UserAnswer:
+    sent = (await read_json(request, SentUserBody)).user
+    await put_user(request.engine, request.key.account, request.key.id, name, sent.role)
+    return UserAnswer(user_view(request.account.users[name]))
+
+
+@operation(
+    "DELETE",
+    "/v1/users/{name:str}",
+    "remove_user",
+    tag=ACCESS,
+    summary="Let a person in no longer",
+    doc="Their sessions are over at once. What they did stays in the audit log under their name.",
+    scope="users:write",
+    answers={200: Answer("They can't sign in any more.")},
+    refusals=(404, 503),
+)
+async def remove_user(request: Request, name: UserName) -> UserRemoval:
+    await drop_user(request.engine, request.key.account, request.key.id, name)
+    return UserRemoval(RemovedUser(name))
+
+
+@operation(
+    "POST",
+    "/v1/users/{name:str}/links",
+    "make_user_link",
+    tag=ACCESS,
+    summary="Make a link that signs a user in once",
+    doc="It is good for ten minutes, and until the service starts anew. That it was made, and by whom, stands in the audit log.",
+    scope="users:write",
+    answers={201: Answer("Its code, which is shown this once.")},
+    refusals=(404, 409, 503),
+)
+async def make_user_link(request: Request, name: UserName) -> LinkAnswer:
+    link = await give_link(request.engine, request.key.account, request.key.id, name)
+    return LinkAnswer(LinkView(link.code, show_instant(link.ends_at)))
+
+
+def user_view(user: AccountUser) -> UserView:
+    return UserView(user.name, user.role, show_instant(user.since), user.set_by)
+
+
+ROUTES = (list_users, set_user, remove_user, make_user_link)

@@ -1,0 +1,78 @@
+"""`toll users`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from tollkeeper.api.terminal.folder import perform, read_account
+from tollkeeper.api.terminal.options import account_option, author_option, data_option, json_option
+from tollkeeper.api.terminal.output import say, show_rows
+
+_ROLES = ("viewer", "analyst", "lead", "auditor", "admin")
+_ADDRESS = "http://127.0.0.1:8000"
+
+
+@click.group(panel="Accounts")
+def users() -> None:
+    """People who may sign in to the console, each with a role."""
+
+
+@users.command("set")
+@click.argument("name")
+@click.option("--role", required=True, type=click.Choice(_ROLES), help="What they may do.")
+@account_option
+@author_option
+@data_option
+def put_user(name: str, role: str, account: str, data: Path) -> None:
+    """Let the person NAME in, or give them another role.
+
+    NAME is an address of e-mail where people sign in by OpenID.
+    """
+    from tollkeeper.engine.publish.users import PutUser
+
+    perform(data, PutUser(account, name, role))
+    say(f"{name} is {role}")
+
+
+@users.command("list")
+@account_option
+@json_option
+@data_option
+def list_users(account: str, as_json_: bool, data: Path) -> None:
+    """List the account's users."""
+    from tollkeeper.engine.instants import show_instant
+
+    found = sorted(read_account(data, account).users.items())
+    rows = [(name, user.role, show_instant(user.since), user.set_by) for name, user in found]
+    show_rows(("name", "role", "since", "by"), rows, as_json_)
+
+
+@users.command("remove")
+@click.argument("name")
+@account_option
+@author_option
+@data_option
+def drop_user(name: str, account: str, data: Path) -> None:
+    """Let the person NAME in no longer, and end their sessions."""
+    from tollkeeper.engine.publish.users import DropUser
+
+    perform(data, DropUser(account, name))
+    say(f"{name} is no user any more")
+
+
+@users.command("link")
+@click.argument("name")
+@account_option
+@author_option
+@click.option(
+    "--address", default=_ADDRESS, show_default=True, help="Where the service is reached."
+)
+@data_option
+def give_link(name: str, account: str, address: str, data: Path) -> None:
+    """Print a link to the running service's console: it signs NAME in once, within ten minutes."""
+    from tollkeeper.engine.publish.users import GiveLink
+
+    code = perform(data, GiveLink(account, name)).key
+    print(f"{address}/console/sign-in?code={code}")  # noqa: T201 - the link alone, for a script

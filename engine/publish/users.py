@@ -1,0 +1,81 @@
+"""Let people in and out: users, their roles, and links that sign them in once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry import users
+from tollkeeper.engine.registry.errors import Conflict
+from tollkeeper.engine.registry.sessions import LINK_LASTS
+from tollkeeper.engine.runtime import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class UserLink:
+    """`code` signs in once, before `ends_at` (µs)."""
+
+    code: str
+    ends_at: int
+
+
+async def put_user(engine: Engine, account: int, by: str, name: str, role: str) -> None:
+    """Raises `Invalid`, `Conflict`, and `Forbidden` in a test account."""
+    async with engine.changing:
+        change = users.set_user(engine.state.accounts[account], name, role)
+        if change is not None:
+            await make_change(engine, account, by, change)
+
+
+async def drop_user(engine: Engine, account: int, by: str, name: str) -> None:
+    """The user's sessions end with it. Raises `NotFound`."""
+    async with engine.changing:
+        change = users.remove_user(engine.state.accounts[account], name)
+        await make_change(engine, account, by, change)
+
+
+async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLink:
+    """A link for the user. Raises `NotFound`, and `Conflict` where no service runs.
+
+    It is kept in the service's memory; the journal says only that there was one.
+    """
+    if not engine.ready.is_set():
+        raise Conflict("service", "no service is ready on this data folder to sign in to")
+    async with engine.changing:
+        change = users.make_user_link(engine.state.accounts[account], name)
+        await make_change(engine, account, by, change)
+    now = engine.clock()
+    return UserLink(engine.sessions.make_link(account, name, None, now), now + LINK_LASTS)
+
+
+class PutUser(AccountVerb, frozen=True):
+    """Let a person sign in, or give them another role."""
+
+    name: str
+    role: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await put_user(engine, self.number(engine), author, self.name, self.role)
+        return Effect()
+
+
+class DropUser(AccountVerb, frozen=True):
+    """Let a person in no longer, and end their sessions."""
+
+    name: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await drop_user(engine, self.number(engine), author, self.name)
+        return Effect()
+
+
+class GiveLink(AccountVerb, frozen=True):
+    """Make a code that signs a user in, which the effect holds this once, as `key`."""
+
+    name: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        link = await give_link(engine, self.number(engine), author, self.name)
+        return Effect(key=link.code)

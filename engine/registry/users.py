@@ -1,0 +1,79 @@
+"""The people of an account: each has a name, as the audit shows it, and a role."""
+
+from __future__ import annotations
+
+import re
+
+from tollkeeper.engine.intake.violations import Violation, not_one_of
+from tollkeeper.engine.registry.accounts import check_live
+from tollkeeper.engine.registry.changes import UserLinkMade, UserRemoved, UserSet
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.registry.keys import PREFIX
+from tollkeeper.engine.registry.roles import ROLE_NAMES, ROLES
+from tollkeeper.engine.registry.scopes import KEY_SCOPES
+from tollkeeper.engine.registry.state import Account, AccountUser, ApiKey
+
+MAX_USERS = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?")
+
+
+def set_user(account: Account, name: str, role: str) -> UserSet | None:
+    """A new user, or another role for one who is there; None when that changes nothing.
+
+    Raises `Invalid` with all that is wrong, `Conflict` when there are too many.
+    """
+    check_live(account)
+    violations = []
+    # A user's name stands in the audit where a key's id does.
+    if not _NAME.fullmatch(name) or name.startswith(PREFIX):
+        message = "a user's name is an address of e-mail, or letters, digits, `.`, `_`, `+` and `-`"
+        violations.append(Violation("user.name", "invalid_format", message))
+    chosen = next((each for each in ROLE_NAMES if each == role), None)
+    if chosen is None:
+        violations.append(not_one_of("user.role", ROLE_NAMES))
+    if violations or chosen is None:
+        raise Invalid(violations)
+    known = account.users.get(name)
+    if known is None and len(account.users) >= MAX_USERS:
+        raise Conflict("user", f"an account has at most {MAX_USERS} users")
+    return None if known is not None and known.role == chosen else UserSet(name, chosen)
+
+
+def remove_user(account: Account, name: str) -> UserRemoved:
+    """Raises `NotFound`."""
+    return UserRemoved(find_user(account, name).name)
+
+
+def make_user_link(account: Account, name: str) -> UserLinkMade:
+    """Raises `NotFound`."""
+    check_live(account)
+    return UserLinkMade(find_user(account, name).name)
+
+
+def find_user(account: Account, name: str) -> AccountUser:
+    """Raises `NotFound`."""
+    user = account.users.get(name)
+    if user is None:
+        raise NotFound("user", f"there is no user `{name}`")
+    return user
+
+
+def key_of_user(account: Account, user: AccountUser) -> ApiKey:
+    """What a session of the user may do now, in the form of a key."""
+    scopes = ROLES[user.role]
+    return ApiKey(
+        id=user.name,
+        account=account.number,
+        hash=b"",
+        name=user.name,
+        scopes=tuple(scope for scope in KEY_SCOPES if scope in scopes),
+        granted=scopes,
+        created_at=user.since,
+        created_by=user.set_by,
+    )
+
+
+def person_of(account: Account, author: str) -> str:
+    """Who stands behind an author of a change: a key's owner, for a key; else the author."""
+    key = account.keys.get(author)
+    return author if key is None or not key.owner else key.owner

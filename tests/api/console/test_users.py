@@ -1,0 +1,164 @@
+"""People: what each role sees and may do, and how they come in and go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import httpx
+import pytest
+
+from tollkeeper.api.console.page import NAVIGATION
+from tollkeeper.api.console.pages.users import OFFERED_ROLES
+from tollkeeper.engine.registry.roles import Role
+from tollkeeper.tests.api.console.conftest import Shop
+from tollkeeper.tests.api.http.service import open_service
+
+pytestmark = pytest.mark.anyio
+
+PAGES = (
+    *(address for _, address, _ in NAVIGATION),
+    "/console/payments/order-1",
+    "/console/rules/gate",
+    "/console/rules/gate/edit",
+    "/console/lists/blocked",
+    "/console/settings/users",
+)
+
+
+@asynccontextmanager
+async def come_in(shop: Shop, name: str, role: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser in which the user is signed in by a link."""
+    api = shop.service.client
+    set_ = await api.put(f"/v1/users/{name}", json={"user": {"role": role}})
+    assert set_.status_code == 200, set_.text
+    code = (await api.post(f"/v1/users/{name}/links")).json()["link"]["code"]
+    async with shop.service.client_with(None) as browser:
+        answer = await browser.post("/console/sign-in", data={"code": code})
+        assert answer.status_code == 303, answer.text
+        browser.headers["cookie"] = answer.headers["set-cookie"].partition(";")[0]
+        yield browser
+
+
+async def status(browser: httpx.AsyncClient, address: str, **sent: Any) -> int:
+    return (await browser.post(address, data=sent)).status_code
+
+
+def test_the_page_offers_every_role() -> None:
+    assert get_args(Role) == OFFERED_ROLES
+
+
+@pytest.mark.parametrize("role", OFFERED_ROLES)
+async def test_nobody_sees_a_link_or_a_control_that_would_be_refused(
+    own_shop: Shop, role: str
+) -> None:
+    async with come_in(own_shop, "ana", role) as browser:
+        links, actions = set(), set()
+        for address in PAGES:
+            page = await browser.get(address)
+            assert page.status_code in (200, 403), (role, address, page.text)
+            if page.status_code == 200:
+                links |= set(re.findall(r'<a [^>]*href="(/console[^"]*)"', page.text))
+                actions |= set(re.findall(r'<form[^>]*action="(/console[^"]*)"', page.text))
+        for link in links - set(PAGES):
+            answer = await browser.get(link.replace("&amp;", "&"))
+            assert answer.status_code in (200, 404), (role, link)
+        # A form without its fields is refused for that, never for who sends it.
+        for action in actions - {"/console/sign-out", "/console/payments"}:
+            assert await status(browser, action) != 403, (role, action)
+
+
+async def test_a_viewer_is_refused_whatever_they_send_by_hand(own_shop: Shop) -> None:
+    async with come_in(own_shop, "ana", "viewer") as browser:
+        for address, sent in (
+            ("/console/payments/order-1/label", {"label": "fraud"}),
+            ("/console/rules/gate/active", {"version": "1"}),
+            ("/console/rules/gate/shadow", {"version": "1"}),
+            ("/console/lists", {"name": "new", "type": "string"}),
+            ("/console/lists/blocked/entries", {"values": "d-1"}),
+            ("/console/settings/users", {"name": "ana", "role": "admin"}),
+            ("/console/settings/users/ana/link", {}),
+        ):
+            assert await status(browser, address, **sent) == 403, address
+        assert (await browser.get("/console/payments")).status_code == 403
+
+
+async def test_the_audit_names_the_user_and_who_let_them_in(own_shop: Shop) -> None:
+    async with come_in(own_shop, "ana@shop.example", "analyst") as browser:
+        assert await status(browser, "/console/lists", name="new", type="string") == 303
+    audit = (await own_shop.service.client.get("/v1/audit")).json()["audit"]
+    done = [(each["action"], each["subject"], each["by"]) for each in audit[:3]]
+    key = own_shop.service.client.headers["authorization"].split()[1][:13]
+    assert done == [
+        ("list_made", "list new", "ana@shop.example"),
+        ("user_link_made", "user ana@shop.example", key),
+        ("user_set", "user ana@shop.example", key),
+    ]
+
+
+async def test_another_role_holds_at_once_and_a_removed_user_is_out_at_once(
+    own_shop: Shop,
+) -> None:
+    api = own_shop.service.client
+    async with come_in(own_shop, "ana", "analyst") as browser:
+        assert (await browser.get("/console/payments")).status_code == 200
+        await api.put("/v1/users/ana", json={"user": {"role": "viewer"}})
+        assert (await browser.get("/console/payments")).status_code == 403
+        await api.delete("/v1/users/ana")
+        assert (await browser.get("/console")).status_code == 303
+
+
+async def test_a_link_of_a_user_who_was_removed_signs_nobody_in(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    await api.put("/v1/users/ana", json={"user": {"role": "lead"}})
+    code = (await api.post("/v1/users/ana/links")).json()["link"]["code"]
+    await api.delete("/v1/users/ana")
+    refused = await api.post("/v1/sessions", json={"session": {"code": code}})
+    assert refused.status_code == 401
+
+
+async def test_an_administrator_lets_people_in_and_out_on_the_page(own_shop: Shop) -> None:
+    async with come_in(own_shop, "root", "admin") as browser:
+        users = "/console/settings/users"
+        assert await status(browser, users, name="rui@shop.example", role="lead") == 303
+        shown = (await browser.get(users)).text
+        assert "rui@shop.example" in shown
+        linked = await browser.post(f"{users}/rui%40shop.example/link")
+        link = re.search(
+            r'<code id="link">(http://test/console/sign-in\?code=[\w-]+)<', linked.text
+        )
+        assert link is not None
+        code = link[1].partition("code=")[2]
+        assert code not in linked.text.partition('class="calls"')[2]
+        entered = await browser.post("/console/sign-in", data={"code": code})
+        assert entered.status_code == 303
+        assert await status(browser, f"{users}/rui%40shop.example/remove") == 303
+        assert "rui@shop.example" not in (await browser.get(users)).text
+
+
+async def test_users_are_there_after_a_start_and_nobody_is_signed_in(tmp_path: Path) -> None:
+    async with open_service(tmp_path / "data") as service:
+        await service.client.put("/v1/users/ana", json={"user": {"role": "lead"}})
+        code = (await service.client.post("/v1/users/ana/links")).json()["link"]["code"]
+        sent = {"session": {"code": code}}
+        token = (await service.client.post("/v1/sessions", json=sent)).json()["session"]["token"]
+        headers = {"authorization": f"Bearer {token}"}
+        assert (await service.client.get("/v1/session", headers=headers)).status_code == 200
+    async with open_service(tmp_path / "data") as service:
+        known = (await service.client.get("/v1/users")).json()["users"]
+        assert [(each["name"], each["role"]) for each in known] == [("ana", "lead")]
+        assert (await service.client.get("/v1/session", headers=headers)).status_code == 401
+
+
+async def test_a_session_says_whose_it_is_and_what_they_are(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    await api.put("/v1/users/ana", json={"user": {"role": "auditor"}})
+    code = (await api.post("/v1/users/ana/links")).json()["link"]["code"]
+    token = (await api.post("/v1/sessions", json={"session": {"code": code}})).json()["session"]
+    headers = {"authorization": f"Bearer {token['token']}"}
+    session = (await api.get("/v1/session", headers=headers)).json()["session"]
+    assert (session["owner"], session["role"]) == ("ana", "auditor")
+    assert "audit:read" in session["scopes"]

@@ -15,6 +15,7 @@ WHOLE = (1 << SIZE) - 1
 _BYTES = SIZE // 8
 # Up to so many members are stored as a list of two bytes each, more as one bit for each number.
 _LISTED = 1024
+MOST_LISTED_BYTES = 2 * _LISTED
 
 
 def block_of(sequence: int) -> int:
@@ -57,10 +58,15 @@ def set_of(bits: Collection[int]) -> int:
     return int.from_bytes(flags, "little")
 
 
+def listed(bits: Iterable[int]) -> bytes:
+    """What is stored of a set of few members, given in their order."""
+    return array("H", bits).tobytes()
+
+
 def changed(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
     """What is stored of a set once these positions have come and gone; empty for no members."""
     if len(stored) < _BYTES and len(stored) // 2 + len(come) <= _LISTED:
-        return array("H", sorted({*array("H", stored), *come}.difference(gone))).tobytes()
+        return listed(sorted({*array("H", stored), *come}.difference(gone)))
     return without(unpack(stored) | set_of(come), set_of(gone))
 
 

@@ -10,9 +10,11 @@ put in again as it now is.
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -20,15 +22,18 @@ from tollkeeper.engine.journal.tail import Amendment, Tail
 from tollkeeper.engine.labels.label import decode_label
 from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
+    MOST_LISTED_BYTES,
     bit_of,
     block_of,
     by_block,
     changed,
+    listed,
     unpack,
     without,
 )
 from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
+    ENTITIES,
     NAMED,
     Facet,
     Hashes,
@@ -45,6 +50,8 @@ _STRETCH = 8192
 _AMENDMENTS = 5_000
 
 _Found = frozenset[tuple[Facet, int]]
+_Of = tuple[int, int, int, int]
+_OF_ALL: _Found = frozenset({(Facet.PAYMENT, 0)})
 
 
 class Follower:
@@ -123,8 +130,11 @@ class _Changes:
     def __init__(self, index: sqlite3.Connection, tail: Tail, hashes: Hashes) -> None:
         self._index = index
         self._tail = tail
-        self._hashes = hashes
-        # Of payments: by which terms they are found now and were not, and the other way round.
+        self._hash = hashes.hash
+        # The positions of new payments in the block, by what they are found by.
+        self._new: defaultdict[_Of, list[int]] = defaultdict(list)
+        # Of payments that changed: by which terms they are found now and were not, and the other
+        # way round.
         self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         # The payments of the stretch, by account and id, with the terms of their last report.
@@ -158,21 +168,28 @@ class _Changes:
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                self._take_payment(known)
-                self._change(account, sequence, frozenset(), self._labelled(account, sequence))
+                terms = self._terms_of(known) | self._labelled(account, sequence)
+                self._change(account, sequence, frozenset(), terms)
         self.write()
         for account in {account for account, _ in payments}:
             self._index.execute(_FORGET_NAMES, {"account": account})
 
     def write(self) -> None:
         """Writes what was taken."""
-        moved: defaultdict[tuple[int, int, int, int], tuple[list[int], list[int]]]
+        moved: defaultdict[_Of, tuple[list[int], list[int]]]
         moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
             for (account, sequence), found in terms.items():
                 block, bit = block_of(sequence), bit_of(sequence)
                 for facet, value in found:
                     moved[account, facet, block, value][position].append(bit)
+        appended = []
+        for of, bits in self._new.items():
+            if of[1] in ENTITIES and of not in moved:
+                appended.append((*of, listed(bits)))
+            else:
+                moved[of][0].extend(bits)
+        self._append(appended)
         for of in sorted(moved):
             come, gone = moved[of]
             row = self._index.execute(_MEMBERS, of).fetchone()
@@ -181,18 +198,33 @@ class _Changes:
             "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
             [(*of, name) for of, name in self._names.items()],
         )
-        for held in (self._come, self._gone, self._reported, self._names):
+        for held in (self._new, self._come, self._gone, self._reported, self._names):
             held.clear()
 
+    def _append(self, rows: list[tuple[Any, ...]]) -> None:
+        """Puts later members behind those of sets that are new or small, which are not read."""
+        rows.sort()
+        before = self._index.total_changes
+        self._index.executemany(_APPEND, rows)
+        if self._index.total_changes - before == len(rows):
+            return
+        for *of, added in rows:
+            stored = self._index.execute(_MEMBERS, of).fetchone()[0]
+            self._put((of[0], of[1], of[2], of[3]), changed(stored, array("H", added), ()))
+
     def _take_payment(self, entry: Entry) -> None:
-        reported = self._values(entry.account, reported_terms(read_facts(entry)))
-        decision = read_decision(entry.outcome) if entry.outcome else Decision()
-        decided = self._values(entry.account, decided_terms(decision))
-        payment = frozenset({(Facet.PAYMENT, 0)})
-        self._change(entry.account, entry.sequence, frozenset(), payment | reported | decided)
-        self._reported[entry.account, entry.id] = entry.sequence, reported
+        account, sequence = entry.account, entry.sequence
+        block, bit = block_of(sequence), bit_of(sequence)
+        for facet, value in self._terms_of(entry):
+            self._new[account, facet, block, value].append(bit)
         minute = entry.arrived // MINUTE
-        self._index.execute(_MINUTE, (minute, entry.sequence, minute))
+        self._index.execute(_MINUTE, (minute, sequence, minute))
+
+    def _terms_of(self, payment: Entry) -> _Found:
+        reported = self._values(payment.account, reported_terms(read_facts(payment)))
+        self._reported[payment.account, payment.id] = payment.sequence, reported
+        decision = read_decision(payment.outcome) if payment.outcome else Decision()
+        return _OF_ALL | reported | self._values(payment.account, decided_terms(decision))
 
     def _take_update(self, entry: Entry) -> None:
         of = entry.account, entry.id
@@ -245,10 +277,10 @@ class _Changes:
         lost -= come
 
     def _values(self, account: int, terms: Iterable[Term]) -> _Found:
-        found = set()
+        found = []
         for facet, text in terms:
-            value = self._hashes.value(account, facet, text)
-            found.add((facet, value))
+            value = text if isinstance(text, int) else self._hash(account, facet, text)
+            found.append((facet, value))
             if facet in NAMED:
                 self._names[account, facet, value] = str(text)
         return frozenset(found)
@@ -262,7 +294,7 @@ class _Changes:
                 if members & gone:
                     self._put((account, facet, block, value), without(members, gone))
 
-    def _put(self, of: tuple[int, int, int, int], stored: bytes) -> None:
+    def _put(self, of: _Of, stored: bytes) -> None:
         if stored:
             self._index.execute(
                 "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?, ?)", (*of, stored)
@@ -284,6 +316,12 @@ _FORGET_NAMES = (
 )
 _OF = "account = ? AND facet = ? AND block = ? AND value = ?"
 _MEMBERS = f"SELECT members FROM postings WHERE {_OF}"
+# A set that grew beyond a list is left as it is, and so is not counted as changed.
+_APPEND = (
+    "INSERT INTO postings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+    " SET members = CAST(members || excluded.members AS BLOB)"
+    f" WHERE length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
+)
 _DELETE = f"DELETE FROM postings WHERE {_OF}"
 _OF_BLOCK = "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
 # The sequence numbers of a minute begin with its first payment, whatever the clock did later.

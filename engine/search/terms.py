@@ -184,23 +184,26 @@ def address_term(text: str) -> Term:
 
 
 class Hashes:
-    """Values of terms, by the index's own key; two accounts have no value in common."""
+    """Values of terms, by the index's own key; two accounts have no value in common.
+
+    `hash` makes a number of at most 63 bits of an account, a facet and a text.
+    """
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._hash = lru_cache(100_000)(self._hashed)
+        self._keyed = hashlib.blake2b(digest_size=8, key=key)
+        self.hash: Callable[[int, Facet, str], int] = lru_cache(100_000)(self._hashed)
 
     def value(self, account: int, facet: Facet, text: TermText) -> int:
         """A number of at most 63 bits."""
-        return text if isinstance(text, int) else self._hash(account, facet, text)
+        return text if isinstance(text, int) else self.hash(account, facet, text)
 
     def values(self, account: int, terms: Iterable[Term]) -> frozenset[tuple[Facet, int]]:
         return frozenset((facet, self.value(account, facet, text)) for facet, text in terms)
 
     def _hashed(self, account: int, facet: Facet, text: str) -> int:
-        mixed = f"{account} {facet:d} {text}".encode(errors="surrogatepass")
-        digest = hashlib.blake2b(mixed, digest_size=8, key=self._key).digest()
-        return int.from_bytes(digest) >> 1
+        hashed = self._keyed.copy()
+        hashed.update(f"{account} {facet:d} {text}".encode(errors="surrogatepass"))
+        return int.from_bytes(hashed.digest()) >> 1
 
 
 def _address(facts: Any) -> int | None:

@@ -91,7 +91,8 @@ def say_cursor(cursor: int | None) -> None:
 def plural(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+    is_ies = noun.endswith("y") and noun[-2] not in "aeiou"
+    return f"{number} {noun[:-1]}ies" if is_ies else f"{number} {noun}s"
 
 
 @contextmanager

@@ -51,6 +51,7 @@ ROOMS = (
     "nodes",
     "privacy",
     "backup",
+    "columns",
     "offline",
 )
 """The engine's rooms in the order of a payment's way; each imports from those before it."""

@@ -1,0 +1,95 @@
+"""Which days of an account an export writes: those with something new, and those that were altered.
+
+Payments belong to the day of their arrival, in UTC; so do their updates and labels, whenever those
+came. Arrivals grow with sequence numbers, so a day is a span of these.
+"""
+
+# ruff: noqa: S608 - only constants of this module are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tollkeeper.engine.columns.layout import ExportProgress, day_name
+from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.entries import Kind
+
+_NEXT_PAYMENT = (
+    "SELECT place, arrived FROM journal INDEXED BY by_account"
+    f" WHERE account = ? AND place > ? AND place <= ? AND kind = {Kind.PAYMENT:d}"
+    " ORDER BY place LIMIT 1"
+)
+# Of payments up to a sequence number, the days to which something was added beyond another.
+_ADDED_TO = (
+    "SELECT DISTINCT payment.arrived / ? FROM journal AS added INDEXED BY by_account"
+    " CROSS JOIN journal AS payment INDEXED BY by_id"
+    " ON payment.account = added.account AND payment.id = added.id"
+    f" AND payment.kind = {Kind.PAYMENT:d}"
+    " WHERE added.account = ? AND added.place > ? AND added.place <= ? AND added.kind = ?"
+    " AND payment.place <= ?"
+)
+# A seal tells of the numbers up to its own; the last that counts is the first beyond the day.
+_LAST_SEAL = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
+_ALTERED = (
+    "SELECT coalesce(sum(removed), 0), coalesce(sum(changed), 0) FROM seals"
+    " WHERE sequence BETWEEN ? AND ?"
+)
+
+
+class PaymentDay(NamedTuple):
+    """A day (of those since 1970) with the span of its sequence numbers, `first` to before `beyond`."""
+
+    number: int
+    first: int
+    beyond: int
+
+    @property
+    def name(self) -> str:
+        return day_name(self.number)
+
+
+def payment_days(
+    connection: sqlite3.Connection, account: int, after: int, up_to: int
+) -> Iterator[PaymentDay]:
+    """The days of payments with sequence numbers in (after, up_to], oldest first."""
+    while True:
+        found = connection.execute(_NEXT_PAYMENT, (account, after, up_to)).fetchone()
+        if found is None:
+            return
+        day = day_of(connection, found[1] // DAY, up_to)
+        yield day
+        after = day.beyond - 1
+
+
+def day_of(connection: sqlite3.Connection, number: int, up_to: int) -> PaymentDay:
+    """The span of a day, as far as `up_to`."""
+    first = reads.sequence_at(connection, number * DAY)
+    beyond = reads.sequence_at(connection, (number + 1) * DAY)
+    return PaymentDay(number, first, min(beyond, up_to + 1))
+
+
+def added_to(
+    connection: sqlite3.Connection, account: int, kind: Kind, progress: ExportProgress, up_to: int
+) -> set[int]:
+    """The days of exported payments that got updates, or labels, beyond what was exported."""
+    after = progress.sequence
+    if not after:
+        return set()
+    rows = connection.execute(_ADDED_TO, (DAY, account, after, up_to, kind, after))
+    return {number for (number,) in rows}
+
+
+def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tuple[int, int] | None:
+    """What retention and erasure did in a span of sequence numbers: changes whenever they do more.
+
+    None while not all of the span is sealed. A seal tells of its neighbours too, so that now and
+    then a day is written again without need.
+    """
+    (last,) = connection.execute(_LAST_SEAL, (beyond - 1,)).fetchone()
+    if last is None:
+        return None
+    removed, changed = connection.execute(_ALTERED, (first, last)).fetchone()
+    return int(removed), int(changed)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from litestar.datastructures import Cookie
 from litestar.response import Response
 
-from tollkeeper.api.console.visit import COOKIE
+from tollkeeper.api.console.visit import ATTEMPT_COOKIE, COOKIE
 
 POLICY = "; ".join(
     (
@@ -59,12 +59,22 @@ def go_to(address: str) -> Response[str]:
 
 def session_cookie(token: str) -> Cookie:
     """The browser's session; an empty token ends it."""
+    return _cookie(COOKIE, token)
+
+
+def attempt_cookie(attempt: str) -> Cookie:
+    """What tells the browser that began a sign-in; an empty one ends it."""
+    return _cookie(ATTEMPT_COOKIE, attempt)
+
+
+def _cookie(name: str, value: str) -> Cookie:
+    # Lax, as people come back from a provider's site.
     return Cookie(
-        key=COOKIE,
-        value=token,
+        key=name,
+        value=value,
         path="/",
         secure=True,
         httponly=True,
         samesite="lax",
-        max_age=None if token else 0,
+        max_age=None if value else 0,
     )

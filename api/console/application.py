@@ -108,6 +108,8 @@ def _console() -> ASGIApp:
             users.give_link,
             sign_in.sign_in,
             sign_in.start_session,
+            sign_in.go_to_provider,
+            sign_in.come_from_provider,
             sign_in.end_session,
         ],
         before_request=prepare,

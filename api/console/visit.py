@@ -15,6 +15,8 @@ from tollkeeper.api.console.client import JsonObject, PublicClient, RefusalError
 from tollkeeper.api.console.words import Words, choose
 
 COOKIE = "__Host-toll"
+ATTEMPT_COOKIE = "__Host-toll-sign-in"
+"""Held by the browser of a person who is at an OpenID provider."""
 SIGN_IN = "/console/sign-in"
 
 

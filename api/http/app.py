@@ -21,6 +21,7 @@ from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.offline.jobs.jobs import Jobs
+from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, SearchHere
 
@@ -34,6 +35,7 @@ def create_app(
     search: Search | None = None,
     jobs: Jobs | None = None,
     figures: Figures | None = None,
+    openid: OpenId | None = None,
 ) -> ASGIApp:
     """The ASGI application of the public interface around an open engine.
 
@@ -47,7 +49,9 @@ def create_app(
     public = [route for route in ROUTES if route not in hidden]
     search = search or SearchHere(engine.folder)
     figures, jobs = figures or Figures(), jobs or Jobs()
-    service = Service(engine, search, jobs, figures, settings, Limiter(settings))
+    service = Service(
+        engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId()
+    )
     app = _app(tuple(public), service)
     return with_console(app) if settings.console == "on" else app
 
@@ -55,7 +59,7 @@ def create_app(
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """The ASGI application of the operator's own listener: health and figures."""
     search = SearchHere(engine.folder)
-    service = Service(engine, search, Jobs(), figures, settings, Limiter(settings))
+    service = Service(engine, search, Jobs(), figures, settings, Limiter(settings), OpenId())
     return _app(health.ROUTES, service)
 
 

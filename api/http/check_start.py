@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from tollkeeper.api.http.serve import listening, require_data, require_telemetry
+from tollkeeper.api.http.serve import listening, openid_of, require_data, require_telemetry
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
@@ -23,10 +23,11 @@ def obstacles(settings: Settings) -> list[str]:
                 pass
         except StartError as error:
             found.append(str(error))
-    try:
-        require_telemetry(settings)
-    except StartError as error:
-        found.append(str(error))
+    for require in (require_telemetry, openid_of):
+        try:
+            require(settings)
+        except StartError as error:
+            found.append(str(error))
     try:
         require_data(settings)
         if holder(settings.folder) is not None:

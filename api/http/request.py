@@ -13,6 +13,7 @@ from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.offline.jobs.jobs import Jobs
+from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search
@@ -21,7 +22,7 @@ from tollkeeper.engine.search.asking import Search
 @dataclass(frozen=True, slots=True)
 class Service:
     """What the requests of one listener share: the engine, the index of payments, what runs long
-    or risky work, the counters, what each key may still ask for.
+    or risky work, the counters, what each key may still ask for, who lets people in by OpenID.
     """
 
     engine: Engine
@@ -30,6 +31,7 @@ class Service:
     figures: Figures
     settings: Settings
     limiter: Limiter
+    openid: OpenId
 
 
 @dataclass(slots=True)

@@ -31,6 +31,8 @@ from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.openid.providers import OpenIdError, read_providers
+from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.progress import Progress
@@ -59,6 +61,7 @@ def serve(settings: Settings, progress: Progress) -> None:
 async def _serve(settings: Settings, progress: Progress) -> None:
     require_data(settings)
     require_telemetry(settings)
+    openid = openid_of(settings)
     # Whatever prevents the listening is found before an hour's rebuilding.
     with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
         opening = open_engine(
@@ -74,7 +77,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             engine.reach = settings.reach
             engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
-            app = create_app(engine, settings, search, jobs, figures)
+            app = create_app(engine, settings, search, jobs, figures, openid)
             server = Server(configuration(app, settings))
             stop_by_signals(server, search)
             async with (
@@ -99,6 +102,18 @@ def require_telemetry(settings: Settings) -> None:
     is_installed = find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk")
     if settings.telemetry is not None and not is_installed:
         raise StartError("`telemetry` needs an extra: pip install 'tollkeeper[telemetry]'")
+
+
+def openid_of(settings: Settings) -> OpenId:
+    """Who lets people in by OpenID; nobody where that is not set. Raises `StartError`."""
+    if settings.openid is None:
+        return OpenId()
+    if find_spec("joserfc") is None:
+        raise StartError("`openid` needs an extra: pip install 'tollkeeper[openid]'")
+    try:
+        return OpenId(read_providers(settings.openid))
+    except OpenIdError as error:
+        raise StartError(f"openid: {error}") from None
 
 
 @contextmanager

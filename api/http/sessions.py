@@ -9,13 +9,17 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import ANY_SCOPE, presented_key
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import unauthorized
+from tollkeeper.api.http.errors import unauthorized, unavailable
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.openid.id_token import TokenError
+from tollkeeper.engine.openid.issuer import UnreachableError
+from tollkeeper.engine.openid.sign_in import finish_sign_in
 from tollkeeper.engine.registry.keys import authenticate
 from tollkeeper.engine.registry.roles import Role
+from tollkeeper.engine.registry.sessions import Session
 
 _Secret = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -32,11 +36,25 @@ class WithCode(Struct, frozen=True, forbid_unknown_fields=True):
     code: _Secret
 
 
+class WithOpenId(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the provider sent the person back with; `attempt` is of `POST /v1/sign-ins`, and works
+    once. `issuer` is the answer's `iss`, where it has one.
+    """
+
+    attempt: _Secret
+    state: str
+    code: str
+    issuer: str | None = None
+
+
 class SignIn(Struct, frozen=True, forbid_unknown_fields=True):
-    """Exactly one of them."""
+    """A key, a link's code, or what a provider sent a person back with."""
 
     key: str | None = None
     code: str | None = None
+    attempt: str | None = None
+    state: str = ""
+    issuer: str | None = None
 
 
 class SignInBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +67,10 @@ class KeySignInBody(Struct, frozen=True):
 
 class CodeSignInBody(Struct, frozen=True):
     session: WithCode
+
+
+class OpenIdSignInBody(Struct, frozen=True):
+    session: WithOpenId
 
 
 class StartedSession(Struct, frozen=True):
@@ -91,17 +113,19 @@ class SignedOutAnswer(Struct, frozen=True):
     doc="A session is a key with an end: at most twelve hours, and half an hour without a request. It is sent as keys are, may do what the key or the link allowed, and ends with the key it came from.",
     scope=None,
     sent=Body(
-        KeySignInBody | CodeSignInBody,
+        KeySignInBody | CodeSignInBody | OpenIdSignInBody,
         {"code": Example("with a link's code", {"session": {"code": "JpO0mGZ4bWyd3Z"}})},
     ),
     answers={201: Answer("The person is signed in.", StartedAnswer)},
-    refusals=(401, 422),
+    refusals=(401, 422, 503),
 )
 async def sign_in(request: Request) -> StartedAnswer:
     sent = (await read_json(request, SignInBody)).session
     engine = request.engine
     now = engine.clock()
-    if sent.code is not None and sent.key is None:
+    if sent.attempt is not None and sent.code is not None and sent.key is None:
+        started = await _by_openid(request, sent.attempt, sent.state, sent.code, sent.issuer)
+    elif sent.code is not None and sent.key is None:
         started = engine.sessions.follow_link(engine.state, sent.code, now)
     else:
         key = None if sent.key is None else authenticate(engine.state, sent.key, now)
@@ -110,6 +134,23 @@ async def sign_in(request: Request) -> StartedAnswer:
         raise unauthorized()
     token, session = started
     return StartedAnswer(StartedSession(token, show_instant(session.ends_at)))
+
+
+async def _by_openid(
+    request: Request, attempt: str, state: str, code: str, issuer: str | None
+) -> tuple[str, Session] | None:
+    """None for what lets nobody in, which the log has the reason of. Raises `Problem` 503."""
+    engine = request.engine
+    try:
+        return await finish_sign_in(
+            engine, request.service.openid, attempt, state, code, issuer, engine.clock()
+        )
+    except TokenError as error:
+        request.log["sign_in"] = str(error)
+        return None
+    except UnreachableError as error:
+        request.log["sign_in"] = str(error)
+        raise unavailable("the provider does not answer as it should") from None
 
 
 @operation(

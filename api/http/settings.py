@@ -73,7 +73,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
     `require_data` refuses a folder without a journal in place of beginning one. `console` says
     whether people find pages at `/console`. `telemetry` is the address of a collector of OTLP over
-    HTTP, to which traces and figures are sent.
+    HTTP, to which traces and figures are sent. `openid` is a file that says who lets people in by
+    OpenID Connect (docs/console.md).
 
     Raises `SettingsError`.
     """
@@ -104,6 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     require_data: bool = False
     console: Switch = "on"
     telemetry: str | None = None
+    openid: Path | None = None
 
     def __post_init__(self) -> None:
         wrong = [

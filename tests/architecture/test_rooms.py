@@ -43,6 +43,7 @@ ROOMS = (
     "open",
     "read_folder",
     "publish",
+    "openid",
     "key_uses",
     "keep_accesses",
     "watching",

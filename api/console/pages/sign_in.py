@@ -6,23 +6,29 @@ from contextlib import suppress
 from typing import Any
 
 from litestar import Request, get, post
+from litestar.params import FromPath
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import go_to, html, session_cookie
-from tollkeeper.api.console.client import RefusalError
+from tollkeeper.api.console.answers import attempt_cookie, go_to, html, session_cookie
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import document
 from tollkeeper.api.console.parts import field, notice
-from tollkeeper.api.console.visit import COOKIE, SIGN_IN, choose_words, public_client
+from tollkeeper.api.console.visit import (
+    ATTEMPT_COOKIE,
+    COOKIE,
+    SIGN_IN,
+    choose_words,
+    public_client,
+)
 from tollkeeper.api.console.words import Words
-from tollkeeper.api.html import Html, element
+from tollkeeper.api.html import Html, element, joined
 
 
 @get(SIGN_IN)
 async def sign_in(request: Request[Any, Any, Any]) -> Response[str]:
-    words = choose_words(request)
     code, back = request.query_params.get("code"), request.query_params.get("back", "")
-    return html(_form(words, code, back, failed=False))
+    return html(await _form(request, code, back, failed=False))
 
 
 @post(SIGN_IN)
@@ -35,9 +41,44 @@ async def start_session(request: Request[Any, Any, Any]) -> Response[str]:
     try:
         started = (await client.send("POST", "/v1/sessions", body={"session": held}))["session"]
     except RefusalError:
-        return html(_form(choose_words(request), None, back, failed=True), 401)
+        return html(await _form(request, None, back, failed=True), 401)
     answer = go_to(back if back.startswith("/console") else "/console")
     answer.cookies.append(session_cookie(started["token"]))
+    return answer
+
+
+@get("/console/sign-in/with/{account:str}")
+async def go_to_provider(request: Request[Any, Any, Any], account: FromPath[str]) -> Response[str]:
+    """A link and no form: a form may lead to the console alone."""
+    client = public_client(request, "")
+    try:
+        body = {"sign_in": {"account": account}}
+        begun = (await client.send("POST", "/v1/sign-ins", body=body))["sign_in"]
+    except RefusalError:
+        return html(await _form(request, None, "", failed=True), 401)
+    answer = go_to(begun["address"])
+    answer.cookies.append(attempt_cookie(begun["attempt"]))
+    return answer
+
+
+@get("/console/sign-in/openid")
+async def come_from_provider(request: Request[Any, Any, Any]) -> Response[str]:
+    """Where a provider sends people back to, with a code for a session."""
+    query = request.query_params
+    held = {
+        "attempt": request.cookies.get(ATTEMPT_COOKIE, ""),
+        "state": query.get("state", ""),
+        "code": query.get("code", ""),
+        "issuer": query.get("iss"),
+    }
+    client = public_client(request, "")
+    try:
+        started = (await client.send("POST", "/v1/sessions", body={"session": held}))["session"]
+        answer = go_to("/console")
+        answer.cookies.append(session_cookie(started["token"]))
+    except RefusalError:
+        answer = html(await _form(request, None, "", failed=True), 401)
+    answer.cookies.append(attempt_cookie(""))
     return answer
 
 
@@ -52,7 +93,11 @@ async def end_session(request: Request[Any, Any, Any]) -> Response[str]:
     return answer
 
 
-def _form(words: Words, code: str | None, back: str, *, failed: bool) -> Html:
+async def _form(
+    request: Request[Any, Any, Any], code: str | None, back: str, *, failed: bool
+) -> Html:
+    words = choose_words(request)
+    providers = (await public_client(request, "").get("/v1/sign-ins"))["providers"]
     way = (
         element("input", type="hidden", name="code", value=code)
         if code
@@ -67,6 +112,7 @@ def _form(words: Words, code: str | None, back: str, *, failed: bool) -> Html:
             "main",
             element("h1", "Tollkeeper"),
             notice("error", words("sign_in.failed")) if failed else Html(""),
+            Html("") if code else _providers(words, providers),
             element("p", words("sign_in.with_link" if code else "sign_in.with_key")),
             element(
                 "form",
@@ -82,3 +128,20 @@ def _form(words: Words, code: str | None, back: str, *, failed: bool) -> Html:
         ),
     )
     return document(words, words("sign_in.enter"), body)
+
+
+def _providers(words: Words, providers: list[JsonObject]) -> Html:
+    return joined(
+        *(
+            element(
+                "p",
+                element(
+                    "a",
+                    words("sign_in.with_provider", title=each["title"]),
+                    href=f"/console/sign-in/with/{segment(each['account'])}",
+                    class_="button",
+                ),
+            )
+            for each in providers
+        )
+    )

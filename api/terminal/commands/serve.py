@@ -105,6 +105,11 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "Address of an OpenTelemetry collector (OTLP over HTTP), without one nothing is sent.",
     type=str,
 )
+@setting(
+    "openid",
+    "TOML file of who lets people in to the console by OpenID Connect (docs/console.md).",
+    type=click.Path(dir_okay=False, path_type=Path),
+)
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context
 def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 import msgspec
 import pytest
 import schemathesis
 from litestar.handlers import HTTPRouteHandler
 
 from tollkeeper.api.http import examples
+from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
@@ -23,6 +26,9 @@ from tollkeeper.api.http.operation import JSON, Operation, declared
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.webhooks import SentAlert
 from tollkeeper.engine.intake.violations import ViolationType
+from tollkeeper.engine.openid.issuer import IssuerMetadata
+from tollkeeper.engine.openid.providers import Provider
+from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.registry.scopes import SCOPES
 from tollkeeper.tests.api.http.described import Witness, pointer, validator
 from tollkeeper.tests.api.http.service import Service
@@ -196,6 +202,18 @@ def test_every_error_example_has_a_type_that_is_explained() -> None:
                 assert item["type"] in TYPES or "-" in item["type"]
 
 
+@asynccontextmanager
+async def with_provider(service: Service, witness: Witness) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a service that knows an OpenID provider, which nobody asks here."""
+    provider = Provider("https://login.example", "toll", "https://risk.example")
+    openid = OpenId({"shop": provider})
+    openid.issuers.learn(IssuerMetadata(provider.issuer, *["https://login.example/a"] * 3))
+    transport = httpx.ASGITransport(create_app(service.engine, openid=openid))  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        client.event_hooks["response"] = [witness]
+        yield client
+
+
 def sent_example(path: str, name: str) -> Any:
     """The example of that name of what is put there."""
     sent = document()["paths"][path]["put"]["requestBody"]["content"][JSON]
@@ -265,6 +283,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("POST", "/v1/users/ana/links")
     await good("GET", "/v1/users")
     await good("DELETE", "/v1/users/ana")
+    await good("GET", "/v1/sign-ins")
+    async with with_provider(service, witness) as newcomer:
+        begun = await newcomer.post("/v1/sign-ins", json={"sign_in": {"account": "shop"}})
+        assert begun.status_code == 201, begun.text
     labels = f"{known}/labels"
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
     await good("GET", labels)

@@ -1,0 +1,130 @@
+"""What a provider says of itself: where it is asked, and the keys it signs with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
+
+PROVIDER_PATIENCE_S: Final = 10.0
+KNOWN_S: Final = 3600.0
+"""How long what a provider said of itself is taken to hold."""
+ANEW_S: Final = 30.0
+"""Its keys are asked for anew, for a token that none of them signed, no more often than this."""
+MOST_BYTES: Final = 2**20
+
+
+class UnreachableError(Exception):
+    """A provider does not answer as one does; the message is for the log."""
+
+
+class IssuerMetadata(Struct, frozen=True):
+    """The members that are needed of the provider's description (OpenID Connect Discovery 1.0)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownIssuer:
+    """What was read, and when (seconds of a steady clock)."""
+
+    metadata: IssuerMetadata
+    read_at: float
+    keys: KeySet | None = None
+    keys_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Issuers:
+    """What is known of providers, by issuer."""
+
+    _known: dict[str, KnownIssuer] = field(default_factory=dict)
+
+    def learn(self, metadata: IssuerMetadata) -> None:
+        """Takes it as said now."""
+        self._known[metadata.issuer] = KnownIssuer(metadata, monotonic())
+
+    async def metadata(self, issuer: str) -> IssuerMetadata:
+        """Raises `UnreachableError`."""
+        known = self._known.get(issuer)
+        if known is None or known.read_at + KNOWN_S < monotonic():
+            url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+            found = _read(await ask("GET", url))
+            if found.issuer != issuer:
+                raise UnreachableError(f"`{url}` describes another issuer")
+            self.learn(found)
+            return found
+        return known.metadata
+
+    async def keys(self, issuer: str) -> KeySet:
+        """The keys that the issuer signs with. Raises `UnreachableError`."""
+        await self.metadata(issuer)
+        known = self._known[issuer]
+        if known.keys is None or known.keys_at + KNOWN_S < monotonic():
+            return await self._read_keys(known)
+        return known.keys
+
+    async def newer_keys(self, issuer: str) -> KeySet | None:
+        """The keys asked for anew, None when they were just now: whoever sends bad tokens does not
+        have the provider asked each time. Raises `UnreachableError`.
+        """
+        await self.metadata(issuer)
+        known = self._known[issuer]
+        return None if known.keys_at + ANEW_S > monotonic() else await self._read_keys(known)
+
+    async def _read_keys(self, known: KnownIssuer) -> KeySet:
+        keys = _key_set(await ask("GET", known.metadata.jwks_uri))
+        self._known[known.metadata.issuer] = replace(known, keys=keys, keys_at=monotonic())
+        return keys
+
+
+async def ask(
+    method: str,
+    url: str,
+    data: dict[str, str] | None = None,
+    auth: tuple[str, str] | None = None,
+) -> bytes:
+    """A provider's good answer. Raises `UnreachableError`."""
+    try:
+        async with (
+            httpx.AsyncClient(timeout=PROVIDER_PATIENCE_S, auth=auth) as client,
+            client.stream(method, url, data=data) as answer,
+        ):
+            body = b""
+            async for chunk in answer.aiter_bytes():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise UnreachableError(f"`{url}` answers too much")
+    except httpx.HTTPError as error:
+        raise UnreachableError(f"`{url}` can't be asked: {type(error).__name__}") from None
+    if answer.status_code != httpx.codes.OK:
+        raise UnreachableError(f"`{url}` answers {answer.status_code}")
+    return body
+
+
+def _key_set(body: bytes) -> KeySet:
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
+    try:
+        return KeySet.import_key_set(msgspec.json.decode(body))
+    except (JoseError, msgspec.MsgspecError, ValueError, TypeError, KeyError) as error:
+        raise UnreachableError(f"its keys can't be read: {type(error).__name__}") from None
+
+
+def _read(body: bytes) -> IssuerMetadata:
+    try:
+        return msgspec.json.decode(body, type=IssuerMetadata)
+    except msgspec.MsgspecError as error:
+        raise UnreachableError(f"its description can't be read: {error}") from None

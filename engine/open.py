@@ -18,7 +18,8 @@ from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
-from tollkeeper.engine.journal.sqlite import WAITING_LIMIT, open_journal
+from tollkeeper.engine.journal.sqlite import open_journal
+from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.journal.damage import Policy
-from tollkeeper.engine.journal.sqlite import WAITING_LIMIT
+from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP
 

@@ -10,18 +10,19 @@ forger: who can write the file can also make new ones.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
+
+from tollkeeper.engine.journal.connection import SqlConnection
 
 BLOCK = 1000
 """How many entries a seal closes, but for those at the end of a service."""
 
 _SEALS = "SELECT sequence, entries, total, chain, removed, changed FROM seals"
 _NEXT_BLOCK = (
-    "SELECT count(*), coalesce(max(place), 0), coalesce(sum(checksum), 0) FROM"
-    " (SELECT place, checksum FROM journal WHERE place > ? ORDER BY place LIMIT ?)"
+    "SELECT count(*), coalesce(max(place), 0), CAST(coalesce(sum(checksum), 0) AS bigint) FROM"
+    " (SELECT place, checksum FROM journal WHERE place > ? ORDER BY place LIMIT ?) AS block"
 )
 _SEAL_OF = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
 
@@ -54,7 +55,7 @@ def chain(before: bytes, sequence: int, entries: int, total: int) -> bytes:
     return hashlib.sha256(before + f"{sequence} {entries} {total}".encode()).digest()
 
 
-def seal_step(connection: sqlite3.Connection, *, at_least: int = BLOCK) -> bool:
+def seal_step(connection: SqlConnection, *, at_least: int = BLOCK) -> bool:
     """Seals the next block of up to `BLOCK` entries; False when fewer than `at_least` wait for it."""
     last = connection.execute(f"{_SEALS} ORDER BY sequence DESC LIMIT 1").fetchone()
     begin, before = (0, b"") if last is None else (last[0], last[3])
@@ -68,7 +69,7 @@ def seal_step(connection: sqlite3.Connection, *, at_least: int = BLOCK) -> bool:
     return True
 
 
-def alter(connection: sqlite3.Connection, alterations: Iterable[Alteration]) -> None:
+def alter(connection: SqlConnection, alterations: Iterable[Alteration]) -> None:
     """Tells the seals what retention or erasure does, in the same transaction."""
 
     def seal_of(alteration: Alteration) -> int | None:
@@ -88,6 +89,6 @@ def alter(connection: sqlite3.Connection, alterations: Iterable[Alteration]) -> 
         )
 
 
-def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
+def seals(connection: SqlConnection) -> Iterator[Seal]:
     """All seals, oldest first."""
     yield from map(Seal._make, connection.execute(f"{_SEALS} ORDER BY sequence"))

@@ -42,6 +42,10 @@ class Unavailable(JournalError):
     """The entry wasn't written: the disk is full, read-only or failing, or the journal is closed."""
 
 
+class Fenced(Unavailable):
+    """The journal is another process's by now: nothing can be written here any more."""
+
+
 class Overloaded(JournalError):
     """Too many entries wait to be written; nothing was done."""
 

@@ -14,16 +14,17 @@ from typing import Any
 from msgspec import Struct
 
 from tollkeeper.engine.journal import checksums
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.reads import COLUMNS, last_sequence
-from tollkeeper.engine.journal.writer import COLUMNS as ALL_COLUMNS
+from tollkeeper.engine.journal.reads import ALL_COLUMNS, COLUMNS, last_sequence
 from tollkeeper.engine.journal.writer import checksum
 
 _BLOCK = (
     "SELECT seal.sequence, seal.entries - seal.removed, seal.total + seal.changed,"
-    " count(journal.place), coalesce(sum(journal.checksum), 0)"
-    " FROM (SELECT * FROM seals WHERE sequence > :begin ORDER BY sequence LIMIT 1) AS seal"
-    " LEFT JOIN journal NOT INDEXED ON journal.place > :begin AND journal.place <= seal.sequence"
+    " count(journal.place), CAST(coalesce(sum(journal.checksum), 0) AS bigint)"
+    " FROM (SELECT * FROM seals WHERE sequence > ? ORDER BY sequence LIMIT 1) AS seal"
+    " LEFT JOIN journal NOT INDEXED ON journal.place > ? AND journal.place <= seal.sequence"
+    " GROUP BY seal.sequence, seal.entries, seal.removed, seal.total, seal.changed"
 )
 _NEXT_SEAL = "SELECT min(sequence) FROM seals WHERE sequence > ?"
 BATCH = 1000
@@ -65,7 +66,7 @@ Check = Callable[[Entry], str | None]
 
 
 def inspect_journal(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     check: Check = lambda _entry: None,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Inspection:
@@ -109,7 +110,7 @@ def _is_as_written(entry: Entry, stored: int) -> bool:
     return False
 
 
-def _rows(connection: sqlite3.Connection, found: Inspection, last: int) -> Iterator[Any]:
+def _rows(connection: SqlConnection, found: Inspection, last: int) -> Iterator[Any]:
     """Every row that can be read, by sequence number; where a page can't be, what lies behind it is."""
     query = f"SELECT {ALL_COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
     after = 0
@@ -128,7 +129,7 @@ def _rows(connection: sqlite3.Connection, found: Inspection, last: int) -> Itera
 
 
 def _around(
-    connection: sqlite3.Connection, found: Inspection, after: int, reason: str
+    connection: SqlConnection, found: Inspection, after: int, reason: str
 ) -> Generator[Any, None, int]:
     """The readable ones of the next sequence numbers, and the one to go on from."""
     lost = []
@@ -150,7 +151,7 @@ def _around(
     return after + BATCH
 
 
-def _inspect_chain(connection: sqlite3.Connection, found: Inspection) -> None:
+def _inspect_chain(connection: SqlConnection, found: Inspection) -> None:
     before = b""
     for seal in checksums.seals(connection):
         if seal.chain != checksums.chain(before, seal.sequence, seal.entries, seal.total):
@@ -162,18 +163,19 @@ def _inspect_chain(connection: sqlite3.Connection, found: Inspection) -> None:
         before = seal.chain
 
 
-def _inspect_blocks(connection: sqlite3.Connection, found: Inspection) -> None:
+def _inspect_blocks(connection: SqlConnection, found: Inspection) -> None:
     begin = 0
     while True:
         try:
             # One statement, so one snapshot: what retention removes meanwhile is no fault.
-            block = connection.execute(_BLOCK, {"begin": begin}).fetchone()
+            block = connection.execute(_BLOCK, (begin, begin)).fetchone()
         except sqlite3.DatabaseError:
             # Which entries can't be read is told already.
-            block = (*connection.execute(_NEXT_SEAL, (begin,)).fetchone(), 0, 0, 0, 0)
-        sequence, wanted, total_wanted, entries, total = block
-        if sequence is None:
+            (sequence,) = connection.execute(_NEXT_SEAL, (begin,)).fetchone()
+            block = None if sequence is None else (sequence, 0, 0, 0, 0)
+        if block is None:
             return
+        sequence, wanted, total_wanted, entries, total = block
         found.sealed += entries
         told = f"of the entries {begin + 1} to {sequence}, sealed together,"
         if entries < wanted:

@@ -9,11 +9,11 @@ including `to_place`.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Addition, ListChange, ListEntry, Removal, Replacement
 from tollkeeper.engine.journal.short_transaction import short_transaction
 
@@ -54,9 +54,7 @@ class Turnover(NamedTuple):
     ended: list[tuple[int, str]]
 
 
-def change_list(
-    connection: sqlite3.Connection, account: int, sequence: int, change: ListChange
-) -> None:
+def change_list(connection: SqlConnection, account: int, sequence: int, change: ListChange) -> None:
     """Makes a change hold from a sequence number on, in the transaction that writes its entry."""
     match change:
         case Addition():
@@ -81,17 +79,17 @@ def change_list(
             )
 
 
-def stage_content(connection: sqlite3.Connection, account: int, list_name: str, now: int) -> int:
+def stage_content(connection: SqlConnection, account: int, list_name: str, now: int) -> int:
     """A new content, not yet the list's; `now` in microseconds. It becomes so with a `Replacement`."""
-    cursor = connection.execute(
-        "INSERT INTO list_contents (account, list, staged) VALUES (?, ?, ?)",
+    ((content,),) = connection.execute(
+        "INSERT INTO list_contents (account, list, staged) VALUES (?, ?, ?) RETURNING id",
         (account, list_name, now),
-    )
-    return int(cursor.lastrowid or 0)
+    ).fetchall()
+    return int(content)
 
 
 def fill_content(
-    connection: sqlite3.Connection, content: int, entries: Iterable[ListEntry]
+    connection: SqlConnection, content: int, entries: Iterable[ListEntry]
 ) -> Iterator[int]:
     """Puts entries into a staged content in short transactions; yields how many are in so far.
 
@@ -106,26 +104,26 @@ def fill_content(
 
 
 def current_entries(
-    connection: sqlite3.Connection, account: int, list_name: str, beyond: str | None
+    connection: SqlConnection, account: int, list_name: str, beyond: str | None
 ) -> Iterator[list[ListEntry]]:
     """The entries that hold now, in batches ordered by value, those after `beyond`."""
     content = _current(connection, account, list_name)
-    first = "value > ?" if beyond is not None else "? IS NULL"
+    beyond = "" if beyond is None else beyond
     while content is not None:
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM list_entries"
-            f" WHERE content = ? AND {first} AND to_place IS NULL ORDER BY value LIMIT {_BATCH}",
+            f" WHERE content = ? AND value > ? AND to_place IS NULL ORDER BY value LIMIT {_BATCH}",
             (content, beyond),
         ).fetchall()
         if rows:
             yield [ListEntry(*row) for row in rows]
         if len(rows) < _BATCH:
             return
-        first, beyond = "value > ?", rows[-1][0]
+        beyond = rows[-1][0]
 
 
 def entries_at(
-    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
+    connection: SqlConnection, account: int, list_name: str, sequence: int
 ) -> Iterator[ListEntry]:
     """A list's entries as a payment at `sequence` met them, ordered by value."""
     content = _content_at(connection, account, list_name, sequence)
@@ -134,7 +132,7 @@ def entries_at(
 
 
 def find_at(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     list_name: str,
     sequence: int,
@@ -149,16 +147,14 @@ def find_at(
     return [ListEntry(*row) for row in rows]
 
 
-def turnover(connection: sqlite3.Connection, account: int, list_name: str, after: int) -> Turnover:
+def turnover(connection: SqlConnection, account: int, list_name: str, after: int) -> Turnover:
     """How a list's entries changed beyond a sequence number."""
     of = (account, list_name, after)
     begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(BEGUN, of)]
     return Turnover(begun, connection.execute(ENDED, of).fetchall())
 
 
-def content_entries(
-    connection: sqlite3.Connection, content: int, sequence: int
-) -> Iterator[ListEntry]:
+def content_entries(connection: SqlConnection, content: int, sequence: int) -> Iterator[ListEntry]:
     """The entries that a content held at a sequence number, ordered by value."""
     beyond = ""
     while True:
@@ -172,7 +168,7 @@ def content_entries(
         beyond = rows[-1][0]
 
 
-def purge_list_entries(connection: sqlite3.Connection, account: int, floor: int) -> bool:
+def purge_list_entries(connection: SqlConnection, account: int, floor: int) -> bool:
     """Removes some of what an account's lists no longer held at a sequence number; False when none
     was left.
     """
@@ -189,7 +185,7 @@ def purge_list_entries(connection: sqlite3.Connection, account: int, floor: int)
     return purge_content_step(connection, replaced) or ended > 0
 
 
-def purge_content_step(connection: sqlite3.Connection, content: tuple[int] | None) -> bool:
+def purge_content_step(connection: SqlConnection, content: tuple[int] | None) -> bool:
     """Removes some of a content's entries, with the last of them the content; False for none."""
     if content is None:
         return False
@@ -203,7 +199,7 @@ def purge_content_step(connection: sqlite3.Connection, content: tuple[int] | Non
     return True
 
 
-def forget_values(connection: sqlite3.Connection, account: int, values: Iterable[str]) -> int:
+def forget_values(connection: SqlConnection, account: int, values: Iterable[str]) -> int:
     """Removes values from all that the account's lists ever held; how many entries."""
     return sum(
         connection.execute(
@@ -215,41 +211,42 @@ def forget_values(connection: sqlite3.Connection, account: int, values: Iterable
     )
 
 
-def _current(connection: sqlite3.Connection, account: int, list_name: str) -> int | None:
+def _current(connection: SqlConnection, account: int, list_name: str) -> int | None:
     row = connection.execute(CURRENT, (account, list_name)).fetchone()
     return None if row is None else int(row[0])
 
 
 def _content_at(
-    connection: sqlite3.Connection, account: int, list_name: str, sequence: int
+    connection: SqlConnection, account: int, list_name: str, sequence: int
 ) -> int | None:
     row = connection.execute(CONTENT_AT, (account, list_name, sequence, sequence)).fetchone()
     return None if row is None else int(row[0])
 
 
-def _open(connection: sqlite3.Connection, account: int, list_name: str, sequence: int) -> int:
-    cursor = connection.execute(
-        "INSERT INTO list_contents (account, list, from_place, staged) VALUES (?, ?, ?, 0)",
+def _open(connection: SqlConnection, account: int, list_name: str, sequence: int) -> int:
+    ((content,),) = connection.execute(
+        "INSERT INTO list_contents (account, list, from_place, staged) VALUES (?, ?, ?, 0)"
+        " RETURNING id",
         (account, list_name, sequence),
-    )
-    return int(cursor.lastrowid or 0)
+    ).fetchall()
+    return int(content)
 
 
-def _end(
-    connection: sqlite3.Connection, content: int, sequence: int, values: Iterable[str]
-) -> None:
+def _end(connection: SqlConnection, content: int, sequence: int, values: Iterable[str]) -> None:
     connection.executemany(
-        "UPDATE list_entries SET to_place = ?3"
-        " WHERE content = ?1 AND value = ?2 AND to_place IS NULL AND from_place < ?3",
-        [(content, value, sequence) for value in values],
+        "UPDATE list_entries SET to_place = ?"
+        " WHERE content = ? AND value = ? AND to_place IS NULL AND from_place < ?",
+        [(sequence, content, value, sequence) for value in values],
     )
 
 
 def _insert(
-    connection: sqlite3.Connection, content: int, sequence: int, entries: Iterable[ListEntry]
+    connection: SqlConnection, content: int, sequence: int, entries: Iterable[ListEntry]
 ) -> None:
     connection.executemany(
-        "INSERT OR REPLACE INTO list_entries"
-        " (content, value, columns, expires_at, note, by, from_place) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO list_entries (content, value, columns, expires_at, note, by, from_place)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (content, value, from_place) DO UPDATE SET"
+        " columns = excluded.columns, expires_at = excluded.expires_at, note = excluded.note,"
+        " by = excluded.by, to_place = NULL",
         [(content, e.value, e.columns, e.expires_at, e.note, e.by, sequence) for e in entries],
     )

@@ -4,23 +4,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page, Stretch
 
 COLUMNS = "place, account, kind, id, arrived, time, body, outcome"
+ALL_COLUMNS = f"{COLUMNS}, checksum"
 # Each names its index: left to choose, SQLite would walk a whole account to spare a sort.
 EXISTS = "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ? LIMIT 1"
 STATES = (
-    f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
-    f" WHERE account = ? AND id = ? AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) ORDER BY place"
+    f"SELECT {COLUMNS} FROM journal WHERE place IN ("
+    "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
+    f" AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d})) ORDER BY place"
 )
 OF_RECORD = (
-    f"SELECT {COLUMNS} FROM journal INDEXED BY by_id"
-    " WHERE account = ? AND id = ? AND kind = ? ORDER BY place"
+    f"SELECT {COLUMNS} FROM journal WHERE place IN ("
+    "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ? AND kind = ?)"
+    " ORDER BY place"
 )
 FIRST_AND_LAST = (
     f"SELECT {COLUMNS} FROM journal WHERE place IN ("
@@ -29,16 +32,21 @@ FIRST_AND_LAST = (
     " UNION ALL SELECT max(place) FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d}) ORDER BY place"
 )
+ID_BEGINS = (
+    "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
+)
+LAST_CHARACTER = chr(0x10FFFF)
 # A payment's body is that of its last update up to a sequence number, where it has one.
 KNOWN_COLUMNS = (
-    "place, account, kind, id, arrived, time, coalesce((SELECT later.body FROM journal AS"
-    " later INDEXED BY by_id WHERE later.account = journal.account AND later.id = journal.id"
-    f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d} AND later.place <= ?"
-    " ORDER BY later.place DESC LIMIT 1), body), outcome"
+    "place, account, kind, id, arrived, time, coalesce((SELECT last.body FROM journal AS last"
+    " WHERE last.place = (SELECT max(later.place) FROM journal AS later INDEXED BY by_id"
+    " WHERE later.account = journal.account AND later.id = journal.id"
+    f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d} AND later.place <= ?)),"
+    " body), outcome"
 )
 AS_KNOWN = (
-    f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_id"
-    f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d}"
+    f"SELECT {KNOWN_COLUMNS} FROM journal WHERE place = (SELECT place FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d})"
 )
 FIRST_ARRIVAL = (
     "SELECT arrived FROM journal INDEXED BY by_account"
@@ -54,6 +62,8 @@ BATCH = 5_000
 STRETCH = 20_000
 # How many bytes of bodies a stretch has before it ends.
 STRETCH_BYTES = 32 * 1024 * 1024
+# How many entries a query fetches where nobody knows how many are wanted.
+PART = 250
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
 # An event time is at most this much older than its arrival (docs/api.md, "Validation"), and at most
@@ -62,29 +72,27 @@ TIME_TO_ARRIVAL = DAY
 SKEW = 60_000_000
 
 
-def exists(connection: sqlite3.Connection, account: int, kind: Kind, record_id: str) -> bool:
+def exists(connection: SqlConnection, account: int, kind: Kind, record_id: str) -> bool:
     """Whether the account has an entry of this kind and id."""
     return connection.execute(EXISTS, (account, record_id, kind)).fetchone() is not None
 
 
-def states(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
+def states(connection: SqlConnection, account: int, record_id: str) -> list[Entry]:
     """A payment's creation and updates, oldest first."""
     return list(map(Entry._make, connection.execute(STATES, (account, record_id))))
 
 
-def of_record(
-    connection: sqlite3.Connection, account: int, kind: Kind, record_id: str
-) -> list[Entry]:
+def of_record(connection: SqlConnection, account: int, kind: Kind, record_id: str) -> list[Entry]:
     """The account's entries of this kind and id, oldest first."""
     return list(map(Entry._make, connection.execute(OF_RECORD, (account, record_id, kind))))
 
 
-def first_and_last(connection: sqlite3.Connection, account: int, record_id: str) -> list[Entry]:
+def first_and_last(connection: SqlConnection, account: int, record_id: str) -> list[Entry]:
     """A payment's creation and its last update, one of them, or none."""
     return list(map(Entry._make, connection.execute(FIRST_AND_LAST, 2 * (account, record_id))))
 
 
-def entry_at(connection: sqlite3.Connection, sequence: int) -> Entry | None:
+def entry_at(connection: SqlConnection, sequence: int) -> Entry | None:
     """The entry at a sequence number."""
     row = connection.execute(
         f"SELECT {COLUMNS} FROM journal WHERE place = ?", (sequence,)
@@ -92,14 +100,14 @@ def entry_at(connection: sqlite3.Connection, sequence: int) -> Entry | None:
     return None if row is None else Entry._make(row)
 
 
-def first_arrival(connection: sqlite3.Connection, account: int) -> int | None:
+def first_arrival(connection: SqlConnection, account: int) -> int | None:
     """When (µs) the first payment that is still kept arrived; None when there is none."""
     first = connection.execute(FIRST_ARRIVAL, (account,)).fetchone()
     return None if first is None else int(first[0])
 
 
 def find_idempotency(
-    connection: sqlite3.Connection, account: int, key: str, now: int
+    connection: SqlConnection, account: int, key: str, now: int
 ) -> Idempotency | None:
     """What the key was used for in the 24 hours before `now`, in microseconds."""
     row = connection.execute(IDEMPOTENT, (account, key, now - DAY)).fetchone()
@@ -107,7 +115,7 @@ def find_idempotency(
 
 
 def latest(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     kind: Kind,
     since: int,
@@ -118,16 +126,8 @@ def latest(
     """One page; see `Journal.latest`. The cursor is the sequence number of the last entry looked
     at.
     """
-    index = _INDEXES.get(kind, "by_account")
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM journal INDEXED BY {index}"
-        f" WHERE account = ? AND place < ? AND kind = {kind:d}"
-        " ORDER BY place DESC",
-        (account, 2**63 - 1 if cursor is None else cursor),
-    )
     found: list[Entry] = []
-    for looked_at, row in enumerate(rows, start=1):
-        candidate = Entry._make(row)
+    for looked_at, candidate in enumerate(_back(connection, account, kind, cursor), start=1):
         if candidate.arrived < since:
             break
         if wanted(candidate):
@@ -137,7 +137,22 @@ def latest(
     return Page(found, None)
 
 
-def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
+def _back(
+    connection: SqlConnection, account: int, kind: Kind, cursor: int | None
+) -> Iterator[Entry]:
+    query = (
+        f"SELECT {COLUMNS} FROM journal INDEXED BY {_INDEXES.get(kind, 'by_account')}"
+        f" WHERE account = ? AND place < ? AND kind = {kind:d} ORDER BY place DESC LIMIT {PART}"
+    )
+    before = 2**63 - 1 if cursor is None else cursor
+    while rows := connection.execute(query, (account, before)).fetchall():
+        yield from map(Entry._make, rows)
+        before = rows[-1][0]
+        if len(rows) < PART:
+            return
+
+
+def changes(connection: SqlConnection, after: int) -> list[Entry]:
     """Every account's configuration changes beyond a sequence number, oldest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM journal INDEXED BY changes"
@@ -147,32 +162,32 @@ def changes(connection: sqlite3.Connection, after: int) -> list[Entry]:
     return list(map(Entry._make, rows))
 
 
-def last_sequence(connection: sqlite3.Connection) -> int:
+def last_sequence(connection: SqlConnection) -> int:
     """The highest sequence number that was ever sealed or is there, 0 in an empty journal.
 
     So the number of a last entry that retention has removed is not given again.
     """
     (sequence,) = connection.execute(
-        "SELECT max(coalesce((SELECT max(place) FROM journal), 0),"
-        " coalesce((SELECT max(sequence) FROM seals), 0))"
+        "SELECT coalesce(max(last), 0) FROM (SELECT max(place) AS last FROM journal"
+        " UNION ALL SELECT max(sequence) FROM seals) AS ends"
     ).fetchone()
     return int(sequence)
 
 
-def trusted_clock(connection: sqlite3.Connection) -> int:
+def trusted_clock(connection: SqlConnection) -> int:
     """The last moment (µs) at which the clock was found plausible."""
     (found,) = connection.execute("SELECT clock FROM identity").fetchone()
     return int(found)
 
 
-def identity(connection: sqlite3.Connection) -> str:
+def identity(connection: SqlConnection) -> str:
     """What tells the journal from every other."""
     (found,) = connection.execute("SELECT id FROM identity").fetchone()
     return str(found)
 
 
 def replay_entries(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int | None,
     since: int,
     after: int,
@@ -202,7 +217,7 @@ def replay_entries(
 
 
 def replay_latest(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     since: int,
     after: int,
@@ -219,28 +234,33 @@ def replay_latest(
     query = (
         f"SELECT {COLUMNS} FROM journal INDEXED BY by_account"
         " WHERE place > ? AND place <= ? AND time >= ? AND account = ?"
-        f" AND kind IN ({chosen}) ORDER BY place LIMIT {STRETCH}"
+        f" AND kind IN ({chosen}) ORDER BY place LIMIT {PART}"
     )
-    while rows := _within_bytes(connection.execute(query, (after, up_to, since, account))):
+
+    def part(after: int) -> list[Any]:
+        return connection.execute(query, (after, up_to, since, account)).fetchall()
+
+    while rows := _stretch(part, after):
         yield _as_known(connection, account, after, rows)
         after = rows[-1][0]
 
 
-def _within_bytes(cursor: sqlite3.Cursor) -> list[Any]:
-    rows, size = [], 0
-    for row in cursor:
-        rows.append(row)
-        size += len(row[6])
-        if size > STRETCH_BYTES:
+def _stretch(part: Callable[[int], list[Any]], after: int) -> list[Any]:
+    rows: list[Any] = []
+    size = 0
+    while more := part(after):
+        for row in more:
+            rows.append(row)
+            size += len(row[6])
+            if size > STRETCH_BYTES or len(rows) == STRETCH:
+                return rows
+        after = more[-1][0]
+        if len(more) < PART:
             break
-    # Else a query that was not read to its end would hold its snapshot.
-    cursor.close()
     return rows
 
 
-def _as_known(
-    connection: sqlite3.Connection, account: int, after: int, rows: Sequence[Any]
-) -> Stretch:
+def _as_known(connection: SqlConnection, account: int, after: int, rows: Sequence[Any]) -> Stretch:
     latest = {row[3]: row[6] for row in rows if row[2] == Kind.UPDATE}
     fresh = []
     for row in rows:
@@ -257,7 +277,7 @@ def _as_known(
 
 
 def entries_between(
-    connection: sqlite3.Connection, account: int, times: tuple[int, int], up_to: int, most: int
+    connection: SqlConnection, account: int, times: tuple[int, int], up_to: int, most: int
 ) -> list[Entry] | None:
     """Payments as known at `up_to`, and events, with event times in `times`; None when too many."""
     first, last = times
@@ -265,7 +285,7 @@ def entries_between(
     end = min(up_to, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
     (passed,) = connection.execute(
         "SELECT count(*) FROM (SELECT 1 FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place BETWEEN ? AND ? LIMIT ?)",
+        " WHERE account = ? AND place BETWEEN ? AND ? LIMIT ?) AS passed",
         (account, begin, end, most + 1),
     ).fetchone()
     if passed > most:
@@ -280,7 +300,7 @@ def entries_between(
 
 
 def entries_back(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     times: tuple[int, int],
     up_to: int,
@@ -302,9 +322,7 @@ def entries_back(
     return list(map(Entry._make, rows))
 
 
-def count_entries(
-    connection: sqlite3.Connection, account: int | None, since: int, after: int
-) -> int:
+def count_entries(connection: SqlConnection, account: int | None, since: int, after: int) -> int:
     """How many entries lie beyond a sequence number and the time's first; counted in an index
     alone.
     """
@@ -317,7 +335,7 @@ def count_entries(
     return int(number)
 
 
-def sequence_at(connection: sqlite3.Connection, time: int) -> int:
+def sequence_at(connection: SqlConnection, time: int) -> int:
     """The first sequence number of an entry that arrived at `time` or later, else one beyond the
     last.
 

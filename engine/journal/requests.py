@@ -6,46 +6,45 @@ far it is, and answers. Should the service end before that, the command takes it
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import CommandRequest, Unanswered
-from tollkeeper.engine.journal.lock import holder
 
 LOOK_S = 0.05
 PROBE = 20
 """At every so many looks a command tries whether the folder can be written."""
 
 
-def leave_request(connection: sqlite3.Connection, action: str, author: str, now: int) -> int:
+def leave_request(connection: SqlConnection, action: str, author: str, now: int) -> int:
     """Leaves a request, `now` in microseconds; its id."""
-    cursor = connection.execute(
-        "INSERT INTO requests (action, author, left_at) VALUES (?, ?, ?)", (action, author, now)
-    )
-    return int(cursor.lastrowid or 0)
+    ((request,),) = connection.execute(
+        "INSERT INTO requests (action, author, left_at) VALUES (?, ?, ?) RETURNING id",
+        (action, author, now),
+    ).fetchall()
+    return int(request)
 
 
-def open_requests(connection: sqlite3.Connection) -> list[CommandRequest]:
+def open_requests(connection: SqlConnection) -> list[CommandRequest]:
     """The requests without an answer, oldest first."""
     rows = connection.execute(
-        "SELECT id, action, author FROM requests WHERE NOT done AND action != '' ORDER BY id"
+        "SELECT id, action, author FROM requests WHERE done = 0 AND action != '' ORDER BY id"
     )
     return [CommandRequest(*row) for row in rows]
 
 
-def take_request(connection: sqlite3.Connection, request: int) -> None:
+def take_request(connection: SqlConnection, request: int) -> None:
     """Forgets what is asked by a request that is about to be done: it may name a person."""
     connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
 
 
-def note_progress(connection: sqlite3.Connection, request: int, share: float) -> None:
+def note_progress(connection: SqlConnection, request: int, share: float) -> None:
     """Notes how much of a request is done, from 0 to 1."""
     connection.execute("UPDATE requests SET progress = ? WHERE id = ?", (share, request))
 
 
-def answer_request(connection: sqlite3.Connection, request: int, result: str) -> None:
+def answer_request(connection: SqlConnection, request: int, result: str) -> None:
     """Answers a request with JSON text."""
     connection.execute(
         "UPDATE requests SET answer = ?, progress = 1.0, done = 1 WHERE id = ?", (result, request)
@@ -53,40 +52,41 @@ def answer_request(connection: sqlite3.Connection, request: int, result: str) ->
 
 
 def await_answer(
-    connection: sqlite3.Connection,
-    folder: Path,
+    connection: SqlConnection,
+    is_served: Callable[[], bool],
     request: int,
     on_progress: Callable[[float], None],
 ) -> str:
     """Waits for a request's answer, JSON text, and tells of progress on the way.
 
-    An answer is read once: it may be a key. Raises `Unanswered` when the folder's service has
-    ended; the request is then taken back, so that the next service won't do it unasked. Raises
-    `sqlite3.Error` when the folder can't be written: then the service can't answer either.
+    `is_served` says whether a service is there. An answer is read once: it may be a key. Raises
+    `Unanswered` when the service has ended; the request is then taken back, so that the next service
+    won't do it unasked. Raises the database's error when it can't be written: then the service
+    can't answer either.
     """
     looks = 0
     while True:
         looks += 1
         if looks % PROBE == 0:
             connection.execute("UPDATE requests SET left_at = left_at WHERE id = ?", (request,))
-        held = holder(folder) is not None
+        held = is_served()
         result = _look(connection, request, on_progress)
         if result is not None:
             connection.execute("DELETE FROM requests WHERE id = ?", (request,))
             return result
         if not held:
-            connection.execute("DELETE FROM requests WHERE id = ? AND NOT done", (request,))
+            connection.execute("DELETE FROM requests WHERE id = ? AND done = 0", (request,))
             raise Unanswered("the service ended before it answered: look whether it was done")
         time.sleep(LOOK_S)
 
 
-def purge_requests(connection: sqlite3.Connection, before: int) -> int:
+def purge_requests(connection: SqlConnection, before: int) -> int:
     """Removes the requests left before a time; there are few, and none is left."""
     return connection.execute("DELETE FROM requests WHERE left_at < ?", (before,)).rowcount
 
 
 def _look(
-    connection: sqlite3.Connection, request: int, on_progress: Callable[[float], None]
+    connection: SqlConnection, request: int, on_progress: Callable[[float], None]
 ) -> str | None:
     row = connection.execute(
         "SELECT progress, answer, done FROM requests WHERE id = ?", (request,)

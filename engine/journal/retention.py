@@ -20,6 +20,7 @@ from typing import Protocol, TypeVar
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
 from tollkeeper.engine.journal.checksums import Alteration, alter
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.writer import checksum
@@ -40,7 +41,7 @@ _LATER_OF = (
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
 T = TypeVar("T")
-_Work = Callable[[sqlite3.Connection], T]
+_Work = Callable[[SqlConnection], T]
 
 
 class _Run(Protocol):
@@ -85,15 +86,12 @@ async def rewrite(
             )
         )
         rewritten += await _in_steps(write, changed, _update)
-    await read(empty_log)
     return rewritten
 
 
-async def forget_keys(read: _Run, write: _Run, sequences: Sequence[int]) -> int:
+async def forget_keys(write: _Run, sequences: Sequence[int]) -> int:
     """Removes the idempotency keys of the entries with these sequence numbers; how many."""
-    removed = await _in_steps(write, sequences, _delete_keys_at)
-    await read(empty_log)
-    return removed
+    return await _in_steps(write, sequences, _delete_keys_at)
 
 
 async def forget_account(read: _Run, write: _Run, account: int) -> int:
@@ -110,12 +108,12 @@ async def forget_account(read: _Run, write: _Run, account: int) -> int:
 
 
 async def _in_steps(
-    write: _Run, items: Sequence[T], work: Callable[[sqlite3.Connection, Sequence[T]], int]
+    write: _Run, items: Sequence[T], work: Callable[[SqlConnection, Sequence[T]], int]
 ) -> int:
     """Does `work` to all items, as many at a time as fit into one step; the sum of what it says."""
     position, total = 0, 0
 
-    def step(connection: sqlite3.Connection) -> None:
+    def step(connection: SqlConnection) -> None:
         nonlocal position, total
         deadline = time.monotonic() + STEP_S
         while position < len(items):
@@ -130,7 +128,7 @@ async def _in_steps(
 
 
 def _find_old(
-    connection: sqlite3.Connection, account: int, before: int, after: int
+    connection: SqlConnection, account: int, before: int, after: int
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"
@@ -150,9 +148,7 @@ def _find_old(
     ).fetchall()
 
 
-def _delete(
-    connection: sqlite3.Connection, old: Sequence[tuple[int, int, str]], account: int
-) -> int:
+def _delete(connection: SqlConnection, old: Sequence[tuple[int, int, str]], account: int) -> int:
     later = [
         sequence
         for _, kind, record_id in old
@@ -162,32 +158,32 @@ def _delete(
     return _delete_entries(connection, [*later, *(sequence for sequence, _, _ in old)])
 
 
-def _delete_entries(connection: sqlite3.Connection, sequences: Sequence[int]) -> int:
+def _delete_entries(connection: SqlConnection, sequences: Sequence[int]) -> int:
     alter(connection, [each._replace(after=None) for each in _checksums(connection, sequences)])
     return connection.executemany(
         "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence in sequences]
     ).rowcount
 
 
-def _delete_keys(connection: sqlite3.Connection, before: int) -> int:
+def _delete_keys(connection: SqlConnection, before: int) -> int:
     # Keys arrive in the order of their sequence numbers, so the first ones are the oldest.
     return connection.execute(
         "DELETE FROM idempotency WHERE arrived < ?"
         " AND place <= (SELECT max(place) FROM"
-        " (SELECT place FROM idempotency ORDER BY place LIMIT ?))",
+        " (SELECT place FROM idempotency ORDER BY place LIMIT ?) AS first)",
         (before, KEYS),
     ).rowcount
 
 
-def _delete_amendments(connection: sqlite3.Connection, before: int) -> int:
+def _delete_amendments(connection: SqlConnection, before: int) -> int:
     return connection.execute(
         "DELETE FROM amendments WHERE at < ? AND number <= (SELECT max(number) FROM"
-        " (SELECT number FROM amendments ORDER BY number LIMIT ?))",
+        " (SELECT number FROM amendments ORDER BY number LIMIT ?) AS first)",
         (before, KEYS),
     ).rowcount
 
 
-def _delete_keys_of(connection: sqlite3.Connection, account: int) -> int:
+def _delete_keys_of(connection: SqlConnection, account: int) -> int:
     return connection.execute(
         "DELETE FROM idempotency WHERE place IN"
         " (SELECT place FROM idempotency WHERE account = ? LIMIT ?)",
@@ -195,7 +191,7 @@ def _delete_keys_of(connection: sqlite3.Connection, account: int) -> int:
     ).rowcount
 
 
-def _find_changes(connection: sqlite3.Connection, account: int) -> list[tuple[int]]:
+def _find_changes(connection: SqlConnection, account: int) -> list[tuple[int]]:
     return connection.execute(
         "SELECT place FROM journal INDEXED BY changes_by_account"
         f" WHERE account = ? AND kind = {Kind.CHANGE:d} ORDER BY place",
@@ -203,14 +199,14 @@ def _find_changes(connection: sqlite3.Connection, account: int) -> list[tuple[in
     ).fetchall()
 
 
-def _delete_keys_at(connection: sqlite3.Connection, sequences: Sequence[int]) -> int:
+def _delete_keys_at(connection: SqlConnection, sequences: Sequence[int]) -> int:
     return connection.executemany(
         "DELETE FROM idempotency WHERE place = ?", [(sequence,) for sequence in sequences]
     ).rowcount
 
 
 def _find_changed(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     after: int,
     last: int,
@@ -229,7 +225,7 @@ def _find_changed(
     return entries[-1].sequence if len(entries) == reads.BATCH else last, changed
 
 
-def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
+def _update(connection: SqlConnection, entries: Sequence[Entry]) -> int:
     after = {entry.sequence: checksum(entry) for entry in entries}
     before = _checksums(connection, after)
     alter(connection, [each._replace(after=after[each.sequence]) for each in before])
@@ -239,7 +235,7 @@ def _update(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
     ).rowcount
 
 
-def _checksums(connection: sqlite3.Connection, sequences: Collection[int]) -> list[Alteration]:
+def _checksums(connection: SqlConnection, sequences: Collection[int]) -> list[Alteration]:
     rows = connection.execute(_CHECKSUMS.format(", ".join("?" * len(sequences))), [*sequences])
     return [Alteration(sequence, stored, stored) for sequence, stored in rows]
 

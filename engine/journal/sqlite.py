@@ -5,19 +5,20 @@ and rewriting read in other threads, a bounded batch at a time; no read keeps a 
 batch, so the write-ahead log can always be emptied.
 """
 
+# ruff: noqa: S608 - only placeholders are put into the queries
+
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from functools import partial
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from tollkeeper.engine.journal import (
-    checksums,
     list_contents,
     reads,
     requests,
@@ -25,22 +26,31 @@ from tollkeeper.engine.journal import (
     schema,
     staging,
 )
-from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest, Journal
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.damage import named_damage
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
     Kind,
     ListChange,
-    ListEntry,
-    Page,
-    Stretch,
 )
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
-from tollkeeper.engine.journal.writer import Append, InFlight, Writer
+from tollkeeper.engine.journal.sql_journal import SqlJournal
+from tollkeeper.engine.journal.writer import (
+    BEGINNING,
+    WAITING_LIMIT,
+    Append,
+    InFlight,
+    UnusedIds,
+    Writer,
+    checksum,
+)
 
-# A few hundredths of a second's work; with the largest bodies, 256 MiB.
-WAITING_LIMIT = 1024
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# One statement for many rows: the thread gives up the interpreter once for all, not once for each.
+ROWS = 64
+INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
 
 T = TypeVar("T")
 
@@ -68,17 +78,109 @@ async def open_journal(
             await journal.close()
 
 
-class SqliteJournal(Journal):
+class SqliteStore:
+    """An `EntryStore` in a data folder; it connects when it is first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._connection: sqlite3.Connection | None = None
+
+    def write(self, batch: Sequence[Append]) -> dict[int, Exception]:
+        connection = self._connected()
+        try:
+            if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
+                # A statement by itself is a transaction: the thread waits for the interpreter once.
+                _insert_rows(connection, batch)
+                return {}
+            connection.execute("BEGIN IMMEDIATE")
+            _insert(connection, batch)
+        except (sqlite3.IntegrityError, ValueError, OverflowError):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        else:
+            connection.execute("COMMIT")
+            return {}
+        refused: dict[int, Exception] = {}
+        connection.execute("BEGIN IMMEDIATE")
+        for append in batch:
+            connection.execute("SAVEPOINT entry")
+            try:
+                _insert(connection, [append])
+            except (sqlite3.IntegrityError, ValueError, OverflowError) as error:
+                connection.execute("ROLLBACK TO entry")
+                refused[append.entry.sequence] = _refusal(append.entry, error)
+            connection.execute("RELEASE entry")
+        connection.execute("COMMIT")
+        return refused
+
+    def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
+        try:
+            connection = self._connected()
+            before = connection.total_changes
+            connection.execute("BEGIN IMMEDIATE")
+            result = work(connection)
+            connection.execute("COMMIT")
+            return result, connection.total_changes > before
+        except (sqlite3.Error, OSError) as error:
+            raise Unavailable(f"the journal can't be written: {error}") from error
+
+    def disconnect(self) -> None:
+        # An open transaction is rolled back.
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = schema.connect(self._folder)
+        return self._connection
+
+
+@cache
+def _insert_of(rows: int) -> str:
+    return f"INSERT INTO journal ({reads.ALL_COLUMNS}) VALUES {', '.join([ROW] * rows)}"
+
+
+def _is_more_than_a_row(append: Append) -> bool:
+    return append.idempotency is not None or bool(append.contents)
+
+
+def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
+    rows = [(*append.entry, checksum(append.entry)) for append in batch]
+    connection.execute(_insert_of(len(rows)), [*chain.from_iterable(rows)])
+
+
+def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
+    for start in range(0, len(batch), ROWS):
+        _insert_rows(connection, batch[start : start + ROWS])
+    for append in batch:
+        if append.idempotency is not None:
+            key, entry = append.idempotency, append.entry
+            connection.execute(
+                INSERT_KEY,
+                (entry.sequence, entry.account, key.key, key.digest, key.response, entry.arrived),
+            )
+        for change in append.contents:
+            list_contents.change_list(
+                connection, append.entry.account, append.entry.sequence, change
+            )
+
+
+def _refusal(entry: Entry, error: Exception) -> Exception:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
+        return Taken(f"the id `{entry.id}` is already used")
+    return JournalError(f"entry {entry.sequence} can't be stored: {error}")
+
+
+class SqliteJournal(SqlJournal):
     """A `Journal` in a data folder whose lock is held, as `open_journal` holds it."""
 
     def __init__(self, folder: Path, waiting_limit: int = WAITING_LIMIT) -> None:
         self._folder = folder
         self._reading = schema.connect_for_reading(folder)
         self._in_flight = InFlight()
-        self._unused_ids = UnusedIds(self._is_unused)
-        self._writer = Writer(
-            partial(schema.connect, folder), self._in_flight.remove, waiting_limit
-        )
+        self._unused_ids = UnusedIds()
+        self._writer = Writer(SqliteStore(folder), self._in_flight.remove, waiting_limit)
         self._last_appended = self.last_sequence()
 
     def append(
@@ -100,31 +202,14 @@ class SqliteJournal(Journal):
     def has_room(self) -> bool:
         return self._writer.has_room()
 
-    def queue_length(self) -> int:
-        return self._writer.waiting
-
-    def last_appended(self) -> int:
-        return self._last_appended
-
-    def unsettled(self) -> list[asyncio.Future[None]]:
-        return self._in_flight.unsettled()
-
-    def write_failures(self) -> int:
-        return self._writer.failures
-
-    def write_failure(self) -> str | None:
-        return self._writer.failure
-
-    async def set_clock(self, trusted: int) -> None:
-        await self.run(
-            lambda connection: connection.execute("UPDATE identity SET clock = ?", (trusted,))
-        )
-
     def trusted_clock(self) -> int:
         return reads.trusted_clock(self._reading)
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        if self._unused_ids.has(account, record_id):
+        is_unused = self._unused_ids.knows(account, record_id)
+        if is_unused is None:
+            is_unused = self._ask_for_ids(account, record_id)
+        if is_unused:
             return False
         return bool(self._in_flight.of(account, record_id, kind)) or reads.exists(
             self._reading, account, kind, record_id
@@ -150,85 +235,11 @@ class SqliteJournal(Journal):
             await first_use
         return reads.find_idempotency(self._reading, account, key, now)
 
-    async def latest(
-        self,
-        account: int,
-        kind: Kind,
-        *,
-        since: int = 0,
-        wanted: Callable[[Entry], bool] = lambda _entry: True,
-        cursor: int | None = None,
-        limit: int = 100,
-    ) -> Page:
-        return await self._in_thread(
-            lambda connection: reads.latest(connection, account, kind, since, wanted, cursor, limit)
-        )
-
     async def changes(self, after: int = 0) -> list[Entry]:
         return reads.changes(self._reading, after)
 
     def last_sequence(self) -> int:
         return reads.last_sequence(self._reading)
-
-    def replay(
-        self,
-        account: int | None = None,
-        *,
-        since: int = 0,
-        after: int = 0,
-        up_to: int | None = None,
-        kinds: Collection[Kind] = EVERY_KIND,
-    ) -> Iterator[list[Entry]]:
-        with self._reader() as connection:
-            yield from reads.replay_entries(connection, account, since, after, up_to, kinds)
-
-    def replay_latest(
-        self,
-        account: int,
-        *,
-        since: int = 0,
-        after: int = 0,
-        up_to: int,
-        kinds: Collection[Kind] = EVERY_KIND,
-    ) -> Iterator[Stretch]:
-        with self._reader() as connection:
-            yield from reads.replay_latest(connection, account, since, after, up_to, kinds)
-
-    def entries_between(
-        self, account: int, times: tuple[int, int], *, up_to: int, most: int
-    ) -> list[Entry] | None:
-        with self._reader() as connection:
-            return reads.entries_between(connection, account, times, up_to, most)
-
-    def entries_back(
-        self, account: int, times: tuple[int, int], *, up_to: int, before: int, most: int
-    ) -> list[Entry]:
-        with self._reader() as connection:
-            return reads.entries_back(connection, account, times, up_to, before, most)
-
-    def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
-        with self._reader() as connection:
-            return reads.count_entries(connection, account, since, after)
-
-    def list_entries(
-        self, account: int, list_name: str, *, beyond: str | None = None
-    ) -> Iterator[list[ListEntry]]:
-        with self._reader() as connection:
-            yield from list_contents.current_entries(connection, account, list_name, beyond)
-
-    def list_entries_at(
-        self, account: int, list_name: str, sequence: int, values: Sequence[str]
-    ) -> list[ListEntry]:
-        with self._reader() as connection:
-            return list_contents.find_at(connection, account, list_name, sequence, values)
-
-    def count_staged(self, account: int, list_name: str, content: int) -> int | None:
-        with self._reader() as connection:
-            return staging.count_staged(connection, account, list_name, content)
-
-    def staged_entries(self, content: int) -> Iterator[ListEntry]:
-        with self._reader() as connection:
-            yield from list_contents.content_entries(connection, content, 0)
 
     def discard_abandoned(self) -> None:
         with closing(schema.connect(self._folder)) as connection:
@@ -238,51 +249,8 @@ class SqliteJournal(Journal):
         """A query of another kind on the loop's connection; it should take microseconds."""
         return query(self._reading)
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Does a short write other than an append between two commits; at most 50 ms of work."""
-        return await self._writer.run(work)
-
-    async def purge(self, account: int, before: int) -> int:
-        return await retention.purge_records(self._in_thread, self.run, account, before)
-
-    async def rewrite(
-        self,
-        account: int,
-        change: Callable[[Entry], Entry],
-        kinds: Collection[Kind] = RECORDS,
-    ) -> int:
-        return await retention.rewrite(self._in_thread, self.run, account, change, kinds)
-
-    async def forget_values(self, account: int, values: Collection[str]) -> int:
-        removed = await self.run(
-            lambda connection: list_contents.forget_values(connection, account, values)
-        )
-        await self._in_thread(retention.empty_log)
-        return removed
-
-    async def forget_account(self, account: int) -> int:
-        removed = await retention.forget_account(self._in_thread, self.run, account)
-        await asyncio.to_thread(self.discard_abandoned)
-        await self._in_thread(retention.empty_log)
-        return removed
-
-    async def forget_keys(self, sequences: Sequence[int]) -> int:
-        return await retention.forget_keys(self._in_thread, self.run, sequences)
-
-    async def expire(self, now: int) -> None:
-        await retention.expire(self.run, now)
-
     async def requests(self) -> list[CommandRequest]:
         return requests.open_requests(self._reading)
-
-    async def take_request(self, request: int) -> None:
-        await self.run(lambda connection: requests.take_request(connection, request))
-
-    async def note_progress(self, request: int, share: float) -> None:
-        await self.run(lambda connection: requests.note_progress(connection, request, share))
-
-    async def note_answer(self, request: int, result: str) -> None:
-        await self.run(lambda connection: requests.answer_request(connection, request, result))
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
         being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
@@ -290,85 +258,30 @@ class SqliteJournal(Journal):
         found = [*written, *being_written]
         return (found[0], found[-1]) if found else None
 
-    async def flush(self) -> None:
-        await self.run(lambda _connection: None)
-
     def identity(self) -> str:
         return reads.identity(self._reading)
-
-    async def seal(self, at_least: int = checksums.BLOCK) -> None:
-        while await self.run(partial(checksums.seal_step, at_least=at_least)):
-            pass
 
     async def close(self) -> None:
         await self._writer.close()
         self._reading.close()
 
-    def _is_unused(self, account: int, beginning: str) -> bool:
-        if self._in_flight.begins(account, beginning):
-            return False
-        beyond = beginning + chr(sys.maxunicode)
-        return self._reading.execute(ID_BEGINS, (account, beginning, beyond)).fetchone() is None
+    def _ask_for_ids(self, account: int, record_id: str) -> bool:
+        beginning = record_id[:BEGINNING]
+        beyond = beginning + reads.LAST_CHARACTER
+        self._unused_ids.ask(account, beginning)
+        is_found = self._in_flight.begins(account, beginning) or (
+            self._reading.execute(reads.ID_BEGINS, (account, beginning, beyond)).fetchone()
+            is not None
+        )
+        self._unused_ids.learn(account, beginning, are_unused=not is_found)
+        return bool(self._unused_ids.knows(account, record_id))
+
+    async def _leave_nothing_behind(self) -> None:
+        def work() -> None:
+            with self._reader() as connection:
+                retention.empty_log(connection)
+
+        await asyncio.to_thread(work)
 
     def _reader(self) -> closing[sqlite3.Connection]:
         return closing(schema.connect_for_reading(self._folder))
-
-    async def _in_thread(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        def work() -> T:
-            with self._reader() as connection:
-                return read(connection)
-
-        return await asyncio.to_thread(work)
-
-
-ID_BEGINS = (
-    "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
-)
-BEGINNING = 10
-"""How many characters make a beginning: 4 seconds of a UUID of version 7."""
-MAX_HELD = 50_000
-"""How many ids and beginnings are held in memory."""
-
-
-class UnusedIds:
-    """Ids that are certainly unused, so that most appends need no query of the database.
-
-    Once a query has found no id with a beginning, all ids with it are those that were appended
-    since. Ids that the service makes begin with the time, so a query every few seconds is enough.
-
-    `is_unused(account, beginning)` queries whether no id of the account begins so.
-
-    It must see entries on disk and entries being written.
-    """
-
-    def __init__(self, is_unused: Callable[[int, str], bool]) -> None:
-        self._is_unused = is_unused
-        self._held = 0
-        # By account and beginning: all its ids, None where the database has some.
-        self._ids: dict[tuple[int, str], set[str] | None] = {}
-
-    def has(self, account: int, record_id: str) -> bool:
-        """Whether it is certain that the account has no entry with this id, of any kind."""
-        beginning = (account, record_id[:BEGINNING])
-        try:
-            ids = self._ids[beginning]
-        except KeyError:
-            ids = set() if self._is_unused(*beginning) else None
-            self._ids[beginning] = ids
-            self._held += 1
-            self._drop_oldest()
-        return ids is not None and record_id not in ids
-
-    def remove(self, account: int, record_id: str) -> None:
-        """To be called before an entry with this id is appended."""
-        ids = self._ids.get((account, record_id[:BEGINNING]))
-        if ids is not None:
-            ids.add(record_id)
-            self._held += 1
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        """Drops the oldest beginnings while too much is held."""
-        while self._held > MAX_HELD:
-            ids = self._ids.pop(next(iter(self._ids)))
-            self._held -= 1 + len(ids or ())

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from tollkeeper.engine.journal import list_contents, schema
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.lock import no_import_runs
 from tollkeeper.engine.journal.short_transaction import short_transaction
 
@@ -32,23 +33,23 @@ def connect(folder: Path) -> sqlite3.Connection:
 
 
 def count_staged(
-    connection: sqlite3.Connection, account: int, list_name: str, content: int
+    connection: SqlConnection, account: int, list_name: str, content: int
 ) -> int | None:
     """How many entries are staged for the list under `content`; None when nothing is."""
     found = connection.execute(_COUNT, (content, account, list_name)).fetchone()
     return None if found is None else int(found[0])
 
 
-def discard(connection: sqlite3.Connection, content: int) -> None:
+def discard(connection: SqlConnection, content: int) -> None:
     """Removes one staged content; one that a list has by now stays."""
     connection.execute(
         "UPDATE list_contents SET list = ? WHERE id = ? AND from_place IS NULL",
         (_GIVEN_UP, content),
     )
-    _remove_given_up(connection)
+    remove_given_up(connection)
 
 
-def give_up_contents(connection: sqlite3.Connection, account: int) -> None:
+def give_up_contents(connection: SqlConnection, account: int) -> None:
     """Gives up all that the account's lists hold and ever held, for `discard_abandoned`."""
     connection.execute(
         "UPDATE list_contents SET list = ?, from_place = NULL, to_place = NULL WHERE account = ?",
@@ -56,7 +57,7 @@ def give_up_contents(connection: sqlite3.Connection, account: int) -> None:
     )
 
 
-def discard_abandoned(connection: sqlite3.Connection, folder: Path) -> None:
+def discard_abandoned(connection: SqlConnection, folder: Path) -> None:
     """Removes what killed imports left; while an import runs, only what was given up before."""
     with no_import_runs(folder) as alone:
         if alone:
@@ -64,10 +65,20 @@ def discard_abandoned(connection: sqlite3.Connection, folder: Path) -> None:
                 "UPDATE list_contents SET list = ? WHERE from_place IS NULL AND list != ?",
                 (_GIVEN_UP, _GIVEN_UP),
             )
-    _remove_given_up(connection)
+    remove_given_up(connection)
 
 
-def _remove_given_up(connection: sqlite3.Connection) -> None:
+def discard_old(connection: SqlConnection, before: int) -> None:
+    """Removes what was staged before a time (µs): no import takes as long."""
+    connection.execute(
+        "UPDATE list_contents SET list = ? WHERE from_place IS NULL AND list != ? AND staged < ?",
+        (_GIVEN_UP, _GIVEN_UP, before),
+    )
+    remove_given_up(connection)
+
+
+def remove_given_up(connection: SqlConnection) -> None:
+    """Removes the entries of contents that were given up."""
     is_left = True
     while is_left:
         with short_transaction(connection):

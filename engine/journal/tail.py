@@ -1,15 +1,14 @@
-"""What a process beside the service reads of a data folder's journal, to follow it by its sequence numbers."""
+"""What a process beside the service reads of a journal, to follow it by its sequence numbers."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
 from typing import NamedTuple
 
-from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 
 _FIRST = (
     f"SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
@@ -39,8 +38,8 @@ class Amendment(NamedTuple):
 class Tail:
     """Reads on a connection of its own; each call sees what is on disk at that moment."""
 
-    def __init__(self, folder: Path) -> None:
-        self._connection: sqlite3.Connection = schema.connect_for_reading(folder)
+    def __init__(self, source: JournalSource) -> None:
+        self._connection = connect_for_reading(source)
 
     def close(self) -> None:
         self._connection.close()
@@ -81,7 +80,7 @@ class Tail:
 
     def payments_beginning(self, account: int, beginning: str, limit: int) -> list[int]:
         """Sequence numbers of payments whose ids begin so, in the order of the ids, at most `limit`."""
-        beyond = beginning + chr(0x10FFFF)
+        beyond = beginning + reads.LAST_CHARACTER
         rows = self._connection.execute(_BEGINNING, (account, beginning, beyond, limit))
         return [sequence for (sequence,) in rows]
 

@@ -4,29 +4,24 @@ When a commit fails, all appends that were queued before their callers knew of i
 append carries a generation; the next one begins once those callers have undone their work.
 """
 
-# ruff: noqa: S608 - only placeholders are put into the queries
-
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, groupby
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
-from tollkeeper.engine.journal import list_contents
-from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
 
-COLUMNS = "place, account, kind, id, arrived, time, body, outcome, checksum"
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# One statement for many rows: the thread gives up the interpreter once for all, not once for each.
-ROWS = 64
-INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
+# A few hundredths of a second's work; with the largest bodies, 256 MiB.
+WAITING_LIMIT = 1024
 # Bounds how long the first of a batch waits for the last.
 BATCH = 512
 
@@ -57,8 +52,28 @@ class Append(NamedTuple):
 class WriterStep(NamedTuple):
     """A short transaction other than an append."""
 
-    work: Callable[[sqlite3.Connection], Any]
+    work: Callable[[SqlConnection], Any]
     done: asyncio.Future[Any]
+
+
+class EntryStore(Protocol):
+    """Where a writer's thread puts what it is given; one thread alone calls it."""
+
+    def write(self, batch: Sequence[Append]) -> dict[int, Exception]:
+        """Writes all of the batch or nothing, but for single entries that can't be: those it
+        returns, by their sequence numbers.
+
+        Whatever it raises, nothing of the batch was written.
+        """
+
+    def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
+        """Does `work` within a transaction: its result, and whether it wrote anything.
+
+        Raises `Unavailable` when the database can't be written, and what `work` raises.
+        """
+
+    def disconnect(self) -> None:
+        """Ends what is open; the next call starts afresh."""
 
 
 class Writer:
@@ -71,11 +86,11 @@ class Writer:
 
     def __init__(
         self,
-        connect: Callable[[], sqlite3.Connection],
+        store: EntryStore,
         settled: Callable[[Append], None],
         waiting_limit: int,
     ) -> None:
-        self._connect = connect
+        self._store = store
         self._settled = settled
         self._waiting_limit = waiting_limit
         self.waiting = 0
@@ -86,7 +101,6 @@ class Writer:
         self._oldest_valid = 0
         self._gathered: list[Append] = []
         self._queue: SimpleQueue[list[Append] | WriterStep | None] = SimpleQueue()
-        self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -113,7 +127,7 @@ class Writer:
             self._hand_over()
         return append
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+    def run(self, work: Callable[[SqlConnection], T]) -> asyncio.Future[T]:
         """Does `work` within a transaction of its own, which should take at most 50 ms."""
         if self._closed:
             raise Unavailable("the journal is closed")
@@ -149,7 +163,7 @@ class Writer:
                     for item in group:
                         if isinstance(item, WriterStep):
                             self._run_step(item)
-        self._disconnect()
+        self._store.disconnect()
 
     def _next_items(self) -> list[list[Append] | WriterStep | None]:
         items = [self._queue.get()]
@@ -168,82 +182,34 @@ class Writer:
         if not batch:
             return
         try:
-            refused = self._commit(batch)
+            refused = self._store.write(batch)
         except Exception as error:
             # Whatever it is, those who wait must hear of it.
             self.failures += 1
             self.failure = str(error)
-            self._disconnect()
+            self._store.disconnect()
             self._oldest_valid = batch[-1].generation + 1
             _post(batch[0].done, self._give_up, batch, str(error), self._oldest_valid)
         else:
             self.failure = None
             _post(batch[0].done, self._deliver, batch, refused.get)
 
-    def _commit(self, batch: Sequence[Append]) -> dict[int, Exception]:
-        """Writes all of the batch or nothing, but for single entries that can't be: those it
-        returns.
-        """
-        connection = self._connected()
-        try:
-            if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
-                # A statement by itself is a transaction: the thread waits for the interpreter once.
-                _insert_rows(connection, batch)
-                return {}
-            connection.execute("BEGIN IMMEDIATE")
-            _insert(connection, batch)
-        except (sqlite3.IntegrityError, ValueError, OverflowError):
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        else:
-            connection.execute("COMMIT")
-            return {}
-        refused: dict[int, Exception] = {}
-        connection.execute("BEGIN IMMEDIATE")
-        for append in batch:
-            connection.execute("SAVEPOINT entry")
-            try:
-                _insert(connection, [append])
-            except (sqlite3.IntegrityError, ValueError, OverflowError) as error:
-                connection.execute("ROLLBACK TO entry")
-                refused[append.entry.sequence] = _refusal(append.entry, error)
-            connection.execute("RELEASE entry")
-        connection.execute("COMMIT")
-        return refused
-
     def _run_step(self, step: WriterStep) -> None:
         try:
-            connection = self._connected()
-            before = connection.total_changes
-            connection.execute("BEGIN IMMEDIATE")
-            result = step.work(connection)
-            connection.execute("COMMIT")
-            if connection.total_changes > before:
+            result, has_written = self._store.perform(step.work)
+            if has_written:
                 self.failure = None
-        except (sqlite3.Error, OSError) as error:
+        except Unavailable as error:
             self.failures += 1
-            self.failure = str(error)
-            self._disconnect()
-            _post(
-                step.done, _fail, step.done, Unavailable(f"the journal can't be written: {error}")
-            )
+            self.failure = str(error.__cause__ or error)
+            self._store.disconnect()
+            _post(step.done, _fail, step.done, error)
         except Exception as error:
             # What the work itself raises belongs to who asked for it.
-            self._disconnect()
+            self._store.disconnect()
             _post(step.done, _fail, step.done, error)
         else:
             _post(step.done, _succeed, step.done, result)
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
-
-    def _disconnect(self) -> None:
-        # An open transaction is rolled back; the next batch starts afresh.
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def _deliver(self, batch: Sequence[Append], failure: Callable[[int], Exception | None]) -> None:
         self.waiting -= len(batch)
@@ -266,42 +232,6 @@ class Writer:
 
 def _size(item: list[Append] | WriterStep | None) -> int:
     return len(item) if isinstance(item, list) else 1
-
-
-def _is_more_than_a_row(append: Append) -> bool:
-    return append.idempotency is not None or bool(append.contents)
-
-
-@cache
-def _insert_of(rows: int) -> str:
-    return f"INSERT INTO journal ({COLUMNS}) VALUES {', '.join([ROW] * rows)}"
-
-
-def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
-    rows = [(*append.entry, checksum(append.entry)) for append in batch]
-    connection.execute(_insert_of(len(rows)), [*chain.from_iterable(rows)])
-
-
-def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
-    for start in range(0, len(batch), ROWS):
-        _insert_rows(connection, batch[start : start + ROWS])
-    for append in batch:
-        if append.idempotency is not None:
-            key, entry = append.idempotency, append.entry
-            connection.execute(
-                INSERT_KEY,
-                (entry.sequence, entry.account, key.key, key.digest, key.response, entry.arrived),
-            )
-        for change in append.contents:
-            list_contents.change_list(
-                connection, append.entry.account, append.entry.sequence, change
-            )
-
-
-def _refusal(entry: Entry, error: Exception) -> Exception:
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
-        return Taken(f"the id `{entry.id}` is already used")
-    return JournalError(f"entry {entry.sequence} can't be stored: {error}")
 
 
 def _lost(reason: str) -> Callable[[int], Exception]:
@@ -329,6 +259,13 @@ def checksum(entry: Entry) -> int:
     return crc32(outcome or b"", crc32(body, start))
 
 
+@dataclass(slots=True)
+class Watched:
+    """`is_touched` once an append of what is watched has been settled."""
+
+    is_touched: bool = False
+
+
 class InFlight:
     """Used from the event loop only, so a read and the append that follows it see the same."""
 
@@ -336,6 +273,8 @@ class InFlight:
         self._entries: dict[tuple[int, str], tuple[Entry, ...]] = {}
         self._keys: dict[tuple[int, str], list[asyncio.Future[None]]] = {}
         self._unsettled: dict[int, asyncio.Future[None]] = {}
+        # By account and id, or account and key: who wants to hear of what is settled.
+        self._watching: dict[tuple[int, str], list[Watched]] = {}
 
     def add(self, append: Append) -> None:
         """Notes an append, until it is removed again."""
@@ -361,6 +300,8 @@ class InFlight:
             for waiting in self._keys.pop((entry.account, append.idempotency.key), ()):
                 if not waiting.done():
                     waiting.set_result(None)
+        if self._watching:
+            self._tell(append)
 
     def unsettled(self) -> list[asyncio.Future[None]]:
         """What becomes of each append that is neither on disk nor lost."""
@@ -369,6 +310,22 @@ class InFlight:
     def of(self, account: int, record_id: str, *kinds: Kind) -> list[Entry]:
         """The entries with this id and one of the kinds, oldest first."""
         return [e for e in self._entries.get((account, record_id), ()) if e.kind in kinds]
+
+    def settling(self, account: int, record_id: str, kind: Kind) -> list[asyncio.Future[None]]:
+        """What becomes of the entries with this id and kind."""
+        return [self._unsettled[entry.sequence] for entry in self.of(account, record_id, kind)]
+
+    @contextmanager
+    def watch(self, account: int, name: str) -> Iterator[Watched]:
+        """Notes, while the block runs, whether an append with this id or key is settled."""
+        watched = Watched()
+        self._watching.setdefault((account, name), []).append(watched)
+        try:
+            yield watched
+        finally:
+            self._watching[account, name].remove(watched)
+            if not self._watching[account, name]:
+                del self._watching[account, name]
 
     def begins(self, account: int, beginning: str) -> bool:
         """Whether an id of the account begins so."""
@@ -385,3 +342,74 @@ class InFlight:
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting.append(settled)
         return settled
+
+    def _tell(self, append: Append) -> None:
+        names = {append.entry.id}
+        if append.idempotency is not None:
+            names.add(append.idempotency.key)
+        for name in names:
+            for watched in self._watching.get((append.entry.account, name), ()):
+                watched.is_touched = True
+
+
+BEGINNING = 10
+"""How many characters make a beginning: 4 seconds of a UUID of version 7."""
+MAX_HELD = 50_000
+"""How many ids and beginnings are held in memory."""
+
+
+class UnusedIds:
+    """Ids that are certainly unused, so that most appends need no query of the database.
+
+    Once a query has found no id with a beginning, all ids with it are those that were appended
+    since. Ids that the service makes begin with the time, so a query every few seconds is enough.
+    """
+
+    def __init__(self) -> None:
+        self._held = 0
+        # By account and beginning: all its ids, None where the database has some.
+        self._ids: dict[tuple[int, str], set[str] | None] = {}
+        # The same of beginnings that the database is being asked for: what was appended meanwhile.
+        self._asked: dict[tuple[int, str], set[str]] = {}
+
+    def knows(self, account: int, record_id: str) -> bool | None:
+        """Whether it is certain that the account has no entry with this id, of any kind.
+
+        None when the database has to be asked for the id's beginning.
+        """
+        try:
+            ids = self._ids[account, record_id[:BEGINNING]]
+        except KeyError:
+            return None
+        return ids is not None and record_id not in ids
+
+    def ask(self, account: int, beginning: str) -> None:
+        """To be called before the database is asked for ids with this beginning."""
+        self._asked.setdefault((account, beginning), set())
+
+    def learn(self, account: int, beginning: str, *, are_unused: bool) -> None:
+        """What the database answered, of entries on disk, and those that were being written when it
+        was asked.
+        """
+        appended = self._asked.pop((account, beginning), None)
+        if appended is not None:
+            self._ids[account, beginning] = appended if are_unused else None
+            self._held += 1 + (len(appended) if are_unused else 0)
+            self._drop_oldest()
+
+    def remove(self, account: int, record_id: str) -> None:
+        """To be called before an entry with this id is appended."""
+        beginning = (account, record_id[:BEGINNING])
+        if self._asked and beginning in self._asked:
+            self._asked[beginning].add(record_id)
+        ids = self._ids.get(beginning)
+        if ids is not None:
+            ids.add(record_id)
+            self._held += 1
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Drops the oldest beginnings while too much is held."""
+        while self._held > MAX_HELD:
+            ids = self._ids.pop(next(iter(self._ids)))
+            self._held -= 1 + len(ids or ())

@@ -18,6 +18,7 @@ from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
 from tollkeeper.engine.programs.json_values import JsonValue
@@ -31,6 +32,12 @@ _KEYS = {
     "standings": "account, type, monitor, key",
 }
 """Each table that holds something of an account, and its key."""
+
+# The sequence number of the last of so many rows that a page shows.
+_FLOOR = (
+    "SELECT coalesce(min(place), 0) FROM (SELECT place FROM {} WHERE account = ? AND place < ?"
+    " ORDER BY place DESC LIMIT ?) AS page"
+)
 
 _migrations = Migrations("alerts")
 
@@ -109,13 +116,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
     _migrations.apply(Database(connection))
 
 
-def listed_up_to(connection: sqlite3.Connection) -> int:
+def listed_up_to(connection: SqlConnection) -> int:
     """The sequence number up to which all alerts are listed."""
     (sequence,) = connection.execute("SELECT place FROM noted").fetchone()
     return int(sequence)
 
 
-def standings(connection: sqlite3.Connection) -> list[tuple[MonitorKey, Standing]]:
+def standings(connection: SqlConnection) -> list[tuple[MonitorKey, Standing]]:
     """How every monitor stood at the sequence number up to which alerts are listed, or later."""
     rows = connection.execute(
         "SELECT account, type, monitor, key, place, met, alerted FROM standings"
@@ -127,7 +134,7 @@ def standings(connection: sqlite3.Connection) -> list[tuple[MonitorKey, Standing
 
 
 def standings_of(
-    connection: sqlite3.Connection, account: int, beyond: MonitorKey | None, limit: int
+    connection: SqlConnection, account: int, beyond: MonitorKey | None, limit: int
 ) -> list[tuple[MonitorKey, Standing]]:
     """How an account's monitors stand, in an order that `beyond` continues."""
     after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
@@ -143,7 +150,7 @@ def standings_of(
     ]
 
 
-def forget_standings(connection: sqlite3.Connection, gone: Iterable[MonitorKey]) -> None:
+def forget_standings(connection: SqlConnection, gone: Iterable[MonitorKey]) -> None:
     """The monitors know nothing of these keys any more."""
     connection.executemany(
         "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
@@ -151,7 +158,7 @@ def forget_standings(connection: sqlite3.Connection, gone: Iterable[MonitorKey])
     )
 
 
-def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None:
+def set_alerts(connection: SqlConnection, changed: Iterable[Alert]) -> None:
     """Alerts that show something else than before."""
     connection.executemany(
         "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
@@ -160,7 +167,7 @@ def set_alerts(connection: sqlite3.Connection, changed: Iterable[Alert]) -> None
 
 
 def add_alerts(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     sequence: int,
     transitions: Sequence[Transition],
@@ -171,28 +178,28 @@ def add_alerts(
     targets = list(urls)
     for number, transition in enumerate(transitions):
         connection.execute(
-            "INSERT INTO standings VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN ?7 ELSE ?8 END)"
-            " ON CONFLICT DO UPDATE SET place = ?5, met = ?6,"
-            " alerted = CASE WHEN ?6 THEN ?7 ELSE alerted END WHERE place < ?5",
+            "INSERT INTO standings VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (account, type, monitor, key) DO UPDATE SET place = excluded.place,"
+            " met = excluded.met, alerted = CASE WHEN excluded.met = 1 THEN excluded.alerted"
+            " ELSE standings.alerted END WHERE standings.place < excluded.place",
             (
                 account,
                 transition.type,
                 transition.monitor,
                 _encode(transition.key).decode(),
                 sequence,
-                transition.met,
-                transition.at,
-                NEVER,
+                int(transition.met),
+                transition.at if transition.met else NEVER,
             ),
         )
         if transition.met:
             connection.execute(
-                "INSERT OR IGNORE INTO alerts VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO alerts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (account, sequence, number, transition.at, _encode(transition).decode()),
             )
             connection.executemany(
-                f"INSERT OR IGNORE INTO deliveries ({_COLUMNS})"
-                " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL)",
+                f"INSERT INTO deliveries ({_COLUMNS})"
+                " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL) ON CONFLICT DO NOTHING",
                 [
                     (_delivery_id(sequence, number, url), account, sequence, number, url, now)
                     for url in targets
@@ -200,13 +207,13 @@ def add_alerts(
             )
 
 
-def set_listed(connection: sqlite3.Connection, sequence: int) -> None:
+def set_listed(connection: SqlConnection, sequence: int) -> None:
     """All alerts up to `sequence` are listed."""
-    connection.execute("UPDATE noted SET place = ?1 WHERE place < ?1", (sequence,))
+    connection.execute("UPDATE noted SET place = ? WHERE place < ?", (sequence, sequence))
 
 
 def alerts(
-    connection: sqlite3.Connection, account: int, before: int | None, limit: int
+    connection: SqlConnection, account: int, before: int | None, limit: int
 ) -> Iterator[Alert]:
     """The account's alerts of sequence numbers before `before`, newest first, about `limit` of
     them.
@@ -215,9 +222,9 @@ def alerts(
     """
     last = None
     rows = connection.execute(
-        "SELECT place, number, turn FROM alerts WHERE account = ? AND place < ?"
-        " ORDER BY place DESC, number DESC",
-        (account, _LAST if before is None else before),
+        "SELECT place, number, turn FROM alerts WHERE account = ? AND place < ? AND place >="
+        f" ({_FLOOR.format('alerts')}) ORDER BY place DESC, number DESC",
+        2 * (account, _LAST if before is None else before) + (limit,),
     )
     for count, (sequence, number, transition) in enumerate(rows):
         if count >= limit and sequence != last:
@@ -226,7 +233,7 @@ def alerts(
         yield Alert(account, sequence, number, _decode_transition(transition))
 
 
-def alert(connection: sqlite3.Connection, account: int, sequence: int, number: int) -> Alert | None:
+def alert(connection: SqlConnection, account: int, sequence: int, number: int) -> Alert | None:
     row = connection.execute(
         "SELECT turn FROM alerts WHERE account = ? AND place = ? AND number = ?",
         (account, sequence, number),
@@ -235,7 +242,7 @@ def alert(connection: sqlite3.Connection, account: int, sequence: int, number: i
 
 
 def deliveries(
-    connection: sqlite3.Connection, account: int, before: int | None, limit: int
+    connection: SqlConnection, account: int, before: int | None, limit: int
 ) -> list[Delivery]:
     """The account's deliveries of alerts before a sequence number, newest first, about `limit` of
     them.
@@ -244,8 +251,8 @@ def deliveries(
     """
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM deliveries INDEXED BY listed WHERE account = ? AND place < ?"
-        " ORDER BY place DESC, number, url",
-        (account, _LAST if before is None else before),
+        f" AND place >= ({_FLOOR.format('deliveries')}) ORDER BY place DESC, number, url",
+        2 * (account, _LAST if before is None else before) + (limit,),
     )
     found: list[Delivery] = []
     for row in rows:
@@ -257,7 +264,7 @@ def deliveries(
 
 
 def redeliver(
-    connection: sqlite3.Connection, account: int, url: str, id_: str, now: int
+    connection: SqlConnection, account: int, url: str, id_: str, now: int
 ) -> Delivery | None:
     """A delivery to an address that is due again, whatever became of it; None when none has the id."""
     connection.execute(
@@ -272,7 +279,7 @@ def redeliver(
     return None if row is None else Delivery(*row)
 
 
-def due_addresses(connection: sqlite3.Connection, now: int) -> list[tuple[int, str]]:
+def due_addresses(connection: SqlConnection, now: int) -> list[tuple[int, str]]:
     """The accounts and addresses that have something due."""
     return connection.execute(
         "SELECT DISTINCT account, url FROM deliveries INDEXED BY due"
@@ -281,7 +288,7 @@ def due_addresses(connection: sqlite3.Connection, now: int) -> list[tuple[int, s
     ).fetchall()
 
 
-def next_due(connection: sqlite3.Connection, account: int, url: str, now: int) -> Delivery | None:
+def next_due(connection: SqlConnection, account: int, url: str, now: int) -> Delivery | None:
     """What is to be sent next to an address."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM deliveries INDEXED BY due WHERE state = 'pending'"
@@ -291,14 +298,14 @@ def next_due(connection: sqlite3.Connection, account: int, url: str, now: int) -
     return None if row is None else Delivery(*row)
 
 
-def pending(connection: sqlite3.Connection) -> int:
+def pending(connection: SqlConnection) -> int:
     """How many deliveries are still to be made."""
     query = "SELECT count(*) FROM deliveries INDEXED BY due WHERE state = 'pending'"
     count: int = connection.execute(query).fetchone()[0]
     return count
 
 
-def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:
+def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
     """What became of a delivery."""
     connection.execute(
         "UPDATE deliveries SET state = ?, attempts = ?, next_at = ?, status = ?, error = ?,"
@@ -315,7 +322,7 @@ def set_delivery(connection: sqlite3.Connection, changed: Delivery) -> None:
     )
 
 
-def purge_alerts_step(connection: sqlite3.Connection, account: int, before: int) -> bool:
+def purge_alerts_step(connection: SqlConnection, account: int, before: int) -> bool:
     """Removes some alerts of event times before `before` with their deliveries; False when none."""
     old = connection.execute(
         "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",
@@ -328,7 +335,7 @@ def purge_alerts_step(connection: sqlite3.Connection, account: int, before: int)
     return bool(old)
 
 
-def forget_account_step(connection: sqlite3.Connection, account: int) -> bool:
+def forget_account_step(connection: SqlConnection, account: int) -> bool:
     """Removes some of an account's alerts, deliveries and standings; False when none."""
     removed = [
         connection.execute(

@@ -65,9 +65,12 @@ def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Eff
         with closing(schema.connect(folder)) as connection:
             text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
             request = requests.leave_request(connection, text, author, now())
-            reply = _read_reply(requests.await_answer(connection, folder, request, progress))
+            answer = requests.await_answer(
+                connection, lambda: holder(folder) is not None, request, progress
+            )
     except sqlite3.Error as error:
         raise JournalError(f"the data folder `{folder}` can't be written: {error}") from error
+    reply = _read_reply(answer)
     if reply.effect is None:
         raise Refused(reply.errors)
     return reply.effect

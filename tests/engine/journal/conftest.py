@@ -1,17 +1,75 @@
-"""Journals in folders of their own, and entries to put into them."""
+"""Journals of their own in each kind of database, and entries to put into them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.postgres.connection import connect
+from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
+from tollkeeper.tests.postgres import empty, own_database
 
 NOON = 1_760_000_000_000_000
 Make = Callable[..., Entry]
+
+
+@dataclass(frozen=True)
+class InFolder:
+    """Where a journal is kept; `fresh` gives an empty place of the same kind."""
+
+    folder: Path
+
+    @property
+    def source(self) -> JournalSource:
+        return self.folder
+
+    def open(self, **options: int) -> AbstractAsyncContextManager[Journal]:
+        return open_journal(self.folder, "serve", **options)
+
+    def connect(self) -> closing[SqlConnection]:
+        return closing(schema.connect(self.folder))
+
+    def fresh(self) -> InFolder:
+        at = self.folder.with_name(f"{self.folder.name}-next")
+        return InFolder(at) if not at.exists() else InFolder(at).fresh()
+
+    async def break_writer(self, journal: Journal) -> None:
+        """The next commit fails; a connection opened later writes again."""
+        # Each commit that needs a page of its own does.
+        await journal.run(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+
+
+@dataclass(frozen=True)
+class InDatabase:
+    url: str
+
+    @property
+    def source(self) -> JournalSource:
+        return Database(self.url, Path("/nowhere"))
+
+    def open(self, **options: int) -> AbstractAsyncContextManager[Journal]:
+        return open_database(self.url, "serve", **options)
+
+    def connect(self) -> closing[SqlConnection]:
+        return closing(connect(self.url))
+
+    def fresh(self) -> InDatabase:
+        empty(self.url)
+        return self
+
+    async def break_writer(self, journal: Journal) -> None:
+        # In that session the name means something else.
+        await journal.run(lambda connection: connection.execute("CREATE TEMP TABLE ids ()"))
 
 
 @pytest.fixture
@@ -24,8 +82,35 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[str]:
+    with own_database() as url:
+        yield url
+
+
 @pytest.fixture
-async def journal(folder: Path) -> AsyncIterator[SqliteJournal]:
+def database(shared_database: str) -> str:
+    """The address of an empty database."""
+    empty(shared_database)
+    return shared_database
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, folder: Path) -> InFolder | InDatabase:
+    """Where a journal is kept: what holds of one place must hold of each."""
+    if request.param == "sqlite":
+        return InFolder(folder)
+    return InDatabase(request.getfixturevalue("database"))
+
+
+@pytest.fixture
+async def journal(place: InFolder | InDatabase) -> AsyncIterator[Journal]:
+    async with place.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_journal(folder: Path) -> AsyncIterator[SqliteJournal]:
     async with open_journal(folder, "serve") as opened:
         yield opened
 

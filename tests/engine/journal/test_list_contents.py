@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.journal import list_contents, schema
+from tollkeeper.engine.journal import list_contents
 from tollkeeper.engine.journal.entries import Addition, Kind, ListEntry, Removal, Replacement
-from tollkeeper.engine.journal.sqlite import open_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -23,8 +21,8 @@ async def change(journal, make, *changes, account=1):
     return sequence
 
 
-def stage(folder, values, list_name="blocked", account=1):
-    with closing(schema.connect(folder)) as connection:
+def stage(place, values, list_name="blocked", account=1):
+    with place.connect() as connection:
         content = list_contents.stage_content(connection, account, list_name, now=1)
         entries = (ListEntry(value) for value in values)
         steps = list(list_contents.fill_content(connection, content, entries))
@@ -35,8 +33,8 @@ def values(journal, list_name="blocked", account=1, **query):
     return [e.value for batch in journal.list_entries(account, list_name, **query) for e in batch]
 
 
-def rows(folder, table):
-    with closing(schema.connect(folder)) as connection:
+def rows(place, table):
+    with place.connect() as connection:
         return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
 
@@ -52,11 +50,11 @@ async def test_an_entry_put_again_is_renewed(journal, make):
     assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="new")]]
 
 
-async def test_an_entry_is_kept_with_the_span_in_which_it_held(journal, folder, make):
+async def test_an_entry_is_kept_with_the_span_in_which_it_held(journal, place, make):
     first = await change(journal, make, Addition("blocked", (ListEntry("a"),)))
     second = await change(journal, make, Addition("blocked", (ListEntry("a", note="renewed"),)))
     third = await change(journal, make, Removal("blocked", ("a", "never there")))
-    with closing(schema.connect_for_reading(folder)) as connection:
+    with place.connect() as connection:
         spans = connection.execute("SELECT note, from_place, to_place FROM list_entries").fetchall()
     assert spans == [(None, first, second), ("renewed", second, third)]
 
@@ -73,10 +71,10 @@ async def test_lists_and_accounts_have_their_entries_apart(journal, make):
 
 
 async def test_an_import_shows_nothing_until_it_is_swapped_in_and_then_everything(
-    journal, folder, make
+    journal, place, make
 ):
     await change(journal, make, Addition("blocked", (ListEntry("old"),)))
-    content, steps = stage(folder, [str(number) for number in range(2500)])
+    content, steps = stage(place, [str(number) for number in range(2500)])
     assert steps == [500, 1000, 1500, 2000, 2500]
     assert values(journal) == ["old"]
     await change(journal, make, Replacement("blocked", content))
@@ -85,8 +83,8 @@ async def test_an_import_shows_nothing_until_it_is_swapped_in_and_then_everythin
     assert "7" not in values(journal)
 
 
-async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, folder, make):
-    with closing(schema.connect(folder)) as connection:
+async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, place, make):
+    with place.connect() as connection:
         content = list_contents.stage_content(connection, 1, "blocked", now=1)
         twice = [ListEntry("a", note="first"), ListEntry("a", note="last")]
         assert list(list_contents.fill_content(connection, content, twice)) == [2]
@@ -94,9 +92,9 @@ async def test_the_last_of_a_value_sent_twice_in_an_import_stays(journal, folder
     assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="last")]]
 
 
-async def test_another_accounts_staged_content_cannot_be_swapped_in(journal, folder, make):
+async def test_another_accounts_staged_content_cannot_be_swapped_in(journal, place, make):
     await change(journal, make, Addition("blocked", (ListEntry("mine"),)))
-    content, _ = stage(folder, ["theirs"], account=2)
+    content, _ = stage(place, ["theirs"], account=2)
     await change(journal, make, Replacement("blocked", content))
     assert "theirs" not in values(journal)
 
@@ -107,44 +105,44 @@ async def test_a_listing_goes_on_beyond_a_value(journal, make):
     assert values(journal, beyond="d") == []
 
 
-async def test_purging_removes_what_no_longer_held_and_only_of_that_account(journal, folder, make):
+async def test_purging_removes_what_no_longer_held_and_only_of_that_account(journal, place, make):
     await change(journal, make, Addition("blocked", tuple(map(ListEntry, "abc"))))
     await change(journal, make, Addition("blocked", tuple(map(ListEntry, "xyz"))), account=2)
     await change(journal, make, Removal("blocked", ("a",)))
     await change(journal, make, Removal("blocked", ("x",)), account=2)
-    content, _ = stage(folder, ["d", "e"])
+    content, _ = stage(place, ["d", "e"])
     last = await change(journal, make, Replacement("blocked", content))
-    assert rows(folder, "list_entries") == 8
+    assert rows(place, "list_entries") == 8
     await journal.purge(1, make(last).arrived)
     assert values(journal) == ["d", "e"]
     assert values(journal, account=2) == ["y", "z"]
-    assert rows(folder, "list_entries") == 5
-    assert rows(folder, "list_contents") == 2
+    assert rows(place, "list_entries") == 5
+    assert rows(place, "list_contents") == 2
 
 
-async def test_a_forgotten_value_is_gone_from_the_past_too(journal, folder, make):
+async def test_a_forgotten_value_is_gone_from_the_past_too(journal, place, make):
     await change(journal, make, Addition("blocked", (ListEntry("ana@example.org"),)))
     await change(journal, make, Removal("blocked", ("ana@example.org",)))
     await change(journal, make, Addition("blocked", (ListEntry("ana@example.org"),)), account=2)
     assert await journal.forget_values(1, ["ana@example.org"]) == 1
     assert values(journal, account=2) == ["ana@example.org"]
-    assert rows(folder, "list_entries") == 1
+    assert rows(place, "list_entries") == 1
 
 
 some_values = st.lists(st.sampled_from("abcdef"), max_size=6)
 some_changes = st.tuples(st.sampled_from(["put", "remove", "import"]), some_values)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(some_changes, max_size=8))
 def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_sequence_number(
-    make, tmp_path_factory, changes
+    make, place, changes
 ):
-    folder = tmp_path_factory.mktemp("list")
+    place = place.fresh()
 
     async def apply():
         held, past = set(), {}
-        async with open_journal(folder, "serve") as journal:
+        async with place.open() as journal:
             for verb, names in changes:
                 if verb == "put":
                     held = held | set(names)
@@ -154,17 +152,17 @@ def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_sequence_nu
                     what = Removal("blocked", tuple(names))
                 else:
                     held = set(names)
-                    what = Replacement("blocked", stage(folder, names)[0])
+                    what = Replacement("blocked", stage(place, names)[0])
                 past[await change(journal, make, what)] = held
                 assert values(journal) == sorted(held)
         return past
 
     for sequence, held in asyncio.run(apply()).items():
-        with closing(schema.connect_for_reading(folder)) as connection:
+        with place.connect() as connection:
             found = connection.execute(
                 "SELECT value FROM list_entries e JOIN list_contents c ON c.id = e.content"
-                " WHERE max(c.from_place, e.from_place) <= ?1"
-                " AND min(ifnull(c.to_place, ?1 + 1), ifnull(e.to_place, ?1 + 1)) > ?1",
-                (sequence,),
+                " WHERE c.from_place <= ? AND e.from_place <= ?"
+                " AND coalesce(c.to_place > ?, TRUE) AND coalesce(e.to_place > ?, TRUE)",
+                4 * (sequence,),
             ).fetchall()
         assert sorted(value for (value,) in found) == sorted(held)

@@ -9,13 +9,17 @@ import pytest
 
 from tollkeeper.engine.journal import requests, schema
 from tollkeeper.engine.journal.contract import Unanswered
-from tollkeeper.engine.journal.lock import lock
+from tollkeeper.engine.journal.lock import holder, lock
 
 
 @pytest.fixture
 def prepared(folder):
     schema.prepare(folder)
     return folder
+
+
+def served(folder):
+    return lambda: holder(folder) is not None
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_the_command_hears_of_progress_and_gets_the_answer(command, service, pre
     with lock(prepared, "serve"):
         serving = threading.Thread(target=serve)
         serving.start()
-        answer = requests.await_answer(command, prepared, request, on_progress)
+        answer = requests.await_answer(command, served(prepared), request, on_progress)
         serving.join()
     assert answer == '{"version": 4}'
     assert 0.5 in shares
@@ -70,27 +74,29 @@ def test_the_command_hears_of_progress_and_gets_the_answer(command, service, pre
 def test_a_request_whose_service_ended_is_taken_back(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
     with pytest.raises(Unanswered, match="the service ended before it answered"):
-        requests.await_answer(command, prepared, request, lambda _share: None)
+        requests.await_answer(command, served(prepared), request, lambda _share: None)
     assert requests.open_requests(service) == []
 
 
 def test_an_answer_left_just_before_the_service_ended_is_still_heard(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
     requests.answer_request(service, request, "{}")
-    assert requests.await_answer(command, prepared, request, lambda _share: None) == "{}"
+    assert requests.await_answer(command, served(prepared), request, lambda _share: None) == "{}"
 
 
 def test_a_request_that_was_removed_ends_the_waiting(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
     assert requests.purge_requests(service, before=2) == 1
     with lock(prepared, "serve"), pytest.raises(Unanswered, match="the request is gone"):
-        requests.await_answer(command, prepared, request, lambda _share: None)
+        requests.await_answer(command, served(prepared), request, lambda _share: None)
 
 
 @pytest.mark.anyio
-async def test_a_service_reads_and_answers_requests_through_its_journal(journal, folder):
+async def test_a_service_reads_and_answers_requests_through_its_journal(sqlite_journal, folder):
     with closing(schema.connect(folder)) as command:
         request = requests.leave_request(command, "{}", "ana", now=1)
-        assert [left.id for left in journal.read(requests.open_requests)] == [request]
-        await journal.run(lambda connection: requests.answer_request(connection, request, "{}"))
-        assert requests.await_answer(command, folder, request, lambda _share: None) == "{}"
+        assert [left.id for left in sqlite_journal.read(requests.open_requests)] == [request]
+        await sqlite_journal.run(
+            lambda connection: requests.answer_request(connection, request, "{}")
+        )
+        assert requests.await_answer(command, served(folder), request, lambda _share: None) == "{}"

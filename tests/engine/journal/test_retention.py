@@ -6,13 +6,12 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.journal import retention, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Idempotency, Kind
-from tollkeeper.engine.journal.sqlite import open_journal
 
 pytestmark = pytest.mark.anyio
 
@@ -105,26 +104,26 @@ async def test_a_rewrite_changes_bodies_and_outcomes_of_one_account_and_no_chang
     assert await journal.rewrite(1, erase) == 0
 
 
-async def test_nothing_of_what_was_erased_is_left_in_the_folder(journal, folder, make):
+async def test_nothing_of_what_was_erased_is_left_in_the_folder(sqlite_journal, folder, make):
     secret = b"ana@example.org"
     # Longer than a page, so that the bytes also lie on pages that the shorter body gives back.
-    await write(journal, [make(sequence, body=secret * 500) for sequence in range(1, 31)])
-    await journal.run(lambda _: None)
+    await write(sqlite_journal, [make(sequence, body=secret * 500) for sequence in range(1, 31)])
+    await sqlite_journal.run(lambda _: None)
     assert any(secret in path.read_bytes() for path in folder.iterdir())
-    await journal.rewrite(1, lambda entry: entry._replace(body=b"-"))
+    await sqlite_journal.rewrite(1, lambda entry: entry._replace(body=b"-"))
     assert not any(secret in path.read_bytes() for path in folder.iterdir())
 
 
 async def test_an_erasure_says_when_a_read_keeps_the_log_from_being_emptied(
-    journal, folder, make, monkeypatch
+    sqlite_journal, folder, make, monkeypatch
 ):
     monkeypatch.setattr(schema, "PATIENCE_S", 0.01)
-    await write(journal, [make(1), make(2)])
+    await write(sqlite_journal, [make(1), make(2)])
     with closing(schema.connect_for_reading(folder)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM journal").fetchall()
         with pytest.raises(JournalError, match="run this again"):
-            await journal.rewrite(1, lambda entry: entry._replace(body=b"-"))
+            await sqlite_journal.rewrite(1, lambda entry: entry._replace(body=b"-"))
 
 
 async def test_keys_are_kept_for_a_day_and_then_removed(journal, make):
@@ -149,9 +148,9 @@ some_entries = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some_entries, st.integers(70, 160))
-def test_a_purge_always_removes_what_a_plain_filter_would(make, tmp_path_factory, fields, before):
+def test_a_purge_always_removes_what_a_plain_filter_would(make, place, fields, before):
     """One sequence number is one hour; an update is of the payment with its id."""
     entries, used = [], set()
     for sequence, (account, kind, record_id, late) in enumerate(fields, start=1):
@@ -173,7 +172,7 @@ def test_a_purge_always_removes_what_a_plain_filter_would(make, tmp_path_factory
         return entry.account != 1 or (owner, entry.id) not in old
 
     async def write_and_purge():
-        async with open_journal(tmp_path_factory.mktemp("purge"), "serve") as journal:
+        async with place.fresh().open() as journal:
             await write(journal, entries)
             removed = await journal.purge(1, before * HOUR)
             return removed, kept(journal)

@@ -14,7 +14,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def command(folder, journal):
+def command(place, journal):
+    with place.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def sqlite_command(folder, sqlite_journal):
     with closing(schema.connect(folder)) as connection:
         yield connection
 
@@ -59,31 +65,31 @@ async def test_what_killed_imports_left_is_taken_away_and_what_lists_hold_stays(
     assert rows(command) == [1, 3]
 
 
-async def test_nothing_is_taken_away_while_an_import_runs(journal, command, folder):
-    content = stage(command, 1200)
+async def test_nothing_is_taken_away_while_an_import_runs(sqlite_journal, sqlite_command, folder):
+    content = stage(sqlite_command, 1200)
     with mark_import(folder):
-        journal.discard_abandoned()
-    assert journal.count_staged(1, "blocked", content) == 1200
+        sqlite_journal.discard_abandoned()
+    assert sqlite_journal.count_staged(1, "blocked", content) == 1200
 
 
 async def test_what_is_being_taken_away_can_be_swapped_in_no_more(
-    journal, command, folder, make, monkeypatch
+    sqlite_journal, sqlite_command, folder, make, monkeypatch
 ):
-    content = stage(command, 1200)
+    content = stage(sqlite_command, 1200)
 
     def cut_off(_connection, _content):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(list_contents, "purge_content_step", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        journal.discard_abandoned()
+        sqlite_journal.discard_abandoned()
     monkeypatch.undo()
-    assert journal.count_staged(1, "blocked", content) is None
-    await swap(journal, make, content)
-    assert [*journal.list_entries(1, "blocked")] == []
+    assert sqlite_journal.count_staged(1, "blocked", content) is None
+    await swap(sqlite_journal, make, content)
+    assert [*sqlite_journal.list_entries(1, "blocked")] == []
     with mark_import(folder):
-        journal.discard_abandoned()
-    assert rows(command) == [0, 0]
+        sqlite_journal.discard_abandoned()
+    assert rows(sqlite_command) == [0, 0]
 
 
 async def test_one_content_is_taken_away_unless_a_list_holds_it(journal, command, make):

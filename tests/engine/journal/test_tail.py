@@ -13,8 +13,8 @@ DAY = 24 * 3600 * 1_000_000
 
 
 @pytest.fixture
-def tail(journal, folder):
-    opened = Tail(folder)
+def tail(journal, place):
+    opened = Tail(place.source)
     yield opened
     opened.close()
 

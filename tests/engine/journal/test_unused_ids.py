@@ -7,44 +7,53 @@ import pytest
 from hypothesis import given
 
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.journal import sqlite
+from tollkeeper.engine.journal import writer
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.sqlite import UnusedIds
+from tollkeeper.engine.journal.writer import BEGINNING, UnusedIds
 
 NOW = 1_789_000_000_000_000
 
 ids = st.tuples(st.sampled_from([1, 2]), st.text("ab", min_size=1, max_size=4))
 
 
-@given(before=st.sets(ids), steps=st.lists(st.tuples(ids, st.booleans())))
+@given(before=st.sets(ids), steps=st.lists(st.tuples(ids, st.booleans(), st.booleans())))
 def test_an_id_that_was_used_is_never_called_unused(
-    before: set[tuple[int, str]], steps: list[tuple[tuple[int, str], bool]]
+    before: set[tuple[int, str]], steps: list[tuple[tuple[int, str], bool, bool]]
 ) -> None:
     used = set(before)
 
-    def is_unused(account: int, beginning: str) -> bool:
-        return not any(of == account and each.startswith(beginning) for of, each in used)
+    def learn(account: int, beginning: str) -> None:
+        found = any(of == account and each.startswith(beginning) for of, each in used)
+        unused.learn(account, beginning, are_unused=not found)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sqlite, "BEGINNING", 2)
-        patched.setattr(sqlite, "MAX_HELD", 5)
-        unused = UnusedIds(is_unused)
-        for record, uses in steps:
-            assert not (unused.has(*record) and record in used)
+        patched.setattr(writer, "BEGINNING", 2)
+        patched.setattr(writer, "MAX_HELD", 5)
+        unused = UnusedIds()
+        for (account, name), uses, answer_comes in steps:
+            if unused.knows(account, name) is None:
+                unused.ask(account, name[:2])
+            if answer_comes:
+                learn(account, name[:2])
+            assert not (unused.knows(account, name) and (account, name) in used)
             if uses:
-                unused.remove(*record)
-                used.add(record)
+                unused.remove(account, name)
+                used.add((account, name))
 
 
 def test_ids_made_within_seconds_of_each_other_need_one_query() -> None:
-    queries = []
-    unused = UnusedIds(lambda *beginning: not queries.append(beginning))
+    queries = 0
+    unused = UnusedIds()
     for number in range(1_000):
         made = new_identifier(NOW + number)
-        assert unused.has(1, made)
+        if unused.knows(1, made) is None:
+            queries += 1
+            unused.ask(1, made[:BEGINNING])
+            unused.learn(1, made[:BEGINNING], are_unused=True)
+        assert unused.knows(1, made)
         unused.remove(1, made)
-        assert not unused.has(1, made)
-    assert len(queries) == 1
+        assert not unused.knows(1, made)
+    assert queries == 1
 
 
 @pytest.mark.anyio

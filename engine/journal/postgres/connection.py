@@ -1,0 +1,168 @@
+"""A connection to PostgreSQL that understands the journal's queries.
+
+They are written for both databases. What SQLite keeps by itself, and a query may name, are tables
+here: the index of ids, which spans all parts of the journal, and the numbers given so far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tollkeeper.engine.journal.connection import FoundRows
+from tollkeeper.engine.journal.contract import JournalError, Unavailable
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.string import (
+        StrBinaryDumper,
+        StrDumper,
+        TextBinaryLoader,
+        TextLoader,
+    )
+except ImportError as error:  # pragma: no cover - an extra
+    raise JournalError("`--database` needs an extra: pip install 'tollkeeper[postgres]'") from error
+
+if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
+_BY_ID = re.compile(r"\bjournal( AS \w+)? INDEXED BY by_id\b")
+_HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)\b")
+# A server that has gone is found out within about these seconds.
+_PATIENCE_S = 10
+_SESSION = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
+    " -c default_transaction_isolation=read\\ committed"
+)
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "tollkeeper",
+    "connect_timeout": _PATIENCE_S // 2,
+    "keepalives_idle": _PATIENCE_S // 2,
+    "keepalives_interval": 1,
+    "keepalives_count": _PATIENCE_S // 2,
+    "tcp_user_timeout": _PATIENCE_S * 1000,
+    "client_encoding": "utf8",
+    "options": _SESSION,
+}
+
+
+@lru_cache(maxsize=2048)
+def translated(query: str) -> str:
+    """A query of the journal as PostgreSQL understands it."""
+    query = _HINT.sub("", _BY_ID.sub(r"ids\1", query))
+    query = query.replace("sqlite_sequence", "numbers").replace("BEGIN IMMEDIATE", "BEGIN")
+    return query.replace("%", "%%").replace("?", "%s")
+
+
+class PostgresConnection:
+    """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used."""
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+
+    def execute(self, query: str, parameters: Any = (), /) -> FoundRows:
+        with _named_errors():
+            return self.raw.execute(translated(query), parameters, binary=True)
+
+    def executemany(self, query: str, parameters: Iterable[Any], /) -> FoundRows:
+        cursor = self.raw.cursor()
+        with _named_errors():
+            cursor.executemany(translated(query), list(parameters))
+        return cursor
+
+    def is_usable(self) -> bool:
+        """Whether it is open and in no transaction."""
+        return not self.raw.closed and self.raw.info.transaction_status == TransactionStatus.IDLE
+
+    def close(self) -> None:
+        self.raw.close()
+
+    def __enter__(self) -> PostgresConnection:
+        return self
+
+    def __exit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        if not self.raw.closed:
+            self.execute("COMMIT" if error is None else "ROLLBACK")
+
+
+def connect(url: str) -> PostgresConnection:
+    """Raises `Unavailable` when the database can't be reached, `JournalError` for an address that
+    is none."""
+    try:
+        given = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.ProgrammingError as error:
+        raise JournalError(f"`{shown_address(url)}` is no address of a database") from error
+    options = f"{_SESSION} {given.get('options', '')}".rstrip()
+    try:
+        raw = psycopg.connect(
+            make_conninfo(**{**_DEFAULTS, **given, "options": options}), autocommit=True
+        )
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        raise Unavailable(f"cannot reach `{shown_address(url)}`: {reason}") from error
+    raw.adapters.register_dumper(str, _Escaped)
+    raw.adapters.register_dumper(str, _EscapedBinary)
+    raw.adapters.register_loader("text", _Unescaped)
+    raw.adapters.register_loader("text", _UnescapedBinary)
+    return PostgresConnection(raw)
+
+
+def shown_address(url: str) -> str:
+    """The address without its password."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "--database"
+    host, port, name = (given.get(each) for each in ("host", "port", "dbname"))
+    return f"postgresql://{host or 'localhost'}:{port or 5432}/{name or ''}"
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise Unavailable(f"the database failed: {' '.join(str(error).split())}") from error
+
+
+def _escape(text: str) -> str:
+    # PostgreSQL stores no zero character: it becomes two others, in the same order of values.
+    if "\0" in text or "\1" in text:
+        return text.replace("\1", "\1\2").replace("\0", "\1\1")
+    return text
+
+
+def _unescape(text: str) -> str:
+    return text.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in text else text
+
+
+class _Escaped(StrDumper):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_escape(obj))
+
+
+class _EscapedBinary(StrBinaryDumper):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_escape(obj))
+
+
+class _Unescaped(TextLoader):
+    def load(self, data: Buffer) -> bytes | str:
+        return _unescape(str(super().load(data)))
+
+
+class _UnescapedBinary(TextBinaryLoader):
+    def load(self, data: Buffer) -> bytes | str:
+        return _unescape(str(super().load(data)))

@@ -1,0 +1,306 @@
+"""The journal in PostgreSQL: a thread that writes, and reads in threads of their own.
+
+Nothing that waits for the network runs in the event loop. A read in another thread may miss what was
+committed while it ran: then it is done again, so that what a caller gets holds at the moment it
+goes on, together with what is being written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from typing import TypeVar
+
+from tollkeeper.engine.journal import reads, requests, staging
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import (
+    CommandRequest,
+    Fenced,
+    JournalError,
+    Locked,
+    Unavailable,
+)
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
+from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
+from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, give_back, take
+from tollkeeper.engine.journal.postgres.schema import prepare_tables, require_current_tables
+from tollkeeper.engine.journal.postgres.store import PostgresStore
+from tollkeeper.engine.journal.sql_journal import SqlJournal
+from tollkeeper.engine.journal.writer import (
+    BEGINNING,
+    WAITING_LIMIT,
+    Append,
+    InFlight,
+    UnusedIds,
+    Writer,
+)
+
+_POINT_READS = 4
+"""How many point reads run side by side, each on a connection of its own."""
+_RENEW_S = LEASE_S / 3
+_TRY_S = 0.25
+_DAY = 24 * 3600 * 1_000_000
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_database(
+    url: str, purpose: str, *, patience_s: float = 0.0, waiting_limit: int = WAITING_LIMIT
+) -> AsyncIterator[PostgresJournal]:
+    """Takes the database's journal over for `purpose` and opens it, until the end of the block.
+
+    Raises `Locked` when another process owns it for longer than `patience_s`, JournalError for a
+    database that can't be used.
+    """
+    await asyncio.to_thread(prepare_tables, url)
+    ownership = await _take(url, purpose, patience_s)
+    journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
+    renewing = asyncio.create_task(journal.renew())
+    try:
+        yield journal
+    finally:
+        renewing.cancel()
+        await asyncio.wait([renewing])
+        await journal.close()
+
+
+async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
+    def attempt() -> Ownership:
+        with closing(connect(url)) as connection:
+            return take(connection, url, purpose)
+
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return await asyncio.to_thread(attempt)
+        except Locked:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_TRY_S)
+
+
+def connect_reader(url: str) -> PostgresConnection:
+    """A connection that changes nothing. Raises `JournalError` for tables of another version."""
+    connection = connect(url)
+    try:
+        require_current_tables(connection, url)
+        connection.execute("SET default_transaction_read_only = on")
+    except JournalError:
+        connection.close()
+        raise
+    return connection
+
+
+class PostgresJournal(SqlJournal):
+    """A `Journal` in a database that is owned, as `open_database` owns it; without an ownership it
+    can be read alone."""
+
+    def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
+        self._url = url
+        self._ownership = ownership
+        self._in_flight = InFlight()
+        self._unused_ids = UnusedIds()
+        self._store = PostgresStore(url, ownership)
+        self._points = ThreadPoolExecutor(_POINT_READS, "journal-reads")
+        self._open = threading.local()
+        self._connections: list[PostgresConnection] = []
+        with closing(connect(url)) as connection:
+            self._identity = reads.identity(connection)
+            self._trusted_clock = reads.trusted_clock(connection)
+        self._last_appended = ownership.last_place
+        self._writer = Writer(self._store, self._in_flight.remove, waiting_limit)
+
+    def append(
+        self,
+        entry: Entry,
+        idempotency: Idempotency | None = None,
+        contents: tuple[ListChange, ...] = (),
+    ) -> asyncio.Future[None]:
+        if entry.sequence <= self._last_appended:
+            raise ValueError(
+                f"sequence number {entry.sequence} is not beyond {self._last_appended}"
+            )
+        append: Append = self._writer.append(entry, idempotency, contents)
+        self._last_appended = entry.sequence
+        self._in_flight.add(append)
+        self._unused_ids.remove(entry.account, entry.id)
+        return append.done
+
+    def has_room(self) -> bool:
+        return self._writer.has_room()
+
+    def write_failure(self) -> str | None:
+        if self._store.is_lost:
+            return "another process has taken the journal over"
+        if self._store.trouble is not None:
+            return self._store.trouble
+        if time.monotonic() - self._store.proved_at > LEASE_S:
+            return "the database has not confirmed for long whose journal it is"
+        return self._writer.failure
+
+    def trusted_clock(self) -> int:
+        return self._trusted_clock
+
+    async def set_clock(self, trusted: int) -> None:
+        await super().set_clock(trusted)
+        self._trusted_clock = trusted
+
+    async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
+        is_unused = self._unused_ids.knows(account, record_id)
+        if is_unused is None:
+            is_unused = await self._ask_for_ids(account, record_id)
+        if is_unused:
+            return False
+        # What is being written may still be lost: only what is on disk is told of.
+        while settling := self._in_flight.settling(account, record_id, kind):
+            await asyncio.wait(settling)
+        return await self._point(
+            lambda connection: reads.exists(connection, account, kind, record_id)
+        )
+
+    async def states(self, account: int, record_id: str) -> list[Entry]:
+        return await self._with_written(
+            account,
+            record_id,
+            (Kind.PAYMENT, Kind.UPDATE),
+            lambda connection: reads.states(connection, account, record_id),
+        )
+
+    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
+        return await self._with_written(
+            account,
+            record_id,
+            (kind,),
+            lambda connection: reads.of_record(connection, account, kind, record_id),
+        )
+
+    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
+        found = await self._with_written(
+            account,
+            record_id,
+            (Kind.PAYMENT, Kind.UPDATE),
+            lambda connection: reads.first_and_last(connection, account, record_id),
+        )
+        return (found[0], found[-1]) if found else None
+
+    async def entry(self, sequence: int) -> Entry | None:
+        return await self._point(lambda connection: reads.entry_at(connection, sequence))
+
+    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
+        while True:
+            while first_use := self._in_flight.with_key(account, key):
+                await first_use
+            with self._in_flight.watch(account, key) as watched:
+                found = await self._point(
+                    lambda connection: reads.find_idempotency(connection, account, key, now)
+                )
+            if not watched.is_touched and self._in_flight.with_key(account, key) is None:
+                return found
+
+    async def changes(self, after: int = 0) -> list[Entry]:
+        return await self._in_thread(lambda connection: reads.changes(connection, after))
+
+    def last_sequence(self) -> int:
+        return self._store.last_place
+
+    def discard_abandoned(self) -> None:
+        before = time.time_ns() // 1000 - _DAY
+        with closing(connect(self._url)) as connection:
+            staging.discard_old(connection, before)
+
+    async def requests(self) -> list[CommandRequest]:
+        return await self._point(requests.open_requests)
+
+    def identity(self) -> str:
+        return self._identity
+
+    async def renew(self) -> None:
+        """Proves the ownership now and then, until cancelled or until it is another's."""
+        while not self._store.is_lost:
+            await asyncio.sleep(_RENEW_S)
+            if time.monotonic() - self._store.proved_at > _RENEW_S:
+                with suppress(Unavailable):
+                    await self.flush()
+
+    async def lost(self) -> None:
+        """Done once the journal is another's. Raises `Fenced`."""
+        while not self._store.is_lost:
+            await asyncio.sleep(_TRY_S)
+        raise Fenced("another process has taken the journal over")
+
+    async def close(self) -> None:
+        self._store.ending.set()
+        await self._writer.close()
+        await asyncio.to_thread(self._points.shutdown)
+        for connection in self._connections:
+            connection.close()
+        if not self._store.is_lost:
+            with suppress(Unavailable):
+                await asyncio.to_thread(self._give_back)
+
+    async def _leave_nothing_behind(self) -> None:
+        """What is overwritten stays in the database's files until it is vacuumed."""
+
+    @contextmanager
+    def _reader(self) -> Iterator[PostgresConnection]:
+        with closing(connect(self._url)) as connection:
+            yield connection
+
+    async def _with_written(
+        self,
+        account: int,
+        record_id: str,
+        kinds: tuple[Kind, ...],
+        read: Callable[[SqlConnection], list[Entry]],
+    ) -> list[Entry]:
+        """What is on disk of a record and what is being written, as of the moment of return."""
+        while True:
+            with self._in_flight.watch(account, record_id) as watched:
+                written = await self._point(read)
+            if not watched.is_touched:
+                last = written[-1].sequence if written else 0
+                being_written = self._in_flight.of(account, record_id, *kinds)
+                return written + [entry for entry in being_written if entry.sequence > last]
+
+    async def _ask_for_ids(self, account: int, record_id: str) -> bool:
+        ids, beginning = self._unused_ids, record_id[:BEGINNING]
+        ids.ask(account, beginning)
+        is_found = self._in_flight.begins(account, beginning) or await self._point(
+            lambda connection: (
+                connection.execute(
+                    reads.ID_BEGINS, (account, beginning, beginning + reads.LAST_CHARACTER)
+                ).fetchone()
+                is not None
+            )
+        )
+        ids.learn(account, beginning, are_unused=not is_found)
+        return bool(ids.knows(account, record_id))
+
+    async def _point(self, read: Callable[[SqlConnection], T]) -> T:
+        def work() -> T:
+            try:
+                return read(self._of_thread())
+            except Unavailable:
+                # A connection that was idle may have ended meanwhile.
+                return read(self._of_thread())
+
+        return await asyncio.get_running_loop().run_in_executor(self._points, work)
+
+    def _of_thread(self) -> PostgresConnection:
+        connection: PostgresConnection | None = getattr(self._open, "connection", None)
+        if connection is None or not connection.is_usable():
+            if connection is not None:
+                connection.close()
+                self._connections.remove(connection)
+            connection = self._open.connection = connect(self._url)
+            self._connections.append(connection)
+        return connection
+
+    def _give_back(self) -> None:
+        with closing(connect(self._url)) as connection:
+            give_back(connection, self._ownership)

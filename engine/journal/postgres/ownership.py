@@ -1,0 +1,82 @@
+"""Whose journal it is: one owner at a time, by a lease on the database's clock.
+
+The lease only says when another may take over. What keeps a former owner out is the epoch, which
+each taking over raises and each append compares.
+"""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from uuid import uuid4
+
+from tollkeeper.engine.journal.contract import Locked
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
+
+LEASE_S = 5.0
+"""How long after the owner's last word another may take over."""
+_TAKE = (
+    "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?,"
+    f" lease_until = clock_timestamp() + interval '{LEASE_S} seconds'"
+    " WHERE shard = 1 AND (lease_until < clock_timestamp() OR owner = ?)"
+    " RETURNING epoch, last_place"
+)
+_TAKE_AGAIN = (
+    "UPDATE shards SET epoch = epoch + 1,"
+    f" lease_until = clock_timestamp() + interval '{LEASE_S} seconds'"
+    " WHERE shard = 1 AND owner = ? RETURNING epoch, last_place"
+)
+_GIVE_BACK = (
+    "UPDATE shards SET lease_until = '-infinity' WHERE shard = 1 AND owner = ? AND epoch = ?"
+)
+_HOLDER = "SELECT purpose, process, lease_until > clock_timestamp() FROM shards WHERE shard = 1"
+
+
+@dataclass(slots=True)
+class Ownership:
+    """`owner` is made anew at each start; `last_place` is the last sequence number that was given
+    by an append of whichever owner."""
+
+    owner: str
+    epoch: int
+    last_place: int
+
+
+def take(connection: PostgresConnection, url: str, purpose: str) -> Ownership:
+    """Takes the journal over. Raises `Locked` while another owner's lease lasts."""
+    owner = uuid4().hex
+    process = f"{os.getpid()} on {socket.gethostname()}"
+    row = connection.execute(_TAKE, (owner, purpose, process, owner)).fetchone()
+    if row is None:
+        purpose, process, _ = connection.execute(_HOLDER).fetchone()
+        who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
+        raise Locked(f"the database `{shown_address(url)}` is in use by {who}, process {process}")
+    return Ownership(owner, *row)
+
+
+def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
+    """Begins another epoch of the same owner, so that nothing of the former can still be written;
+    False when the journal is another's by now.
+
+    `last_place` is then that of the last append which was kept.
+    """
+    row = connection.execute(_TAKE_AGAIN, (ownership.owner,)).fetchone()
+    if row is None:
+        return False
+    ownership.epoch, ownership.last_place = row
+    return True
+
+
+def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
+    """Lets another take over at once."""
+    connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
+
+
+def holder_of(connection: PostgresConnection) -> str | None:
+    """The purpose for which a living process owns the journal, None when none does."""
+    purpose, _, is_held = connection.execute(_HOLDER).fetchone()
+    return str(purpose) if is_held else None

@@ -1,0 +1,285 @@
+"""Writes the journal in PostgreSQL: each append proves in its own transaction whose journal it is."""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.errors import CardinalityViolation, Diagnostic, UniqueViolation
+
+from tollkeeper.engine.journal import list_contents, reads
+from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
+from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
+from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, take_again
+from tollkeeper.engine.journal.postgres.schema import make_part, part_of
+from tollkeeper.engine.journal.writer import Append, checksum
+
+_LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
+_FENCE = (
+    f"UPDATE shards SET last_place = %s, lease_until = {_LEASE}"
+    " WHERE shard = 1 AND epoch = %s AND last_place = %s RETURNING 1"
+)
+# Binary arrays: as text, the bodies alone would take eight times the time.
+_INSERTS = (
+    f"kept AS (INSERT INTO journal ({reads.ALL_COLUMNS}) SELECT * FROM unnest("
+    "%b::bigint[], %b::bigint[], %b::smallint[], %b::text[], %b::bigint[], %b::bigint[],"
+    " %b::bytea[], %b::bytea[], %b::bigint[]){} RETURNING account, id, kind, place),"
+    " named AS (INSERT INTO ids (account, id, kind, place) SELECT * FROM kept),"
+    " keyed AS (INSERT INTO idempotency (place, account, key, digest, response, arrived)"
+    " SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::text[], %b::bytea[], %b::bytea[],"
+    " %b::bigint[]){} ON CONFLICT (account, key) DO UPDATE SET place = excluded.place,"
+    " digest = excluded.digest, response = excluded.response, arrived = excluded.arrived)"
+)
+_FENCED = " WHERE EXISTS (SELECT 1 FROM fence)"
+_APPEND = f"WITH fence AS ({_FENCE}), {_INSERTS.format(_FENCED, _FENCED)} SELECT 1 FROM fence"
+_INSERT = f"WITH {_INSERTS.format('', '')} SELECT 1"
+_RENEW = f"UPDATE shards SET lease_until = {_LEASE} WHERE shard = 1 AND epoch = ? RETURNING 1"
+# What a standby has not been heard of is told by a warning, while the commit itself succeeds.
+_NOT_REPLICATED = "01000"
+_RETRY_S = 0.2
+
+# What an entry brings about, not the database.
+_REFUSING = (psycopg.IntegrityError, psycopg.DataError, CardinalityViolation)
+
+T = TypeVar("T")
+
+
+class _Undone(Exception):  # noqa: N818 - named for what happened
+    """The transaction is certainly as if it had never begun."""
+
+
+class PostgresStore:
+    """An `EntryStore` of a journal that is owned.
+
+    What became of a commit whose answer was lost is found out before anything else is done: another
+    epoch shuts out what may still be under way, and the last sequence number tells.
+
+    `proved_at` is when (by `time.monotonic`) the ownership was last proved; `is_lost` is true once the
+    journal is another's, `trouble` says why nothing can be written, None when it can. Once `ending`
+    is set, an outcome that can't be found out soon stays unknown.
+    """
+
+    def __init__(self, url: str, ownership: Ownership) -> None:
+        self._url = url
+        self._ownership = ownership
+        self._connection: PostgresConnection | None = None
+        self._room = 0
+        self._was_warned = False
+        self.proved_at = time.monotonic()
+        self.is_lost = False
+        self.trouble: str | None = None
+        self.ending = threading.Event()
+
+    @property
+    def last_place(self) -> int:
+        """The last sequence number that was written."""
+        return self._ownership.last_place
+
+    def write(self, batch: Sequence[Append]) -> dict[int, Exception]:
+        try:
+            return self._transact(batch, self._write_whole)
+        except _Undone:
+            pass
+        try:
+            return self._transact(batch, self._write_one_by_one)
+        except _Undone as undone:
+            raise Unavailable(_line(undone.__cause__)) from undone.__cause__
+
+    def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
+        connection = self._connected()
+        try:
+            connection.execute("BEGIN")
+            self._renew(connection)
+            result = work(connection)
+            self._was_warned = False
+            begun = time.monotonic()
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            raise Unavailable(f"the journal can't be written: {_line(error)}") from error
+        if self._was_warned:
+            raise Unavailable("the journal can't be written: no standby has it")
+        self.proved_at, self.trouble = begun, None
+        return result, True
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _transact(
+        self,
+        batch: Sequence[Append],
+        work: Callable[[PostgresConnection, Sequence[Append], dict[int, Exception]], None],
+    ) -> dict[int, Exception]:
+        """Does `work`, which ends with a commit, and finds out what became of it; raises `_Undone` for
+        a batch of which something can't be stored."""
+        connection = self._connected()
+        last = batch[-1].entry.sequence
+        refused: dict[int, Exception] = {}
+        begun = time.monotonic()
+        self._was_warned = False
+        try:
+            self._make_room(connection, batch)
+            work(connection, batch, refused)
+        except psycopg.Error as error:
+            if connection.raw.closed:
+                self._settle(last, _line(error))
+                return refused
+            if not isinstance(error, _REFUSING):
+                raise
+            connection.raw.rollback()
+            raise _Undone from error
+        except (ValueError, OverflowError) as error:
+            connection.raw.rollback()
+            raise _Undone from error
+        if self._was_warned:
+            self._settle(last, "no standby has it")
+            return refused
+        self._ownership.last_place = last
+        self.proved_at, self.trouble = begun, None
+        return refused
+
+    def _make_room(self, connection: PostgresConnection, batch: Sequence[Append]) -> None:
+        if batch[-1].entry.sequence >= self._room:
+            for first in {part_of(append.entry.sequence) for append in batch}:
+                self._room = max(self._room, make_part(connection, first))
+
+    def _write_whole(
+        self, connection: PostgresConnection, batch: Sequence[Append], _refused: object
+    ) -> None:
+        values = (*self._fence(batch), *_arrays(batch))
+        if not any(append.contents for append in batch):
+            self._require_own(connection.raw.execute(_APPEND, values))
+            return
+        connection.raw.execute("BEGIN")
+        self._require_own(connection.raw.execute(_APPEND, values))
+        for append in batch:
+            _change_lists(connection, append)
+        connection.raw.execute("COMMIT")
+
+    def _write_one_by_one(
+        self,
+        connection: PostgresConnection,
+        batch: Sequence[Append],
+        refused: dict[int, Exception],
+    ) -> None:
+        connection.raw.execute("BEGIN")
+        self._require_own(connection.raw.execute(_FENCE, self._fence(batch)))
+        for append in batch:
+            connection.raw.execute("SAVEPOINT entry")
+            try:
+                connection.raw.execute(_INSERT, _arrays([append]))
+                _change_lists(connection, append)
+            except (*_REFUSING, ValueError, OverflowError) as error:
+                connection.raw.execute("ROLLBACK TO entry")
+                refused[append.entry.sequence] = _refusal(append.entry, error)
+            connection.raw.execute("RELEASE entry")
+        connection.raw.execute("COMMIT")
+
+    def _fence(self, batch: Sequence[Append]) -> tuple[int, int, int]:
+        return batch[-1].entry.sequence, self._ownership.epoch, self._ownership.last_place
+
+    def _renew(self, connection: PostgresConnection) -> None:
+        self._require_own(connection.execute(_RENEW, (self._ownership.epoch,)))
+
+    def _require_own(self, changed: FoundRows) -> None:
+        if changed.fetchone() is None:
+            self.is_lost = True
+            raise Fenced(_LOST)
+
+    def _settle(self, last: int, reason: str) -> None:
+        """Finds out whether the entry at `last`, and so its batch, was written; raises `Unavailable`
+        if not."""
+        while True:
+            self.disconnect()
+            self.trouble = f"what became of the last entries is not known yet: {reason}"
+            is_ending = self.ending.wait(_RETRY_S)
+            try:
+                was_written = self._was_written(self._connected(), last)
+            except Fenced:
+                raise
+            except (psycopg.Error, Unavailable) as error:
+                if is_ending:
+                    raise Unavailable(f"{self.trouble}; {error}") from error
+                reason = _line(error)
+            else:
+                self.trouble = None
+                if was_written:
+                    return
+                raise Unavailable(reason)
+
+    def _was_written(self, connection: PostgresConnection, last: int) -> bool:
+        before = self._ownership.last_place
+        self._was_warned = False
+        if take_again(connection, self._ownership):
+            if self._was_warned:
+                raise Unavailable("no standby has it")
+            if self._ownership.last_place in (before, last):
+                return self._ownership.last_place == last
+            self.is_lost = True
+            raise Fenced(
+                f"the database ends with entry {self._ownership.last_place}, but {before} was"
+                " written before: it has come back older than it was"
+            )
+        self.is_lost = True
+        # The other's taking over waited for ours to end; this commit is behind it in every copy.
+        connection.execute("UPDATE barrier SET number = number + 1")
+        if self._was_warned:
+            raise Unavailable("no standby has it")
+        return (
+            connection.execute("SELECT 1 FROM journal WHERE place = ?", (last,)).fetchone()
+            is not None
+        )
+
+    def _connected(self) -> PostgresConnection:
+        if self.is_lost:
+            raise Fenced(_LOST)
+        if self._connection is None:
+            self._connection = connect(self._url)
+            self._connection.raw.add_notice_handler(self._hear)
+        return self._connection
+
+    def _hear(self, notice: Diagnostic) -> None:
+        if notice.sqlstate == _NOT_REPLICATED:
+            self._was_warned = True
+
+
+_LOST = "another process has taken the journal over"
+
+
+def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
+    rows = [(*append.entry, checksum(append.entry)) for append in batch]
+    keys = [
+        (each.sequence, each.account, key.key, key.digest, key.response, each.arrived)
+        for each, key, *_ in batch
+        if key is not None
+    ]
+    return *_columns(rows, 9), *_columns(keys, 6)
+
+
+def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
+
+
+def _change_lists(connection: PostgresConnection, append: Append) -> None:
+    for change in append.contents:
+        list_contents.change_list(connection, append.entry.account, append.entry.sequence, change)
+
+
+def _refusal(entry: Entry, error: Exception) -> Exception:
+    if isinstance(error, UniqueViolation):
+        return Taken(f"the id `{entry.id}` is already used")
+    return JournalError(f"entry {entry.sequence} can't be stored: {_line(error)}")
+
+
+def _line(error: BaseException | None) -> str:
+    return " ".join(str(error).split())

@@ -174,7 +174,7 @@ async def by_parts(
     facts: list[Facts] = watch.part(
         "derive", lambda: [derive(p, arrived, engine.clients) for p, arrived in payments]
     )
-    programs = watch.part("choose", lambda: [choose_programs(active, p) for p, _ in payments])
+    programs = watch.part("choose", lambda: [choose_programs(active, p, 0) for p, _ in payments])
     reads = watch.part(
         "keys to read by",
         lambda: [decision_reads(chosen, f) for chosen, f in zip(programs, facts, strict=True)],

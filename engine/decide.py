@@ -64,8 +64,8 @@ async def decide_payment(
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
     facts = derive(payment, arrived, engine.clients)
-    programs = choose_programs(active, payment)
-    shadows = choose_shadows(active, payment)
+    programs = choose_programs(active, payment, arrived)
+    shadows = choose_shadows(active, payment, arrived)
     observed, decision = await analyse(
         engine.windows,
         account,

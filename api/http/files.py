@@ -38,12 +38,19 @@ from tollkeeper.engine.publish.activate import (
     needs_of,
     placed,
     publish,
+    read_until,
     store,
     unpublish,
     violations,
 )
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
-from tollkeeper.engine.registry.versions import find_lineage, find_shipped, find_version, was_active
+from tollkeeper.engine.registry.versions import (
+    Terms,
+    find_lineage,
+    find_shipped,
+    find_version,
+    was_active,
+)
 
 FileName = Annotated[str, path_parameter("The name that the file's text gives itself.", "checkout")]
 VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(0))]
@@ -60,6 +67,17 @@ Untested = Annotated[
         "With `publish`: whether to publish it though its own tests fail; the audit shows it.", FLAG
     ),
 ]
+Until = Annotated[
+    str | None,
+    query_parameter(
+        "With `publish`, for a rule or a scorecard: when what was active for good is active again, "
+        "an instant or a span ahead.",
+        example="6h",
+    ),
+]
+Reason = Annotated[
+    str | None, query_parameter("With `publish`: why, for the audit.", {"type": "string"})
+]
 AppliesFrom = Annotated[
     str | None,
     query_parameter(
@@ -73,23 +91,32 @@ AppliesFrom = Annotated[
 class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
     """Which version is meant; `breaking` and `applies_from` are for event types alone.
 
-    `untested` publishes it though its own tests fail; the audit shows it.
+    `untested` publishes it though its own tests fail; the audit shows it. At `until`, an instant or
+    a span ahead such as `6h`, what was active for good is active again, as for rules and scorecards.
+    `reason` goes into the audit.
     """
 
     version: int
     untested: bool = False
+    until: str | None = None
+    reason: str = ""
     breaking: bool = False
     applies_from: str | None = None
 
 
 class FileSummary(Struct, frozen=True):
-    """One file among others: its newest version, the active one, what is on trial."""
+    """One file among others: its newest version, the active one, what is on trial.
+
+    At `until`, where there is one, version `former` is active again, or none where that is null.
+    """
 
     name: str
     newest: int
     active: int | None
     shadow: int | None
     rollout: Rollout | None
+    until: InstantText | None = None
+    former: int | None = None
     filling: Filling = UNSET
 
 
@@ -260,6 +287,8 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             ),
         ] = None,
         untested: Untested = None,
+        until: Until = None,
+        reason: Reason = None,
         breaking: Breaking = None,
         applies_from: AppliesFrom = None,
     ) -> Response[Struct]:
@@ -268,8 +297,9 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         if at_once:
             check_scope(key, "rules:publish")
         planned = read_plan(read_flag("breaking", breaking), applies_from)
-        content, is_untested = await read_text(request), read_flag("untested", untested)
-        if at_once and not is_untested:
+        terms = read_terms(request, read_flag("untested", untested), until, reason or "")
+        content = await read_text(request)
+        if at_once and not terms.untested:
             await require_passing(request, name, content)
         try:
             stored = await store(
@@ -279,9 +309,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             raise invalid(violations(name, refused_file)) from None
         number = stored.version.number
         if at_once:
-            filling = await publish_within_time(
-                request, of, name, number, planned, untested=is_untested
-            )
+            filling = await publish_within_time(request, of, name, number, planned, terms)
             active = filling is UNSET
         else:
             filling, active = UNSET, request.account.files[of.kind, name].active == number
@@ -312,12 +340,11 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
     async def activate(request: Request, name: FileName) -> Response[Struct]:
         chosen = await read_json(request, VersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
+        terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
         version = find_version(request.account, of.kind, name, chosen.version)
         if not (chosen.untested or was_active(request.account, version)):
             await require_passing(request, name, version.text.encode())
-        filling = await publish_within_time(
-            request, of, name, chosen.version, planned, untested=chosen.untested
-        )
+        filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
         warnings = needs_of(request.engine, request.key.account, version)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted(answer(state), filling, HTTPStatus.OK)
@@ -354,13 +381,20 @@ async def require_passing(request: Request, name: str, content: bytes) -> None:
 
 
 async def publish_within_time(
-    request: Request, of: FileKind, name: str, number: int, planned: Planned, *, untested: bool
+    request: Request, of: FileKind, name: str, number: int, planned: Planned, terms: Terms
 ) -> Filling:
     engine, account, by = request.engine, request.key.account, request.key.id
-    doing = publish(
-        *(engine, account, by, of.kind, name, number, untold, planned), untested=untested
-    )
+    doing = publish(engine, account, by, of.kind, name, number, untold, planned, terms)
     return await within_time(engine, account, of.kind, name, doing)
+
+
+def read_terms(request: Request, untested: bool, until: str | None, reason: str) -> Terms:
+    """On what terms a version is published. Raises `Problem` 422."""
+    try:
+        end = None if until is None else read_until(until.replace(" ", "+"), request.engine.clock())
+    except ValueError as error:
+        raise invalid([Violation("until", "invalid_format", str(error))]) from None
+    return Terms(untested=untested, until=end, reason=reason)
 
 
 def read_plan(breaking: bool, applies_from: str | None) -> Planned:
@@ -380,6 +414,8 @@ def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) ->
         lineage.active,
         lineage.shadow,
         lineage.rollout,
+        None if lineage.until is None else show_instant(lineage.until),
+        lineage.former,
         filled_share(request.engine, request.key.account, of.kind, name),
     )
 

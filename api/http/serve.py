@@ -36,6 +36,7 @@ from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.privacy.retention import keep_to_retention
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.end_publications import end_publications
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, searching
@@ -210,6 +211,7 @@ async def beside(
                 tasks.create_task(watch_disk(engine))
                 tasks.create_task(watch_clock(engine))
                 tasks.create_task(keep_key_uses(engine))
+                tasks.create_task(end_publications(engine))
                 tasks.create_task(keep_accesses(engine))
                 if snapshot_s is not None:
                     tasks.create_task(keep_snapshots(engine, snapshot_s))

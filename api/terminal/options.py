@@ -61,6 +61,25 @@ def read_time(text: str | None) -> int:
         raise click.BadParameter(str(error), param_hint="--since") from None
 
 
+def _read_until(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    from tollkeeper.engine.open import now
+    from tollkeeper.engine.publish.activate import read_until
+
+    try:
+        return None if text is None else read_until(text, now())
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--until") from None
+
+
+until_option = click.option(
+    "--until",
+    metavar="INSTANT|SPAN",
+    callback=_read_until,
+    help="When what is active now is active again: `2027-01-01T06:00Z`, or `6h`.",
+)
+reason_option = click.option("--reason", default="", help="Why, for the audit.")
+
+
 def read_pairs(options: Sequence[str]) -> list[tuple[str, str]]:
     """Options of the form `NAME=VALUE`."""
     split = [option.partition("=") for option in options]

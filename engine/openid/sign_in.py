@@ -36,7 +36,7 @@ ATTEMPT_LASTS = HOUR // 6
 """How long a person may take at the provider (µs)."""
 MAX_ATTEMPTS = 10_000
 """Attempts held at once; the one that was begun first makes room."""
-BY = "openid"
+OPENID_AUTHOR = "openid"
 """Who gives roles that follow from claims, as the audit shows it."""
 _SECRET_BYTES = 32
 _SECOND = 1_000_000
@@ -170,7 +170,7 @@ async def _let_in(
         if role is None:
             raise TokenError("none of its groups has a role")
         try:
-            await put_user(engine, number, BY, name, role)
+            await put_user(engine, number, OPENID_AUTHOR, name, role)
         except Refused as refused:
             raise TokenError(f"the user can't be made: {refused}") from None
     account = engine.state.accounts[number]

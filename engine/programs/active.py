@@ -16,7 +16,7 @@ from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard
 from tollkeeper.engine.registry.changes import ProgramKind, RolloutKey
-from tollkeeper.engine.registry.state import Account, Version
+from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.engine.velocity.contract import Read, SeriesPlan
@@ -86,15 +86,15 @@ def choose_event_type(active: ActivePrograms, name: str, at: int) -> LoadedEvent
     return None if version is None else active.events.get((name, version.number))
 
 
-def choose_programs(active: ActivePrograms, payment: Payment) -> Programs:
-    """The programs that decide a payment: none unless it asks for an analysis."""
-    rule = choose_rule(active, payment)
+def choose_programs(active: ActivePrograms, payment: Payment, at: int) -> Programs:
+    """The programs that decide a payment at `at` (µs): none unless it asks for an analysis."""
+    rule = choose_rule(active, payment, at)
     recommends = payment.analyze is not None and payment.analyze.bot_behaviour is True
     scored = recommends or rule is not None
-    return Programs(choose_scorecard(active, payment) if scored else None, rule, recommends)
+    return Programs(choose_scorecard(active, payment, at) if scored else None, rule, recommends)
 
 
-def choose_rule(active: ActivePrograms, payment: Payment) -> LoadedRule | None:
+def choose_rule(active: ActivePrograms, payment: Payment, at: int) -> LoadedRule | None:
     """The rule that a payment gets (docs/api.md, "Analysis").
 
     The one it names, when that has an active version; the account's default rule when it names
@@ -103,7 +103,7 @@ def choose_rule(active: ActivePrograms, payment: Payment) -> LoadedRule | None:
     name = rule_name(active, payment)
     if name is None:
         return None
-    version = pick_version(active.account, "rule", name, lambda by: rollout_key(payment, by))
+    version = pick_version(active.account, "rule", name, at, lambda by: rollout_key(payment, by))
     return None if version is None else active.rules.get((name, version.number))
 
 
@@ -117,7 +117,7 @@ def rule_name(active: ActivePrograms, payment: Payment) -> str | None:
     return active.account.settings.default_rule if analyze.bot_behaviour else None
 
 
-def choose_shadows(active: ActivePrograms, payment: Payment) -> tuple[Shadow, ...]:
+def choose_shadows(active: ActivePrograms, payment: Payment, at: int) -> tuple[Shadow, ...]:
     """The shadows that look at a payment: of the rule it asks for, and of its scorecard.
 
     None looks at a payment that gets neither score nor rule.
@@ -125,7 +125,7 @@ def choose_shadows(active: ActivePrograms, payment: Payment) -> tuple[Shadow, ..
     analyze = payment.analyze
     if not active.shadows or analyze is None:
         return ()
-    if not analyze.bot_behaviour and choose_rule(active, payment) is None:
+    if not analyze.bot_behaviour and choose_rule(active, payment, at) is None:
         return ()
     name = rule_name(active, payment)
     return tuple(
@@ -133,31 +133,45 @@ def choose_shadows(active: ActivePrograms, payment: Payment) -> tuple[Shadow, ..
     )
 
 
-def choose_scorecard(active: ActivePrograms, payment: Payment) -> LoadedScorecard:
+def choose_scorecard(active: ActivePrograms, payment: Payment, at: int) -> LoadedScorecard:
     """The account's own scorecard when it has published one, else the shipped one."""
     version = pick_version(
-        active.account, "scorecard", SCORECARD_NAME, lambda by: rollout_key(payment, by)
+        active.account, "scorecard", SCORECARD_NAME, at, lambda by: rollout_key(payment, by)
     )
     return active.scorecards[0 if version is None else version.number]
 
 
 def pick_version(
-    account: Account, kind: Decider, name: str, key_of: Callable[[RolloutKey], str | None]
+    account: Account,
+    kind: Decider,
+    name: str,
+    at: int,
+    key_of: Callable[[RolloutKey], str | None],
 ) -> Version | None:
-    """The version for one payment: the rollout's for its share of the keys, else the active one.
+    """The version for one payment at `at` (µs): the rollout's for its share of the keys, else the active one.
 
     `key_of` reads the payment's user, device or order; a payment without it gets the active
     version. None for a name that is unknown or not published.
     """
     lineage = account.files.get((kind, name))
-    if lineage is None or lineage.active is None:
+    number = None if lineage is None else _version_at(lineage, at)
+    if lineage is None or number is None:
         return None
     rollout = lineage.rollout
-    if rollout is not None:
+    if rollout is not None and number == lineage.active:
         key = key_of(rollout.by)
         if key is not None and _position(account.number, kind, name, key) < rollout.percent:
             return lineage.versions[rollout.version - 1]
-    return lineage.versions[lineage.active - 1]
+    return lineage.versions[number - 1]
+
+
+def _version_at(lineage: Lineage, at: int) -> int | None:
+    """The number of the version that decides at `at` (µs), None for none.
+
+    The end of a publication holds to the moment; the journal tells of it a little later.
+    """
+    is_over = lineage.until is not None and lineage.until <= at
+    return lineage.former if is_over else lineage.active
 
 
 def _position(account: int, kind: Decider, name: str, key: str) -> int:

@@ -58,7 +58,9 @@ def load_account(
         limits=account_limits(account.settings, DEFAULT_LIMITS),
         contents=contents,
         environment=account_environment(account, contents),
-        scorecards=scorecards or {0: shipped_scorecard()},
+        scorecards=scorecards
+        if _has_own_scorecard(account)
+        else {0: shipped_scorecard(), **scorecards},
         rules=rules,
         events=events,
         shadows=tuple(_shadows(account, find)),
@@ -125,10 +127,19 @@ def _met(account: Account) -> Iterator[Version]:
             yield from _deciding(lineage)
 
 
+def _has_own_scorecard(account: Account) -> bool:
+    """Whether one of its own decides for good, so that the shipped one is met by no payment."""
+    own = account.files.get(("scorecard", SCORECARD_NAME), Lineage())
+    return (own.active if own.until is None else own.former) is not None
+
+
 def _deciding(lineage: Lineage) -> list[Version]:
     if lineage.active is None:
         return []
     numbers = {lineage.active}
+    if lineage.former is not None:
+        # Its windows stay whole for the moment at which it is back.
+        numbers.add(lineage.former)
     if lineage.rollout is not None:
         numbers.add(lineage.rollout.version)
     return [lineage.versions[number - 1] for number in sorted(numbers)]

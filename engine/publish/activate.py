@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from tollkeeper.engine.filling import fill
+from tollkeeper.engine.instants import DAY, HOUR
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME, Loaded, VersionId
 from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
@@ -24,6 +29,8 @@ from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.versions import (
+    FOR_GOOD,
+    Terms,
     activate,
     active_version,
     deactivate,
@@ -35,6 +42,9 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.render import Source
+
+_SPAN = re.compile(r"([1-9][0-9]{0,3})([mhd])")
+_UNITS = {"m": HOUR // 60, "h": HOUR, "d": DAY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +111,22 @@ async def publish(
     number: int,
     progress: Progress,
     planned: Planned = AT_ONCE,
-    *,
-    untested: bool = False,
+    terms: Terms = FOR_GOOD,
 ) -> None:
     """Make a version the active one once its windows are whole; also rolls back.
 
     Until then, and whenever this fails, what was active stays so. Raises `NotFound`, and `Invalid`
     when a list it declares is there with another type, or an event type's version breaks the
-    contract and is not `planned`. `untested` is for the audit: its tests were not asked.
+    contract and is not `planned`, or when the end of the `terms` is not in the future.
     """
     now = engine.clock()
+    if terms.until is not None and terms.until <= now:
+        raise Invalid([Violation("until", "out_of_range", "this is not in the future")])
 
     def change(state: Account) -> Change:
         version = find_version(state, kind, name, number)
         from_ = applies_from(state, version, planned, now)
-        return activate(state, kind, name, number, from_, untested=untested)
+        return activate(state, kind, name, number, structs.replace(terms, applies_from=from_))
 
     await bring_in(engine, account, by, kind, name, number, change, progress)
 
@@ -222,6 +233,16 @@ async def _change(
         await engine.windows.keep(each, engine.active[each].plans())
 
 
+def read_until(text: str, now: int) -> int:
+    """When a publication ends, in µs: an instant, or a span ahead of `now` such as `6h`.
+
+    Raises `ValueError`.
+    """
+    if span := _SPAN.fullmatch(text):
+        return now + int(span[1]) * _UNITS[span[2]]
+    return read_instant(text)
+
+
 def violations(name: str, rejected: RejectedFileError) -> list[Violation]:
     """Each error as an item of the one error body (docs/api.md, "Beside payments")."""
     errors = [each for each in rejected.diagnostics if each.severity == "error"]
@@ -248,8 +269,8 @@ def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
 class Store(AccountVerb, frozen=True):
     """Store `text` as a version; publish it too when `activate`.
 
-    `expected` is the newest version that the author knew of, None for any. `untested` goes into
-    the audit.
+    `expected` is the newest version that the author knew of, None for any. `terms` are
+    those of making it active.
     """
 
     kind: ProgramKind
@@ -258,7 +279,7 @@ class Store(AccountVerb, frozen=True):
     activate: bool
     expected: int | None = None
     planned: Planned = AT_ONCE
-    untested: bool = False
+    terms: Terms = FOR_GOOD
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         account, kind, name = self.number(engine), self.kind, self.name
@@ -271,25 +292,25 @@ class Store(AccountVerb, frozen=True):
         version = stored.version.number
         if self.activate:
             await publish(
-                *(engine, account, author, kind, name, version, progress, self.planned),
-                untested=self.untested,
+                *(engine, account, author, kind, name, version, progress),
+                *(self.planned, self.terms),
             )
         return Effect(version=version, warnings=tuple(needs_of(engine, account, stored.version)))
 
 
 class Activate(AccountVerb, frozen=True):
-    """Make a stored version the active one; `untested` goes into the audit."""
+    """Make a stored version the active one."""
 
     kind: ProgramKind
     name: str
     version: int
-    untested: bool = False
+    terms: Terms = FOR_GOOD
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         account = self.number(engine)
         await publish(
             *(engine, account, author, self.kind, self.name, self.version, progress),
-            untested=self.untested,
+            terms=self.terms,
         )
         version = find_version(engine.state.accounts[account], self.kind, self.name, self.version)
         return Effect(version=self.version, warnings=tuple(needs_of(engine, account, version)))

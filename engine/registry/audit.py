@@ -116,6 +116,8 @@ def _detail(change: Change) -> dict[str, Any]:
         }
     if isinstance(change, Activated):
         return _describe_activation(change)
+    if isinstance(change, Deactivated):
+        return {"ended": True} if change.ended else {}
     return {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
@@ -126,8 +128,11 @@ def _describe_activation(change: Activated) -> dict[str, Any]:
     detail: dict[str, Any] = {"version": change.number}
     if change.applies_from is not None:
         detail["applies_from"] = show_instant(change.applies_from)
-    if change.untested:
-        detail["untested"] = True
+    if change.until is not None:
+        detail["until"] = show_instant(change.until)
+    detail |= {name: True for name in ("untested", "ended") if getattr(change, name)}
+    if change.reason:
+        detail["reason"] = change.reason
     return detail
 
 

@@ -137,7 +137,8 @@ class Activated(Struct, frozen=True, tag="activated"):
     """`applies_from` (µs) is the time from which an event type's version is in force.
 
     None means from the moment of the change. A rollout of the name ends with it. `untested` says
-    that its author did not want its tests to be asked.
+    that its author did not want its tests to be asked. At `until` (µs) what was active for good
+    before is active again, which an activation with `ended` tells of. `reason` is the author's.
     """
 
     kind: ProgramKind
@@ -145,11 +146,17 @@ class Activated(Struct, frozen=True, tag="activated"):
     number: int
     applies_from: int | None = None
     untested: bool = False
+    until: int | None = None
+    ended: bool = False
+    reason: str = ""
 
 
 class Deactivated(Struct, frozen=True, tag="deactivated"):
+    """`ended` says that what was active had been published until now."""
+
     kind: ProgramKind
     name: str
+    ended: bool = False
 
 
 class ShadowSet(Struct, frozen=True, tag="shadow_set"):

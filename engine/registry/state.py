@@ -109,11 +109,14 @@ class Lineage:
     """All versions of one name, `versions[n - 1]` being version n, and which of them count.
 
     `active` is the last one activated, None when the name is not published. `activations` are
-    those since it was last unpublished, in the order of the journal.
+    those since it was last unpublished, in the order of the journal. At `until` (µs), None for no
+    end, `former` is active again, or nothing where that is None.
     """
 
     versions: tuple[Version, ...] = ()
     active: int | None = None
+    until: int | None = None
+    former: int | None = None
     activations: tuple[Activation, ...] = ()
     shadow: int | None = None
     rollout: Rollout | None = None
@@ -354,14 +357,20 @@ def _fold_lineage(lineage: Lineage, recorded: RecordedChange) -> Lineage:
         case Activated():
             applies_from = recorded.at if change.applies_from is None else change.applies_from
             activation = Activation(applies_from, change.number)
+            # What was itself to end is nothing to go back to.
+            lasting = lineage.active if lineage.until is None else lineage.former
             return replace(
                 lineage,
                 active=change.number,
+                until=change.until,
+                former=None if change.until is None else lasting,
                 activations=(*lineage.activations, activation),
                 rollout=None,
             )
         case Deactivated():
-            return replace(lineage, active=None, activations=(), rollout=None)
+            return replace(
+                lineage, active=None, until=None, former=None, activations=(), rollout=None
+            )
         case ShadowSet():
             return replace(lineage, shadow=change.number)
         case ShadowCleared():

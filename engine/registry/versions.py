@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Final
 
+from msgspec import Struct
+
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import Activated, Deactivated, ProgramKind, VersionStored
-from tollkeeper.engine.registry.errors import Conflict, NotFound
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
 
+MAX_REASON = 500
 NOUNS: Mapping[ProgramKind, str] = {
     "rule": "rule",
     "scorecard": "scorecard",
@@ -127,21 +132,57 @@ def version_in_force(lineage: Lineage, at: int) -> Version | None:
     return lineage.versions[number - 1]
 
 
-def activate(
-    account: Account,
-    kind: ProgramKind,
-    name: str,
-    number: int,
-    applies_from: int | None = None,
-    *,
-    untested: bool = False,
-) -> Activated:
-    """Publishes a version or rolls back to it; raises `NotFound`.
+class Terms(Struct, frozen=True):
+    """On what terms a version is published.
 
-    `applies_from` (µs) is the time from which an event type's version is in force.
+    `applies_from` (µs) is the time from which an event type's version is in force; `untested` says
+    that its tests were not asked; at `until` (µs) what was active for good is active again.
+    """
+
+    applies_from: int | None = None
+    untested: bool = False
+    until: int | None = None
+    reason: str = ""
+
+
+FOR_GOOD: Final = Terms()
+
+
+def activate(
+    account: Account, kind: ProgramKind, name: str, number: int, terms: Terms = FOR_GOOD
+) -> Activated:
+    """Publishes a version or rolls back to it.
+
+    Raises `NotFound`, `Invalid`, and `Conflict` for an end of what is active for good.
     """
     find_version(account, kind, name, number)
-    return Activated(kind, name, number, applies_from, untested)
+    lineage = find_lineage(account, kind, name)
+    if len(terms.reason) > MAX_REASON or not terms.reason.isprintable():
+        message = f"a reason has at most {MAX_REASON} characters, none of them a control"
+        raise Invalid([Violation("reason", "invalid_format", message)])
+    if terms.until is not None:
+        if kind not in ("rule", "scorecard"):
+            message = f"{NOUNS[kind]} has no end: only what decides is published until a time"
+            raise Invalid([Violation("until", "invalid_value", message)])
+        if lineage.active == number and lineage.until is None:
+            raise Conflict("until", f"version {number} is active already, for good")
+    return Activated(
+        kind,
+        name,
+        number,
+        terms.applies_from,
+        terms.untested,
+        until=terms.until,
+        reason=terms.reason,
+    )
+
+
+def end_publication(account: Account, kind: ProgramKind, name: str) -> Activated | Deactivated:
+    """What makes the former version active again, now that its successor's time is over."""
+    former = find_lineage(account, kind, name).former
+    if former is None:
+        return Deactivated(kind, name, ended=True)
+    return Activated(kind, name, former, ended=True)
 
 
 def deactivate(account: Account, kind: ProgramKind, name: str) -> Deactivated:

@@ -13,7 +13,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.rules import rule_address, text_diff
+from tollkeeper.api.console.pages.rules import rule_address, terms_fields, text_diff
 from tollkeeper.api.console.parts import allowed, errors_notice, number
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
@@ -78,10 +78,14 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
     publish_too = sent.get("act") == "publish"
     named = _NAME.search(text)
     name = sent.get("name") or (named[1] if named else "")
-    query = {"publish": "true" if publish_too else None, "expected": str(expected)}
+    query = {"expected": str(expected)}
+    if publish_too:
+        query |= {"publish": "true", "until": sent.get("until"), "reason": sent.get("reason")}
     path = f"/v1/rules/{segment(name or 'my_rule')}/versions"
     try:
-        answer = await here.client.send("POST", path, query, text=text)
+        answer = await here.client.send(
+            "POST", path, {name: value for name, value in query.items() if value}, text=text
+        )
     except RefusalError as refusal:
         return await _editor(here, text, name or None, expected, refusal)
     stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
@@ -127,6 +131,7 @@ async def _editor(
             ),
             class_="actions",
         ),
+        allowed(here, "rules:publish", element("div", *terms_fields(here), class_="line terms")),
         element("p", words("editor.leave"), class_="hints"),
         method="post",
         action="/console/publish",

@@ -34,6 +34,8 @@ from tollkeeper.api.html import Html, element, joined
 
 TICKS = "▁▂▃▄▅▆▇█"
 FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
+SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
+"""How long a version may be published for, with a click, and how that is said."""
 _VERSIONS_SHOWN = 12
 """How many versions a rule's page tells of."""
 
@@ -95,9 +97,10 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
 async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
     """Make another version the active one."""
     here = await visit(request)
-    version = (await read_form(request)).whole("version")
-    path = f"/v1/rules/{segment(name)}/active"
-    await here.client.send("PUT", path, body={"version": version})
+    sent = await read_form(request)
+    version = sent.whole("version")
+    body = {"version": version, "reason": sent.get("reason"), "until": sent.get("until") or None}
+    await here.client.send("PUT", f"/v1/rules/{segment(name)}/active", body=body)
     return go_to(target(rule_address(name), active=str(version)))
 
 
@@ -162,9 +165,11 @@ def _trials(here: Visit, rule: JsonObject) -> str:
 
 def _head(here: Visit, found: JsonObject) -> Html:
     active = found["active"]
-    state = (
+    state: str = (
         here.words("rule.inactive") if active is None else here.words("rule.active", version=active)
     )
+    if found["until"] is not None:
+        state = joined(state, " ", _until(here, found))
     address = f"{rule_address(found['name'])}/edit"
     edit = allowed(
         here,
@@ -177,6 +182,34 @@ def _head(here: Visit, found: JsonObject) -> Html:
         element("p", state, " · ", _trials(here, found)),
         edit,
         class_="tools",
+    )
+
+
+def _until(here: Visit, found: JsonObject) -> Html:
+    """When the version that is live gives way, and to what."""
+    words, former = here.words, found["former"]
+    then = words("rule.then_none") if former is None else words("rule.then", version=former)
+    return element(
+        "strong",
+        words("rule.until"),
+        " ",
+        instant(here, found["until"], "%d %b %H:%M"),
+        ", ",
+        then,
+        class_="action challenge",
+    )
+
+
+def terms_fields(here: Visit) -> tuple[Html, Html]:
+    """Why a version is published, and for how long."""
+    spans = [("", here.words("rule.for_good"))]
+    spans += [(span, here.words("rule.for_span", span=shown)) for span, shown in SPANS]
+    return (
+        field(
+            here.words("rule.reason"),
+            element("input", name="reason", maxlength="500", autocomplete="off"),
+        ),
+        field(here.words("rule.how_long"), choices("until", spans)),
     )
 
 
@@ -315,7 +348,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
                 allowed(
                     here,
                     "rules:publish",
-                    _button(f"{rule_address(name)}/active", number_, words("rule.activate")),
+                    _activation(here, name, number_),
                 ),
                 allowed(
                     here,
@@ -349,6 +382,22 @@ def _button(action: str, version: int, text: str) -> Html:
         element("button", text, name="version", value=str(version), class_="quiet"),
         method="post",
         action=action,
+        class_="inline",
+    )
+
+
+def _activation(here: Visit, name: str, version: int) -> Html:
+    return element(
+        "details",
+        element("summary", here.words("rule.activate")),
+        element(
+            "form",
+            *terms_fields(here),
+            element("button", here.words("rule.activate_now"), name="version", value=str(version)),
+            method="post",
+            action=f"{rule_address(name)}/active",
+            class_="line",
+        ),
         class_="inline",
     )
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_account, refusals
-from tollkeeper.api.terminal.options import account_option, author_option, data_option, kind_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    kind_option,
+    reason_option,
+    until_option,
+)
 from tollkeeper.api.terminal.output import progress_bar, refuse_all, say, warn_all
 
 if TYPE_CHECKING:
@@ -20,20 +27,34 @@ if TYPE_CHECKING:
 @click.argument("version", type=int)
 @kind_option
 @account_option
+@until_option
+@reason_option
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @author_option
 @data_option
-def activate(name: str, version: int, kind: Any, account: str, untested: bool, data: Path) -> None:
+def activate(
+    name: str,
+    version: int,
+    kind: Any,
+    account: str,
+    until: int | None,
+    reason: str,
+    untested: bool,
+    data: Path,
+) -> None:
     """Make VERSION of NAME the active one; also rolls back.
 
     The tests of a version that was not active before run first.
     """
     from tollkeeper.engine.publish.activate import Activate
+    from tollkeeper.engine.registry.versions import Terms
+
+    terms = Terms(untested=untested, until=until, reason=reason)
 
     if not untested:
         require_passing_version(read_account(data, account), kind, name, version)
     with progress_bar("filling windows") as progress:
-        done = perform(data, Activate(account, kind, name, version, untested), progress)
+        done = perform(data, Activate(account, kind, name, version, terms), progress)
     warn_all(done.warnings)
     say(f"{name} version {version} is active")
 

@@ -54,6 +54,7 @@ def publish_event_type(
     from tollkeeper.api.terminal.commands.publish import require_passing
     from tollkeeper.engine.programs.event_versions import Planned
     from tollkeeper.engine.publish.activate import Store
+    from tollkeeper.engine.registry.versions import Terms
     from tollkeeper.grammar.program import EventType
 
     reading = read_rule_file(file)
@@ -64,7 +65,9 @@ def publish_event_type(
     name = reading.program.name
     since = read_time(applies_from) if applies_from else None
     planned = Planned(breaking, since)
-    asked = Store(account, "event", name, reading.text, True, None, planned, untested)
+    asked = Store(
+        account, "event", name, reading.text, True, None, planned, Terms(untested=untested)
+    )
     with progress_bar("filling windows") as progress:
         answer = perform(data, asked, progress)
     warn_all(answer.warnings)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, refusals
-from tollkeeper.api.terminal.options import account_option, author_option, data_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    reason_option,
+    until_option,
+)
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, show_whole, warn_all
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 @account_option
 @click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
 @click.option("--expected", type=int, help="The newest version you know of; refused past it.")
+@until_option
+@reason_option
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @click.option("--preview", is_flag=True, help="Show what it would change, and ask.")
 @click.option(
@@ -36,6 +44,8 @@ def publish(
     account: str,
     draft: bool,
     expected: int | None,
+    until: int | None,
+    reason: str,
     untested: bool,
     preview: bool,
     since: str,
@@ -46,7 +56,7 @@ def publish(
     """
     from tollkeeper.engine.offline.rule_files import rule_files, used_definitions
     from tollkeeper.engine.publish.activate import Store
-    from tollkeeper.engine.registry.versions import program_kind
+    from tollkeeper.engine.registry.versions import Terms, program_kind
 
     reading = read_rule_file(file)
     program = reading.program
@@ -66,7 +76,7 @@ def publish(
             Store(
                 *(account, program_kind(program), program.name, reading.text),
                 *(not draft, expected),
-                untested=untested,
+                terms=Terms(untested=untested, until=until, reason=reason),
             ),
             progress,
         )

@@ -204,7 +204,10 @@ def _run(
             raise StreamError(f"line {line}: a case decides its payments itself")
         facts = creation.record.state.payment
         facts = structs.replace(facts, payment=_with_recommendation(facts.payment))
-        programs, thresholds = choose_programs(active, facts.payment), account.settings.thresholds
+        programs, thresholds = (
+            choose_programs(active, facts.payment, facts.arrived),
+            account.settings.thresholds,
+        )
         return await analyse(windows, TEST_ACCOUNT, facts, programs, active.environment, thresholds)
 
     windows = empty_windows(active.plans())
@@ -244,7 +247,7 @@ def _case_decision(
     decision: Decision,
 ) -> CaseDecision:
     facts, environment = observed.record.state.payment, active.environment
-    scorecard, rule, _ = choose_programs(active, facts.payment)
+    scorecard, rule, _ = choose_programs(active, facts.payment, facts.arrived)
     if scorecard is None:
         return CaseDecision(item, decision)
     split = len(scorecard.reading.plan.windows)

@@ -140,6 +140,17 @@ async def test_a_rule_is_published_from_the_editor_and_rolled_back_from_its_page
     assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 1
 
 
+async def test_a_version_published_until_a_time_says_so_on_its_page(own_shop: Shop) -> None:
+    text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    sent = {"name": "gate", "expected": "1", "text": text.replace("100", "90"), "act": "publish"}
+    terms = {"until": "6h", "reason": "an attack"}
+    answer = await own_shop.browser.post("/console/publish", data={**sent, **terms})
+    assert answer.status_code == 303, answer.text
+    page = (await own_shop.browser.get("/console/rules/gate")).text
+    assert re.search(r"v2 is live <strong[^>]*>until <time[^>]*>[^<]+</time>, then v1 again", page)
+    assert "an attack" in (await own_shop.browser.get("/console/changes")).text
+
+
 async def test_a_text_that_is_refused_stays_in_the_editor_with_the_reason(shop: Shop) -> None:
     text = "rule gate\n  condition odd when amunt > 1 then deny\n"
     sent = {"name": "gate", "expected": "1", "text": text, "act": "publish"}

@@ -35,7 +35,7 @@ def with_rollout(percent: int, number: int = 7) -> Account:
 
 
 def pick(account: Account, key: str | None) -> int:
-    return pick_version(account, "rule", "checkout", {"user": key}.get).number
+    return pick_version(account, "rule", "checkout", 0, {"user": key}.get).number
 
 
 def test_a_shadow_never_is_the_version_that_decides(published):
@@ -54,7 +54,7 @@ def test_a_shadow_can_be_taken_away(published):
 
 def test_an_unknown_name_has_neither_shadow_nor_version(published):
     assert shadow_version(published.account, "rule", "mobile") is None
-    assert pick_version(published.account, "rule", "mobile", lambda _: "ana") is None
+    assert pick_version(published.account, "rule", "mobile", 0, lambda _: "ana") is None
 
 
 @given(key=st.text(), low=st.integers(0, 100), high=st.integers(0, 100))
@@ -99,7 +99,7 @@ def test_publishing_and_unpublishing_end_a_rollout(published):
     assert pick(published.account, "ana") == 1
     published.record(set_rollout(published.account, "rule", "checkout", 2, 100, "user"))
     published.record(deactivate(published.account, "rule", "checkout"))
-    assert pick_version(published.account, "rule", "checkout", lambda _: "ana") is None
+    assert pick_version(published.account, "rule", "checkout", 0, lambda _: "ana") is None
 
 
 def test_a_rollout_can_be_taken_away(published):

@@ -6,6 +6,7 @@ from tollkeeper.engine.registry.errors import Conflict, NotFound
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import (
+    Terms,
     activate,
     active_version,
     deactivate,
@@ -124,7 +125,7 @@ def test_an_unknown_name_or_another_kind_is_not_found(stored):
 def test_an_event_is_checked_against_the_version_in_force_at_its_timestamp(stored):
     first = stored.record(activate(stored.account, "rule", "checkout", 1))
     planned = first.at + 5 * HOUR
-    stored.record(activate(stored.account, "rule", "checkout", 2, applies_from=planned))
+    stored.record(activate(stored.account, "rule", "checkout", 2, Terms(planned)))
     lineage = stored.account.files["rule", "checkout"]
     numbers = [
         version_in_force(lineage, at).number
@@ -136,7 +137,7 @@ def test_an_event_is_checked_against_the_version_in_force_at_its_timestamp(store
 def test_an_activation_takes_the_place_of_one_that_was_planned(stored):
     first = stored.record(activate(stored.account, "rule", "checkout", 1))
     planned = first.at + 5 * HOUR
-    stored.record(activate(stored.account, "rule", "checkout", 2, applies_from=planned))
+    stored.record(activate(stored.account, "rule", "checkout", 2, Terms(planned)))
     stored.record(activate(stored.account, "rule", "checkout", 3))
     lineage = stored.account.files["rule", "checkout"]
     assert version_in_force(lineage, planned + HOUR).number == 3

@@ -41,6 +41,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.open import now, open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.registry.environments import PastEnvironments
 from tollkeeper.engine.stored_records import StoredRecords, encode_stored
 from tollkeeper.engine.velocity.snapshot import FILE
 
@@ -136,7 +137,8 @@ async def read_alone(folder: Path) -> float:
         [account] = engine.state.accounts.values()
         plans = engine.active[account.number].plans()
         begun = process_time()
-        stored = StoredRecords(account, plans)
+        environments = PastEnvironments(engine.journal, engine.past_states, account)
+        stored = StoredRecords(account, plans, environments.at)
         for stretch in engine.journal.replay_latest(
             account.number, up_to=engine.journal.last_sequence(), kinds=stored.kinds
         ):

@@ -177,7 +177,10 @@ async def by_parts(
     programs = watch.part("choose", lambda: [choose_programs(active, p, 0) for p, _ in payments])
     reads = watch.part(
         "keys to read by",
-        lambda: [decision_reads(chosen, f) for chosen, f in zip(programs, facts, strict=True)],
+        lambda: [
+            decision_reads(chosen, f, active.environment)
+            for chosen, f in zip(programs, facts, strict=True)
+        ],
     )
     observed = watch.part(
         "observe",

@@ -164,12 +164,14 @@ async def cost(paid: Sequence[CreationLine]) -> Cost:
             clients(created.payment.device.headers)
     marks.append(process_time())
     for each in facts:
-        scorecard.reading.reads(each)
+        scorecard.reading.reads(each, environment)
     marks.append(process_time())
     observed = []
     for each in facts:
-        record = Record(1, each.payment.id, each.timestamp, each.arrived, State(each))
-        observed.append((await windows.observe(record, scorecard.reading.reads(each))).values)
+        state = State(each, environment=environment)
+        record = Record(1, each.payment.id, each.timestamp, each.arrived, state)
+        reads = scorecard.reading.reads(each, environment)
+        observed.append((await windows.observe(record, reads)).values)
     marks.append(process_time())
     for each, seen in zip(facts, observed, strict=True):
         scorecard.score(each, seen, environment)

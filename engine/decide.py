@@ -73,7 +73,7 @@ async def decide_payment(
         programs,
         active.environment,
         active.account.settings.thresholds,
-        [read for shadow in shadows for read in shadow.reads(facts)],
+        [read for shadow in shadows for read in shadow.reads(facts, active.environment)],
         forced,
     )
     try:
@@ -114,8 +114,9 @@ async def analyse(
     score = forced.hundredths if scored else None
     if score is not None:
         programs = programs._replace(scorecard=None)
-    own, reads = decision_reads(programs, facts)
-    seen = Record(account, facts.payment.id, facts.timestamp, facts.arrived, State(facts))
+    own, reads = decision_reads(programs, facts, environment)
+    state = State(facts, environment=environment)
+    seen = Record(account, facts.payment.id, facts.timestamp, facts.arrived, state)
     try:
         observed = await windows.observe(seen, [*reads, *further], own)
     except NotWholeError:
@@ -136,10 +137,12 @@ async def analyse(
         raise
 
 
-def decision_reads(programs: Programs, facts: Facts) -> tuple[list[tuple[Window, ...]], list[Read]]:
+def decision_reads(
+    programs: Programs, facts: Facts, environment: Environment
+) -> tuple[list[tuple[Window, ...]], list[Read]]:
     """What the programs read: in the payment's own groups, or in those that they name."""
     readings = [each.reading for each in (programs.scorecard, programs.rule) if each is not None]
     own = [each.plan.windows for each in readings if each.plan.own]
     if len(own) == len(readings):
         return own, []
-    return [], [read for each in readings for read in each.reads(facts)]
+    return [], [read for each in readings for read in each.reads(facts, environment)]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage, named_damage
 from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
@@ -105,7 +106,9 @@ async def _restore(engine: Engine, part: FillPart) -> None:
 
 async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
     filling = part.filling
-    stored = StoredRecords(engine.state.accounts[filling.account], part.plans)
+    account = engine.state.accounts[filling.account]
+    environments = past_environments(engine, filling.account)
+    stored = StoredRecords(account, part.plans, environments.at)
     stretches = engine.journal.replay_latest(
         filling.account,
         since=part.since,

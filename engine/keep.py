@@ -93,7 +93,7 @@ async def payment_transitions(
     if loaded is None or not loaded.monitors:
         return ()
     account, at = active.account.number, facts.timestamp
-    values = await engine.windows.read(account, at, loaded.reads(facts, None))
+    values = await engine.windows.read(account, at, loaded.reads(facts, None, active.environment))
     return transitions_at(
         engine.watch.standings, account, loaded, at, facts, None, values, active.environment
     )

@@ -16,6 +16,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import StoredFacts, recall
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.event_contract import Contract, recall_data
 from tollkeeper.engine.programs.event_versions import contract_of
 from tollkeeper.engine.registry.state import Account
@@ -39,11 +40,16 @@ decode_event = msgspec.json.Decoder(StoredEvent).decode
 ReadEvent: TypeAlias = Callable[[Entry], Record]
 
 
-def state_of(created: Entry, latest: Entry) -> State:
-    """A payment as its latest update left it; `latest` is `created` when it has none."""
+def state_of(
+    created: Entry, latest: Entry, environment: Environment | None = None, label: str | None = None
+) -> State:
+    """A payment as its latest update left it; `latest` is `created` when it has none.
+
+    `environment` is what its arrival met, `label` what is known of it; None where nobody asks.
+    """
     facts = recall(decode_recorded(latest.body), created.arrived)
     decision = decode_decision(created.outcome) if created.outcome else None
-    return State(facts, decision)
+    return State(facts, decision, None, environment, label)
 
 
 def event_reader(account: Account) -> ReadEvent:
@@ -71,16 +77,24 @@ def event_reader_by(contract: Callable[[str, int], Contract]) -> ReadEvent:
 class StoredRecords:
     """Stored payments and events as the series of `plans` count them.
 
-    `kinds` are those of the entries that the series hold.
+    `kinds` are those of the entries that the series hold; `environments` gives what a record's
+    arrival met by its sequence number, and is asked where a series looks something up.
     """
 
-    def __init__(self, account: Account, plans: Sequence[SeriesPlan]) -> None:
+    def __init__(
+        self,
+        account: Account,
+        plans: Sequence[SeriesPlan],
+        environments: Callable[[int], Environment],
+    ) -> None:
         of_payments = [plan for plan in plans if plan.event is None]
         self.kinds = {Kind.PAYMENT if plan.event is None else Kind.EVENT for plan in plans}
         self._facts_of = _facts_decoder(
             frozenset(fact for plan in of_payments for fact in plan.compiled.facts)
         )
         self._decided = any(plan.decided for plan in of_payments)
+        self._looks_up = any(plan.looks_up for plan in of_payments)
+        self._environments = environments
         self._event_of = event_reader(account)
 
     def record(self, entry: Entry) -> Record:
@@ -96,7 +110,8 @@ class StoredRecords:
 
     def _state(self, entry: Entry) -> State:
         decision = decode_decision(entry.outcome) if self._decided and entry.outcome else None
-        return State(self._facts_of(entry), decision)
+        environment = self._environments(entry.sequence) if self._looks_up else None
+        return State(self._facts_of(entry), decision, None, environment)
 
 
 # A decoder is made of new types, which takes milliseconds.

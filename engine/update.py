@@ -10,9 +10,10 @@ from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending, payment_transitions
+from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import encode_stored, state_of
+from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.velocity.contract import Record, State
 
 
@@ -33,7 +34,7 @@ async def merge_update(
     known = await engine.journal.first_and_last(account, payment_id)
     if known is None:
         return None
-    before = state_of(*known)
+    before = await payment_state(engine, *known)
     after = updated(before, update, arrived)
     if not isinstance(after, State):
         return after
@@ -65,4 +66,5 @@ def updated(before: State, update: Update, arrived: int) -> State | tuple[Violat
     merged = merge(facts.payment, update, arrived)
     if not isinstance(merged, Payment):
         return merged
-    return State(amend(facts, merged), before.decision)
+    after = amend(facts, merged)
+    return State(after, before.decision, None, before.environment, before.label)

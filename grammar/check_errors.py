@@ -638,7 +638,7 @@ def not_in_history(span: Span, name: str, need: str) -> Diagnostic:
         "not-in-history",
         span,
         f"`{name}` can't be used in an aggregate over history{because}",
-        "a record of history keeps its fields and what was decided, nothing else",
+        "a record of history has its fields, what was decided and, of a payment, its look-ups",
     )
 
 

@@ -24,6 +24,8 @@ from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.read_folder import Picture, read_folder
+from tollkeeper.engine.registry.environments import PastEnvironments
+from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity import first_seen_file
@@ -157,7 +159,8 @@ async def _fill(
 ) -> None:
     """What the journal has up to the sequence number after which the windows begin."""
     filling = await windows.add(account.number, plans)
-    stored = StoredRecords(account, plans)
+    environments = PastEnvironments(picture.journal, PastStates(picture.journal), account)
+    stored = StoredRecords(account, plans, environments.at)
     stretches = picture.journal.replay_latest(
         account.number, since=since, up_to=filling.up_to, kinds=stored.kinds
     )

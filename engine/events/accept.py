@@ -61,7 +61,9 @@ async def accept_event(
         raise Taken(event.id)
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
-    observed = await engine.windows.observe(record, loaded.reads(facts, event.data))
+    observed = await engine.windows.observe(
+        record, loaded.reads(facts, event.data, active.environment)
+    )
     try:
         transitions = transitions_at(
             engine.watch.standings,

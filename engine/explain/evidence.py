@@ -94,7 +94,7 @@ def counted_values(read: AggregateRead, records: Iterable[Record]) -> Iterator[t
         if over is not None and record.time <= read.at - over:
             continue
         state = record.state
-        given = (state.payment, state.decision, state.data)
+        given = (state.payment, state.decision, state.data, state.environment, state.label)
         if series.compiled.key(*given) == read.key:
             for value in series.compiled.values(*given):
                 if value is not None or series.missing:

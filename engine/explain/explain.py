@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace as changed
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -26,8 +25,6 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.lists.past import PastList, PastTable, look_up
 from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import (
@@ -42,7 +39,7 @@ from tollkeeper.engine.programs.compile.explain import (
 from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
 from tollkeeper.engine.programs.loaded import Reading, reading_of
 from tollkeeper.engine.registry.changes import ProgramKind, Thresholds
-from tollkeeper.engine.registry.environments import account_environment
+from tollkeeper.engine.registry.environments import PastEnvironments
 from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Version
@@ -55,20 +52,24 @@ from tollkeeper.grammar.program import Rule, Scorecard, Value
 LOOKED_THROUGH = 2_000
 """So many entries of the journal are looked through to list what was counted."""
 
-NOTHING_READ: tuple[Reading, list[AggregateRead]] = (Reading(Plan((), ()), lambda _facts: ()), [])
+NOTHING_READ: tuple[Reading, list[AggregateRead]] = (
+    Reading(Plan((), ()), lambda _facts, _environment: ()),
+    [],
+)
 
 # So many are kept: none holds anything of a person.
 _PROGRAMS = 16
 
 
 class Past(NamedTuple):
-    """A decision to explain, and the account as it met it."""
+    """A decision to explain, the account as it met it, and what it and those before it met."""
 
     journal: Journal
     account: Account
     created: Entry
     facts: Facts
     decision: Decision
+    environments: PastEnvironments
 
 
 class StoredProgram(NamedTuple):
@@ -121,7 +122,8 @@ async def past_of(
 def _past(journal: Journal, past_states: PastStates, created: Entry, last_change: int) -> Past:
     state, number = state_of(created, created), created.account
     then = past_states.at(number, last_change).accounts[number]
-    return Past(journal, then, created, state.payment, state.decision or Decision())
+    environments = PastEnvironments(journal, past_states, then)
+    return Past(journal, then, created, state.payment, state.decision or Decision(), environments)
 
 
 def history_reads(past: Past, of: Decider) -> tuple[Reading, list[AggregateRead]]:
@@ -138,18 +140,17 @@ def history_reads(past: Past, of: Decider) -> tuple[Reading, list[AggregateRead]
         rule, _, known = _rule(past.account, decision.rule)
         values = _values(rule, decision.reads)
     reading = known.reading
-    return reading, aggregate_reads(
-        reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id
-    )
+    keys = reading.keys(facts, past.environments.at(past.created.sequence))
+    return reading, aggregate_reads(reading.plan, keys, values, facts.timestamp, past.created.id)
 
 
 def _explain(past: Past) -> Explanation:
-    journal, then, created, facts, decision = past
+    then, created, facts, decision = past.account, past.created, past.facts, past.decision
     scorecard = rule = None
     if decision.score is not None:
         program, sources, known = _scorecard(then, decision.scorecard)
         split = len(program.histories)
-        environment = _environment_at(journal, then, program, created.sequence)
+        environment = past.environments.at(created.sequence)
         if split <= len(decision.reads):
             first = decision.reads[:split]
             inputs = Inputs(facts, first, environment, digests=known.digests)
@@ -158,7 +159,6 @@ def _explain(past: Past) -> Explanation:
             scorecard = replace(scorecard, histories=listed)
         if decision.rule is not None:
             checked, texts, known = _rule(then, decision.rule)
-            environment = _environment_at(journal, then, checked, created.sequence)
             theirs = _values(checked, decision.reads)
             inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
@@ -187,10 +187,9 @@ def _with_records(
         return ()
     decision, facts = past.decision, past.facts
     values = decision.reads[position : position + len(histories)]
-    reads = aggregate_reads(
-        reading.plan, reading.keys(facts), values, facts.timestamp, past.created.id
-    )
-    stored = StoredRecords(past.account, reading.plan.series)
+    keys = reading.keys(facts, past.environments.at(past.created.sequence))
+    reads = aggregate_reads(reading.plan, keys, values, facts.timestamp, past.created.id)
+    stored = StoredRecords(past.account, reading.plan.series, past.environments.at)
     within = _Window(past, stored, [read.window.over for read in reads])
     found = []
     for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
@@ -246,25 +245,6 @@ class _Window:
             for entry in entries
         ]
         return [self._stored.record(each) for each in undecided if each.kind in self._stored.kinds]
-
-
-def _environment_at(
-    journal: Journal, account: Account, program: Rule | Scorecard, sequence: int
-) -> Environment:
-    names = [*(use.name for use in program.lists), *(use.name for use in program.tables)]
-    past = {
-        name: look_up(
-            account.lists[name].spec,
-            partial(journal.list_entries_at, account.number, name, sequence),
-        )
-        for name in names
-        if name in account.lists
-    }
-    return changed(
-        account_environment(account, {}),
-        lists={name: each for name, each in past.items() if isinstance(each, PastList)},
-        tables={name: each for name, each in past.items() if isinstance(each, PastTable)},
-    )
 
 
 def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, StoredProgram]:

@@ -142,7 +142,7 @@ def transitions_at(
         met = monitor.compiled.when(facts, data, values, environment) is True
         if not met and not standings.has_transitions(account, type_name, monitor.name):
             continue
-        parts = monitor.key(facts, data)
+        parts = monitor.key(facts, data, environment)
         if parts is None:
             continue
         key = tuple(map(json_value, parts, monitor.key_types))

@@ -18,6 +18,7 @@ from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.labels.label import decode_label, encode_label
+from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.make_change import make_change
@@ -47,7 +48,7 @@ from tollkeeper.engine.registry.changes import (
     encode_change,
 )
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader, state_of
+from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader
 
 _encode = msgspec.json.Encoder().encode
 _PAYMENT_KINDS = (Kind.PAYMENT, Kind.UPDATE)
@@ -81,7 +82,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         await _rewrite(engine, account, _in_labels(person, payments), (Kind.LABEL,))
         await _rewrite(engine, account, _in_reports(person, found), _PAYMENT_KINDS)
         alerts = await follow_journal(engine, account)
-        await _recount(engine, account, found)
+        await _recount(engine, account, found, person)
         erased = PersonErased(
             person=hashlib.sha256(user.encode(errors="surrogatepass")).hexdigest(),
             payments=len(found.first),
@@ -198,13 +199,17 @@ def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
     return lambda type_, version: contract_of(files["event", type_].versions[version - 1])
 
 
-async def _recount(engine: Engine, account: int, found: PersonEntries) -> None:
+async def _recount(engine: Engine, account: int, found: PersonEntries, person: Person) -> None:
     """The windows count what is left of payments and events, as they would after a restart."""
     for id_, first in found.first.items():
-        await uncount_payment(engine, account, id_, state_of(first, found.last[id_]))
+        state = await payment_state(engine, first, found.last[id_])
+        await uncount_payment(engine, account, id_, state)
+    # Only now, as the windows counted what lists once had.
+    await engine.journal.forget_values(account, person.names)
+    for id_ in found.first:
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:
-            await count_payment(engine, account, id_, state_of(*known))
+            await count_payment(engine, account, id_, await payment_state(engine, *known))
     read = event_reader(engine.state.accounts[account])
     for old, new in found.events:
         await recount_event(engine, read(old), read(new))
@@ -222,7 +227,6 @@ async def _erase_from_lists(
                 change = EntriesChanged(name, "remove", len(values), ())
                 await make_change(engine, account, by, change, Removal(name, values))
                 removed[name] = len(values)
-    await engine.journal.forget_values(account, person.names)
     return removed
 
 

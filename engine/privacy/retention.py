@@ -10,9 +10,9 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.keep import purge_alerts
+from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.stored_records import state_of
 
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
@@ -75,5 +75,6 @@ async def _uncount(engine: Engine, account: int, before: int) -> None:
             if entry.time < before:
                 known = await engine.journal.first_and_last(account, entry.id)
                 if known is not None:
-                    await uncount_payment(engine, account, entry.id, state_of(*known))
+                    state = await payment_state(engine, *known)
+                    await uncount_payment(engine, account, entry.id, state)
         await asyncio.sleep(0)

@@ -36,10 +36,10 @@ class Shadow(NamedTuple):
     name: str
     loaded: LoadedRule | LoadedScorecard
 
-    def reads(self, facts: Facts) -> tuple[Read, ...]:
+    def reads(self, facts: Facts, environment: Environment) -> tuple[Read, ...]:
         """What it reads of the windows; nothing that has a key, should its keys fail."""
         try:
-            return self.loaded.reading.reads(facts)
+            return self.loaded.reading.reads(facts, environment)
         except Exception:  # the decision goes on; evaluating the shadow tells of the failure
             return tuple((window, None) for window in self.loaded.reading.plan.windows)
 

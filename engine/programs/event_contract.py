@@ -167,14 +167,14 @@ def fitted(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) ->
         others[contract] = other
         return other
 
-    def fitting(function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        def of_fitted(p_: Any, d: Any, v: Data) -> Any:
+    def fitting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def of_fitted(p_: Any, d: Any, v: Data, e: Any, y: Any) -> Any:
             other = others.get(v.contract)
             if other is None:
                 other = other_in(v.contract)
             if not other:
-                return function(p_, d, v)
-            return function(p_, d, {name: v[name] for name in v if name not in other})
+                return function(p_, d, v, e, y)
+            return function(p_, d, {name: v[name] for name in v if name not in other}, e, y)
 
         return of_fitted
 

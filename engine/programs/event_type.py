@@ -51,7 +51,7 @@ class LoadedMonitor:
     """
 
     compiled: CompiledMonitor
-    key: Callable[[Any, Any], tuple[Value | None, ...] | None]
+    key: Callable[[Any, Any, Environment], tuple[Value | None, ...] | None]
     key_types: tuple[Type, ...]
     shows: tuple[tuple[str, int, Type], ...]
 
@@ -84,7 +84,7 @@ class LoadedEventType:
     program: p.EventType
     contract: Contract
     plan: Plan
-    keys: Callable[[Any, Any], tuple[Key | None, ...]]
+    keys: Callable[[Any, Any, Environment], tuple[Key | None, ...]]
     metrics: tuple[LoadedMetric, ...]
     monitors: tuple[LoadedMonitor, ...]
     read_labels: Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]
@@ -106,10 +106,12 @@ class LoadedEventType:
         """The series that it reads."""
         return self.plan.series
 
-    def reads(self, facts: Any, data: Any) -> tuple[Read, ...]:
+    def reads(self, facts: Any, data: Any, environment: Environment) -> tuple[Read, ...]:
         """What an event (or payment) with these facts and data reads; none without windows."""
         windows = self.plan.windows
-        return tuple(zip(windows, self.keys(facts, data), strict=True)) if windows else ()
+        if not windows:
+            return ()
+        return tuple(zip(windows, self.keys(facts, data, environment), strict=True))
 
 
 def load_event_type(
@@ -187,11 +189,11 @@ def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type]
 
 def _parts(
     keys: tuple[p.Expression, ...], digests: Digests, vocabulary: Vocabulary
-) -> Callable[[Any, Any], tuple[Value | None, ...]]:
+) -> Callable[[Any, Any, Environment], tuple[Value | None, ...]]:
     """The key of a monitor that names none: the keys of all it reads, a missing one null."""
-    read = compile_keys(("p", "v"), [(key,) for key in keys], digests, vocabulary)
-    return lambda facts, data: tuple(
-        None if part is None else part[0] for part in read(facts, data)
+    read = compile_keys(("p", "v", "e"), [(key,) for key in keys], digests, vocabulary)
+    return lambda facts, data, environment: tuple(
+        None if part is None else part[0] for part in read(facts, data, environment)
     )
 
 

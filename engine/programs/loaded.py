@@ -27,11 +27,11 @@ class Reading:
     """The aggregates over history that a program reads, and which group of each."""
 
     plan: Plan
-    keys: Callable[[Facts], tuple[Key | None, ...]]
+    keys: Callable[[Facts, Environment], tuple[Key | None, ...]]
 
-    def reads(self, facts: Facts) -> tuple[Read, ...]:
+    def reads(self, facts: Facts, environment: Environment) -> tuple[Read, ...]:
         windows = self.plan.windows
-        return tuple(zip(windows, self.keys(facts), strict=True)) if windows else ()
+        return tuple(zip(windows, self.keys(facts, environment), strict=True)) if windows else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from operator import itemgetter
 from zoneinfo import ZoneInfo
 
+from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents
-from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.lists.environment import EntryList, Environment, Table
+from tollkeeper.engine.lists.past import PastList, look_up
+from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.engine.registry.state import Account
 
@@ -22,3 +28,73 @@ def account_environment(account: Account, contents: Mapping[str, Contents]) -> E
         rates=scaled_rates(account.settings),
         time_zone=ZoneInfo(account.settings.time_zone),
     )
+
+
+class PastEnvironments:
+    """What an account had configured when a record arrived, by the record's sequence number.
+
+    `now` is what the account has configured, None where that is not in memory; what has changed
+    since a record arrived is looked up in the journal.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        past_states: PastStates,
+        account: Account,
+        now: Environment | None = None,
+    ) -> None:
+        self._journal = journal
+        self._past_states = past_states
+        self._account = account
+        self._now = now
+        changed = (each.changed for each in account.lists.values())
+        self._changed = max([account.settings_changed, *changed])
+
+    def at(self, sequence: int) -> Environment:
+        """What the record at this sequence number met; as far back as the history is kept."""
+        now, settings = self._now, self._account.settings
+        if now is not None and sequence > self._changed:
+            return now
+        lists: dict[str, EntryList] = {} if now is None else dict(now.lists)
+        tables: dict[str, Table] = {} if now is None else dict(now.tables)
+        for name, each in self._account.lists.items():
+            if now is None or sequence <= each.changed:
+                find = partial(self._journal.list_entries_at, self._account.number, name, sequence)
+                found = look_up(each.spec, find)
+                if isinstance(found, PastList):
+                    lists[name] = found
+                else:
+                    tables[name] = found
+        rates: Mapping[tuple[str, str], int] = (
+            scaled_rates(settings)
+            if sequence > self._account.settings_changed
+            else PastRates(self._past_states, self._account, sequence)
+        )
+        return Environment(lists, tables, rates, ZoneInfo(settings.time_zone))
+
+
+class PastRates(Mapping[tuple[str, str], int]):
+    """The rates that held at a sequence number, read when the first of them is asked for."""
+
+    def __init__(self, past_states: PastStates, account: Account, sequence: int) -> None:
+        self._past_states = past_states
+        self._account = account
+        self._sequence = sequence
+
+    @cached_property
+    def _held(self) -> Mapping[tuple[str, str], int]:
+        account = self._account
+        owner = account.number if account.live is None else account.live
+        settings = self._past_states.settings(owner, account.settings_changed)
+        held = bisect_left(settings, self._sequence, key=itemgetter(0))
+        return scaled_rates(settings[held - 1][1]) if held else {}
+
+    def __getitem__(self, pair: tuple[str, str]) -> int:
+        return self._held[pair]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)

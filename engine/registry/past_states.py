@@ -8,7 +8,12 @@ from functools import lru_cache
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.registry.changes import RecordedChange, decode_change
+from tollkeeper.engine.registry.changes import (
+    AccountSettings,
+    RecordedChange,
+    SettingsChanged,
+    decode_change,
+)
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 
 HELD = 8
@@ -16,11 +21,16 @@ HELD = 8
 
 
 class PastStates:
-    """One account's state at a sequence number on disk, by its number and that."""
+    """One account's state at a sequence number on disk, by its number and that.
+
+    `settings(account, up_to)` are all the settings it had by a sequence number, with those from
+    which each holds.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.at = lru_cache(HELD)(self._fold)
+        self.settings = lru_cache(HELD)(self._settings)
 
     def _fold(self, account: int, sequence: int) -> Configuration:
         """Folded on from rounder sequence numbers, that others share."""
@@ -30,6 +40,15 @@ class PastStates:
         batches = self._journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
         changes = recorded_changes(entry for batch in batches for entry in batch)
         return fold_changes(self.at(account, before), changes)
+
+    def _settings(self, account: int, up_to: int) -> list[tuple[int, AccountSettings]]:
+        batches = self._journal.replay(account, up_to=up_to, kinds=(Kind.CHANGE,))
+        changes = recorded_changes(entry for batch in batches for entry in batch)
+        return [
+            (each.sequence, each.change.settings)
+            for each in changes
+            if isinstance(each.change, SettingsChanged)
+        ]
 
 
 def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:

@@ -148,13 +148,14 @@ class Account:
 
     `test` is the number of its test account, `live` that of the account whose test account it is.
     A test account has the files, the settings and the shipped scorecard of its live one, and is
-    suspended with it.
+    suspended with it. `settings_changed` is the sequence number from which its settings hold.
     """
 
     number: int
     name: str
     created_at: int
     settings: AccountSettings = field(default_factory=AccountSettings)
+    settings_changed: int = 0
     keys: Mapping[str, ApiKey] = field(default_factory=dict)
     users: Mapping[str, AccountUser] = field(default_factory=dict)
     files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
@@ -242,7 +243,7 @@ def _without_account(state: Configuration, recorded: RecordedChange) -> Configur
     )
 
 
-_SHARED = ("files", "settings", "shipped", "suspended_at", "suspended_by")
+_SHARED = ("files", "settings", "settings_changed", "shipped", "suspended_at", "suspended_by")
 
 
 def _share(live: Account, test: Account) -> Account:
@@ -274,7 +275,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
         case AccountResumed():
             return replace(account, suspended_at=None, suspended_by=None)
         case SettingsChanged():
-            return replace(account, settings=change.settings)
+            return replace(account, settings=change.settings, settings_changed=recorded.sequence)
         case KeyCreated():
             key = ApiKey(
                 id=change.id,

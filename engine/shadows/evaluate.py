@@ -51,7 +51,8 @@ def _decide_by_shadow(
 ) -> Decision:
     """The decision with the shadow in the place of its rule or scorecard."""
     # Reads them again: keys that failed beside the decision fail here for all to see.
-    values = [value for _, value in zip(shadow.loaded.reading.reads(facts), read, strict=True)]
+    again = shadow.loaded.reading.reads(facts, active.environment)
+    values = [value for _, value in zip(again, read, strict=True)]
     assert programs.scorecard is not None
     split = len(programs.scorecard.reading.plan.windows)
     of_scorecard, of_rule = decision.reads[:split], decision.reads[split:]

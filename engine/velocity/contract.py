@@ -59,15 +59,19 @@ Key: TypeAlias = tuple[Value, ...]
 
 
 class State(Struct, frozen=True, gc=False):
-    """A record as known at one moment, as compiled functions take it: `p`, `d` and `v`.
+    """A record as known at one moment, as compiled functions take it: `p`, `d`, `v`, `e` and `y`.
 
     `payment` is what the payment's fields are read from, None for an event; `data` what the
     event's are, None for a payment; `decision` what was decided, None while nothing is.
+    `environment` holds the lists, tables and rates as they stood when the record arrived, `label`
+    what is known of the payment by now.
     """
 
     payment: Any = None
     decision: Decision | None = None
     data: Any = None
+    environment: Any = None
+    label: str | None = None
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -90,13 +94,13 @@ class CompiledSeries(Protocol):
     """A series' expressions, compiled: what a record brings to which group."""
 
     @property
-    def key(self) -> Callable[[Any, Any, Any], Key | None]:
-        """`(p, d, v)` to the group, None when a key is missing."""
+    def key(self) -> Callable[[Any, Any, Any, Any, Any], Key | None]:
+        """`(p, d, v, e, y)` to the group, None when a key is missing."""
         ...
 
     @property
-    def values(self) -> Callable[[Any, Any, Any], Sequence[Value | None]]:
-        """`(p, d, v)` to the value of each element whose `where` is definitely true.
+    def values(self) -> Callable[[Any, Any, Any, Any, Any], Sequence[Value | None]]:
+        """`(p, d, v, e, y)` to the value of each element whose `where` is definitely true.
 
         A missing value is None; without a value expression each element gives True.
         """
@@ -116,8 +120,8 @@ Columns: TypeAlias = tuple[list[Group], list[int], bytes | bytearray, list[Any]]
 """Groups, how many elements each has, their times (µs) as numbers of 64 bits, and their values."""
 Put: TypeAlias = Callable[[int, Any, Any], None]
 """Takes an element: its event time (µs), its group (a key of one part as that part), its value."""
-Count: TypeAlias = Callable[[Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
-"""`(p, d, v, time, puts)`: brings a record to several series, to each by the put of its index.
+Count: TypeAlias = Callable[[Any, Any, Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
+"""`(p, d, v, e, y, time, puts)`: brings a record to several series, to each by the put of its index.
 
 Gives the record's groups in them, None where a key is missing; see `Counted`.
 """
@@ -153,7 +157,8 @@ class SeriesPlan:
     `event` is the type whose events it holds, None for payments. Series with the same `by` find the
     same key in every record of it. `over` is its longest window in µs, None when only `age`,
     `interval`, `since` and `first` are read. `ages` says whether these are. `decided` says whether its expressions read
-    the decision, `valued` whether its elements have values. `missing` says whether elements whose
+    the decision, `looks_up` whether they read lists, tables or rates, `labelled` whether the label;
+    `valued` whether its elements have values. `missing` says whether elements whose
     value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
     series of the same program at once, by their digests. `distinct` are the lengths (µs) of the
     windows that count its different values.
@@ -170,6 +175,8 @@ class SeriesPlan:
     compiled: CompiledSeries
     counting: Callable[[tuple[str, ...]], Counted] | None = None
     distinct: tuple[int, ...] = ()
+    looks_up: bool = False
+    labelled: bool = False
 
 
 Read: TypeAlias = tuple[Window, Key | None]

@@ -40,18 +40,28 @@ def _one_by_one(plans: Sequence[SeriesPlan]) -> Counted:
         for members in by_key.values()
     ]
 
-    def count(p: Any, d: Any, v: Any, time: int, puts: Sequence[Put]) -> Sequence[Any]:
-        groups = [None if (key := key_of(p, d, v)) is None else group_of(key) for key_of in keys]
+    def count(
+        p: Any, d: Any, v: Any, e: Any, y: Any, time: int, puts: Sequence[Put]
+    ) -> Sequence[Any]:
+        found = [key_of(p, d, v, e, y) for key_of in keys]
+        groups = [None if key is None else group_of(key) for key in found]
         for group, members in zip(groups, members_of, strict=True):
             if group is None:
                 continue
             for index, values_of, missing in members:
-                for value in values_of(p, d, v):
+                for value in values_of(p, d, v, e, y):
                     if missing or value is not None:
                         puts[index](time, group, value)
         return groups
 
     return Counted(count, tuple(list(by_key).index(plan.by) for plan in plans))
+
+
+def bring(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:
+    """Brings a record of event time `time` (µs), as known at one moment, to several series."""
+    return count(
+        state.payment, state.decision, state.data, state.environment, state.label, time, puts
+    )
 
 
 def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[tuple[Group, Any]]]:
@@ -63,5 +73,5 @@ def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[
 
     if state is not None:
         noted = tuple(map(noting, range(puts)))
-        count(state.payment, state.decision, state.data, 0, noted)
+        bring(count, state, 0, noted)
     return found

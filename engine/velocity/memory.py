@@ -81,7 +81,8 @@ class MemoryWindows:
 
     async def settle(self, observation: Observation, decision: Decision) -> Observation:
         sequence, record = observation.sequence, observation.record
-        state = State(record.state.payment, decision, record.state.data)
+        was = record.state
+        state = State(was.payment, decision, was.data, was.environment, was.label)
         self._account(record.account).settle(sequence, record, state)
         settled = replace(record, state=state)
         return Observation(sequence, settled, observation.values, observation.lost)

@@ -7,7 +7,17 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeAlias
 
 from tollkeeper.engine.velocity.contract import CompiledSeries, Counted, SeriesPlan, Window
-from tollkeeper.grammar.program import DecisionFact, History, Let, LetValue, Series
+from tollkeeper.grammar.program import (
+    Call,
+    DecisionFact,
+    History,
+    InList,
+    Let,
+    LetValue,
+    Node,
+    Series,
+    TableValue,
+)
 
 Compile: TypeAlias = Callable[[Series], CompiledSeries]
 Digest: TypeAlias = Callable[[Series], str]
@@ -58,7 +68,8 @@ def plan(
                 by=_by(series, digest),
                 over=history.over,
                 ages=history.over is None,
-                decided=_reads_decision(series, lets),
+                decided=_holds(series, lets, _is_of_decision),
+                looks_up=_holds(series, lets, _is_looked_up),
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
@@ -116,12 +127,23 @@ def _by(series: Series, digest: Digest) -> str:
     return digest(series if series.event else replace(series, where=None, value=None))
 
 
-def _reads_decision(series: Series, lets: Sequence[Let]) -> bool:
+def _is_of_decision(node: Node) -> bool:
+    return isinstance(node, DecisionFact)
+
+
+def _is_looked_up(node: Node) -> bool:
+    """Whether a value comes from what the account has configured."""
+    is_rate = isinstance(node, Call) and node.function == "amount_in"
+    return is_rate or isinstance(node, InList | TableValue)
+
+
+def _holds(series: Series, lets: Sequence[Let], is_wanted: Callable[[Node], bool]) -> bool:
+    """Whether one of a series' expressions holds such a part."""
     waiting: list[object] = [series]
     seen: set[int] = set()
     while waiting:
         node = waiting.pop()
-        if isinstance(node, DecisionFact):
+        if isinstance(node, Node) and is_wanted(node):
             return True
         if isinstance(node, LetValue) and node.index not in seen:
             seen.add(node.index)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Group, Put, SeriesPlan, State
-from tollkeeper.engine.velocity.elements import counted, elements_of
+from tollkeeper.engine.velocity.elements import bring, counted, elements_of
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
@@ -80,7 +80,7 @@ class SeriesSet:
     def count(self, event: str | None, time: int, state: State) -> None:
         """Brings a stored record of event time `time` (µs) to each series that holds its event."""
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
-            route.counted.function(state.payment, state.decision, state.data, time, route.puts)
+            bring(route.counted.function, state, time, route.puts)
 
     def observe(
         self, sequence: int, event: str | None, time: int, state: State
@@ -93,7 +93,13 @@ class SeriesSet:
         groups: list[Group | None] = [None]
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
             groups += route.counted.function(
-                state.payment, state.decision, state.data, time, route.live_puts
+                state.payment,
+                state.decision,
+                state.data,
+                state.environment,
+                state.label,
+                time,
+                route.live_puts,
             )
         return groups
 

@@ -50,7 +50,7 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
     if parameters is None:
         work.report(say.argument_count(node.span, function, len(node.arguments)))
         return None
-    if name == "amount_in" and scope.history:
+    if name == "amount_in" and scope.of_event:
         work.report(say.not_in_history(node.span, "amount_in", "a rate"))
         return None
     arguments = _arguments(work, scope, node, parameters, infer)

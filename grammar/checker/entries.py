@@ -75,7 +75,7 @@ def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expre
     assert isinstance(node.base.base, s.ListName)
     name = node.base.base.name
     work.used.add(f"@{name}")
-    if scope.history:
+    if scope.of_event:
         work.report(say.not_in_history(node.span, f"@{name}", "a table"))
         return None
     if name not in work.tables:

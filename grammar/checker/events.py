@@ -16,7 +16,7 @@ from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.words import kind_of
 
 _SCOPE = Scope(score=False)
-_OF_KEYS = replace(_SCOPE, history=True, part="by")
+_OF_KEYS = replace(_SCOPE, history=True, part="by", collection="events")
 """Keys read what a record keeps, and nothing that the account can change."""
 _LABELS = ("fraud", "legitimate", "unsure", "none")
 _OWN = {

@@ -117,7 +117,7 @@ def _in_list(
         elif not work.is_excused(name):
             work.report(say.unknown_list(container.span, name, work.lists))
         return None
-    if scope.history:
+    if scope.of_event:
         work.report(say.not_in_history(container.span, f"@{name}", "a list"))
         return None
     use = work.lists[name]

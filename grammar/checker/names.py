@@ -12,7 +12,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.imports import take_let
-from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.checker.scope import LOOKED_UP, Scope, Work
 from tollkeeper.grammar.vocabulary import Field
 
 COLLECTIONS = ("payments", "transactions", "events")
@@ -176,8 +176,9 @@ def _let(
         work.report(say.no_field_of(spans[1], name, path[1]))
         return None
     needs = work.needs[index]
-    if scope.history and needs:
-        work.report(say.not_in_history(node.span, name, min(needs)))
+    unknown = needs if scope.of_event else needs - LOOKED_UP
+    if scope.history and unknown:
+        work.report(say.not_in_history(node.span, name, min(unknown)))
         return None
     if "score" in needs and not scope.score:
         work.report(say.score_in_let(node.span, name))

@@ -41,6 +41,10 @@ class Known:
     own_for_shipped: frozenset[str] = frozenset()
 
 
+LOOKED_UP: frozenset[Need] = frozenset({"a list", "a table", "a rate"})
+"""What a payment of the past has as it stood when it arrived."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where an expression stands.
@@ -57,6 +61,11 @@ class Scope:
     @property
     def sees_element(self) -> bool:
         return self.collection == "transactions" and self.part in ("value", "where")
+
+    @property
+    def of_event(self) -> bool:
+        """Whether names mean an event of the past, which has no look-ups of its arrival."""
+        return self.history and self.collection == "events"
 
     @property
     def sees_decision(self) -> bool:

@@ -14,12 +14,15 @@ from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.privacy.retention import purge_account
+from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
+from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop
 
 DAY = 24 * HOUR
 RULE = """
 rule checkout
+  list cards: string
   condition every_aggregate
     when count(payments by user.id over 1h) > 99
       or count(payments by user.id over 3d) > 99
@@ -33,6 +36,9 @@ rule checkout
       or interval(payments by user.id) > 99d
       or age(payments by user.id where status == "declined") > 99d
       or interval(payments by method.card.fingerprint) > 99d
+      or count(payments by user.id over 30h where method.card.fingerprint in @cards) > 99
+      or sum(amount_in("USD") of payments by user.id over 9h) > 99
+      or since(payments by user.id where method.card.fingerprint not in @cards) > 99d
     then deny
 """
 USERS = ("u", "v")
@@ -58,6 +64,7 @@ labels = st.tuples(
     st.sampled_from(["chargeback", "review", "import"]),
     st.none() | st.sampled_from(["fraud", "legitimate", "unsure"]),
 )
+settings = st.sampled_from(CARDS) | st.sampled_from(["0.2", "0.3"])
 steps = st.lists(
     st.tuples(
         # Ties, then minutes, then days, so that windows end and what is old is purged.
@@ -71,6 +78,7 @@ steps = st.lists(
             payments.map(lambda sent: ("lose", sent)),
             updates.map(lambda sent: ("lose", sent)),
             st.sampled_from(USERS).map(lambda user: ("erase", user)),
+            settings.map(lambda sent: ("configure", sent)),
             st.just(("purge", None)),
             st.just(("write", None)),
         ),
@@ -95,6 +103,8 @@ async def happen(shop: Shop, happened: list[tuple[int, tuple[str, Any]]]) -> Non
                 await lose(shop, ids, number, sent)
             case "erase":
                 await erase_user(shop.engine, shop.account, "test", sent)
+            case "configure":
+                await configure(shop, sent)
             case "purge":
                 await purge_account(shop.engine, shop.account)
             case "call":
@@ -144,6 +154,18 @@ async def label(shop: Shop, id_: str, source: Any, verdict: Any) -> None:
     with suppress(NotFound):
         said = Label(source, verdict, shop.now, "test", "told by u")
         await set_label(shop.engine, shop.account, id_, said)
+
+
+async def configure(shop: Shop, sent: str) -> None:
+    """Put a card into the list or take it out, or set a rate."""
+    listed = {"value": f"40000000-{sent}"}
+    if sent not in CARDS:
+        await shop.do(ChangeSettings("shop", {"rates": {"BRL": {"USD": sent}}}))
+        return
+    # A rule that has no list is not there to read it.
+    with suppress(NotFound):
+        if (await shop.do(RemoveEntries("shop", "cards", [listed["value"]]))).count == 0:
+            await shop.do(PutEntries("shop", "cards", [listed]))
 
 
 async def lose(shop: Shop, ids: list[str], number: int, sent: Any) -> None:

@@ -64,8 +64,10 @@ async def read_live(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[V
     windows = empty_windows(loaded.reading.plan.series)
     values: Sequence[Value | None] = ()
     for each in happened:
-        record = Record(1, each.payment.id, each.timestamp, each.arrived, State(each))
-        values = (await windows.observe(record, loaded.reading.reads(each))).values
+        record = Record(
+            1, each.payment.id, each.timestamp, each.arrived, State(each, environment=ENVIRONMENT)
+        )
+        values = (await windows.observe(record, loaded.reading.reads(each, ENVIRONMENT))).values
     return values
 
 
@@ -74,7 +76,7 @@ def read_again(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value 
     windows = PlannedWindows(plan)
     values: Sequence[Value | None] = ()
     for each in happened:
-        values = windows.read(each.payment.id, each, None)
+        values = windows.read(each.payment.id, each, None, ENVIRONMENT)
     return values
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.replay import TEST_ACCOUNT, empty_windows, finish
 from tollkeeper.engine.velocity.contract import (
@@ -33,14 +34,20 @@ class PlannedWindows:
         self._known: dict[str, State] = {}
         self._forgets_at = BEFORE_ALL
 
-    def count(self, id_: str, facts: Any, decision: Any) -> None:
+    def count(self, id_: str, facts: Any, decision: Any, environment: Environment) -> None:
         """Brings a payment that nothing is decided about, and what was decided then."""
-        self._observe(id_, facts, decision, (), ())
+        self._observe(id_, State(facts, environment=environment), decision, (), ())
 
-    def read(self, id_: str, facts: Any, decision: Any) -> Sequence[Value | None]:
-        """Brings a payment, and gives the aggregates that it reads; `decision` counts from then."""
-        reads = () if self._own else self._plan.reading.reads(facts)
-        return self._observe(id_, facts, decision, reads, self._own).values
+    def read(
+        self, id_: str, facts: Any, decision: Any, environment: Environment
+    ) -> Sequence[Value | None]:
+        """Brings a payment, and gives the aggregates that it reads; `decision` counts from then.
+
+        `environment` is what it met when it arrived.
+        """
+        reads = () if self._own else self._plan.reading.reads(facts, environment)
+        state = State(facts, environment=environment)
+        return self._observe(id_, state, decision, reads, self._own).values
 
     def update(self, entry: Entry) -> None:
         """Brings what is known of a payment from now on."""
@@ -52,7 +59,7 @@ class PlannedWindows:
         facts = self._plan.update(entry)
         state = before
         if changing(facts) != changing(before.payment):
-            state = self._known[entry.id] = State(facts, before.decision)
+            state = self._known[entry.id] = replace(before, payment=facts)
         record = Record(TEST_ACCOUNT, entry.id, facts.timestamp, entry.arrived, state, before)
         finish(self._windows.observe(record, ()))
 
@@ -63,12 +70,13 @@ class PlannedWindows:
     def _observe(
         self,
         id_: str,
-        facts: Any,
+        state: State,
         decision: Any,
         reads: Sequence[Read],
         own: Sequence[tuple[Window, ...]],
     ) -> Observation:
-        record = Record(TEST_ACCOUNT, id_, facts.timestamp, facts.arrived, State(facts))
+        facts = state.payment
+        record = Record(TEST_ACCOUNT, id_, facts.timestamp, facts.arrived, state)
         observed = finish(self._windows.observe(record, reads, own))
         if self._reads_decisions and decision is not None:
             observed = finish(self._windows.settle(observed, decision))

@@ -104,9 +104,10 @@ def try_candidate(
         was = decode_past(outcome) if outcome and (arrived >= since or reads_decisions) else None
         if arrived < since:
             if windows is not None:
-                windows.count(id_, facts, was)
+                windows.count(id_, facts, was, situation.environment)
             return None
-        values = () if windows is None else windows.read(id_, facts, was)
+        met = situation.environment
+        values = () if windows is None else windows.read(id_, facts, was, met)
         if not concerns(facts, was, situation):
             return None
         now = decide(facts, was, values, situation)

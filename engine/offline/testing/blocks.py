@@ -74,8 +74,8 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     plan = as_written.reading.plan
     values: tuple[p.Value | None, ...] = ()
     if plan.windows:
-        reads = tuple(zip(plan.windows, loaded.reading.keys(facts), strict=True))
-        values = read_history(plan, files.history, file.events, facts, reads)
+        reads = tuple(zip(plan.windows, loaded.reading.keys(facts, environment), strict=True))
+        values = read_history(plan, files.history, file.events, facts, reads, environment)
     score = given_score(test.given)
     decision = decide(_alone(loaded), facts, values, environment, Thresholds(), score=score)
     inputs = Inputs(facts, values, environment, decision.score)

@@ -99,9 +99,17 @@ def _records_by_id(
     """Every payment and event as known when the last payment was decided."""
     decisions = {each.created.payment.id: each.decision for each in every}
     decisions.pop(every[-1].created.payment.id)
+    environments = {
+        each.created.payment.id: ran.inputs.environment
+        for each in every
+        for ran in (each.scorecard, each.rule)
+        if ran is not None
+    }
 
     async def judge(windows: Windows, creation: ReplayedCreation) -> tuple[Observation, None]:
-        observed = await windows.observe(creation.record, ())
+        met = environments.get(creation.record.id)
+        state = replace(creation.record.state, environment=met)
+        observed = await windows.observe(replace(creation.record, state=state), ())
         decision = decisions.get(creation.record.id)
         return observed if decision is None else await windows.settle(observed, decision), None
 
@@ -115,9 +123,9 @@ def _with_records(
     ran: Ran, histories: Sequence[ExplainedHistory], records: Sequence[Record]
 ) -> tuple[ExplainedHistory, ...]:
     reading = reading_of(ran.program, full_vocabulary())
-    facts, values = ran.inputs.facts, ran.inputs.values
+    facts, values, environment = ran.inputs.facts, ran.inputs.values, ran.inputs.environment
     reads = aggregate_reads(
-        reading.plan, reading.keys(facts), values, facts.timestamp, facts.payment.id
+        reading.plan, reading.keys(facts, environment), values, facts.timestamp, facts.payment.id
     )
     return tuple(
         list_without_records(history, read) or list_records(history, read, records)

@@ -91,7 +91,9 @@ def _watch(
         values: Sequence[p.Value | None] = observed.values
         if of.program.name == BUILT_IN_EVENT:
             # Monitors of payments look once a payment is decided, those of events as one arrives.
-            values = finish(windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data)))
+            values = finish(
+                windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data, environment))
+            )
         transitions = transitions_at(
             standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
@@ -103,21 +105,23 @@ def _watch(
             tuple(transition.monitor for transition in transitions if transition.met),
         )
 
-    history = (_reading(past, each) for each in happenings(files.history, file.events))
+    happened = happenings(files.history, file.events, environment=environment)
+    history = (_reading(past, each, environment) for each in happened)
     for step in replay_live(history, windows, count_as_decided):
         if _is_of(past, step.observed.record):
             look(past, step.observed)
-    record = _given_record(file, loaded, test, files)
-    reads = () if record.event is None else loaded.reads(_facts(record), record.state.data)
+    record = _given_record(file, loaded, test, files, environment)
+    read = record.event is not None
+    reads = loaded.reads(_facts(record), record.state.data, environment) if read else ()
     return look(loaded, finish(windows.observe(record, reads)))
 
 
-def _reading(loaded: LoadedEventType, happening: Happening) -> Happening:
+def _reading(loaded: LoadedEventType, happening: Happening, environment: Environment) -> Happening:
     """An event of the type with what its metrics and monitors read as it arrives."""
     if not isinstance(happening, Occurrence) or not _is_of(loaded, happening.record):
         return happening
     record = happening.record
-    return replace(happening, reads=loaded.reads(_facts(record), record.state.data))
+    return replace(happening, reads=loaded.reads(_facts(record), record.state.data, environment))
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:
@@ -128,13 +132,18 @@ def _is_of(loaded: LoadedEventType, record: Record) -> bool:
 
 
 def _given_record(
-    file: RuleFile, loaded: LoadedEventType, test: p.Test, files: GivenFiles
+    file: RuleFile,
+    loaded: LoadedEventType,
+    test: p.Test,
+    files: GivenFiles,
+    environment: Environment,
 ) -> Record:
     last = files.history[-1].arrived if files.history else START
     if loaded.program.name == BUILT_IN_EVENT:
         arrived = last if files.payment is None else max(last, files.payment.microseconds)
         facts = given_facts(test.given, files.payment, arrived)
-        return Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+        state = State(facts, environment=environment)
+        return Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, state)
     values: dict[str, p.Value] = {"id": "given", "timestamp": START}
     if files.event is not None:
         values |= event_record(files.event, file.events).state.data
@@ -203,7 +212,9 @@ def _how(watched: _Watched, monitor: LoadedMonitor, scope: EvaluationScope) -> s
         return "is not met"
     if monitor.name in watched.alerts:
         return "is met"
-    keyless = monitor.key(_facts(watched.record), watched.record.state.data) is None
+    keyless = (
+        monitor.key(_facts(watched.record), watched.record.state.data, scope.environment) is None
+    )
     return "is met, but its key is missing" if keyless else "was met already"
 
 

@@ -9,6 +9,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.replay import (
     TEST_ACCOUNT,
     Happening,
@@ -33,21 +34,29 @@ from tollkeeper.engine.velocity.contract import Observation, Read, Record, State
 from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.program import EventType, Value
 
+NOTHING_CONFIGURED = Environment()
 Events = Mapping[str, EventType | None]
 """The event types that a stream may hold events of; None for one with errors."""
 
 
 def read_history(
-    plan: Plan, history: Sequence[StreamLine], events: Events, facts: Facts, reads: Sequence[Read]
+    plan: Plan,
+    history: Sequence[StreamLine],
+    events: Events,
+    facts: Facts,
+    reads: Sequence[Read],
+    environment: Environment,
 ) -> tuple[Value | None, ...]:
-    """The aggregates that the payment of `facts` reads after what happened.
+    """The aggregates that the payment of `facts` reads after what happened, in one environment.
 
     Raises `StreamError` for a history that doesn't fit together.
     """
     windows = empty_windows(plan.series)
-    for _ in replay_live(happenings(history, events), windows, count_as_decided):
+    happened = happenings(history, events, environment=environment)
+    for _ in replay_live(happened, windows, count_as_decided):
         pass
-    record = Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, State(facts))
+    state = State(facts, environment=environment)
+    record = Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, state)
     return finish(windows.observe(record, reads)).values
 
 
@@ -60,14 +69,17 @@ async def count_as_decided(
 
 
 def happenings(
-    items: Iterable[StreamLine], events: Events, read_client: ReadClient = client
+    items: Iterable[StreamLine],
+    events: Events,
+    read_client: ReadClient = client,
+    environment: Environment = NOTHING_CONFIGURED,
 ) -> Iterator[Happening]:
     """The lines of a stream; lists are not among them. Raises `StreamError`."""
     ids: set[str] = set()
     for item in items:
         match item:
             case CreationLine():
-                yield creation(item, ids, read_client)
+                yield creation(item, ids, read_client, environment)
             case UpdateLine():
                 yield ReplayedUpdate(item.id, item.arrived, partial(_amend, item), item)
             case EventLine():
@@ -77,7 +89,10 @@ def happenings(
 
 
 def creation(
-    item: CreationLine, ids: set[str], read_client: ReadClient = client
+    item: CreationLine,
+    ids: set[str],
+    read_client: ReadClient = client,
+    environment: Environment = NOTHING_CONFIGURED,
 ) -> ReplayedCreation:
     """A new payment, whose id joins `ids`. Raises `StreamError` for one that is there already."""
     id_ = item.payment.id
@@ -85,9 +100,8 @@ def creation(
         raise StreamError(f"line {item.line}: there is a payment `{id_}` already")
     ids.add(id_)
     facts = derive(item.payment, item.arrived, read_client)
-    return ReplayedCreation(
-        Record(TEST_ACCOUNT, id_, facts.timestamp, item.arrived, State(facts)), item
-    )
+    state = State(facts, environment=environment)
+    return ReplayedCreation(Record(TEST_ACCOUNT, id_, facts.timestamp, item.arrived, state), item)
 
 
 def _amend(item: UpdateLine, before: State | None) -> State:

@@ -14,7 +14,7 @@ from tollkeeper.engine.velocity.contract import Counted
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-_PARAMETERS = ("p", "d", "v")
+_PARAMETERS = ("p", "d", "v", "e", "y")
 _TIME = "t"
 _PUTS = "puts"
 _ENTRY = "count"

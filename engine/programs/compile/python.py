@@ -2,7 +2,7 @@
 
 The parameters of generated functions: `p` facts, `s` the score in hundredths, `h` the values of
 the program's histories in their order, `e` the account's environment; `x` a transaction, `d` a
-decision, `v` the data of an event by field, carried as `types.py` says.
+decision, `v` the data of an event by field, `y` the payment's label, carried as `types.py` says.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class CompiledRule:
 
 @dataclass(frozen=True, slots=True)
 class CompiledMonitor:
-    """`when(p, v, h, e)` is true, false or missing; `key(p, v)` is None when a part is missing.
+    """`when(p, v, h, e)` is true, false or missing; `key(p, v, e)` is None when a part is missing.
 
     For an event of a type of its own `p` needs nothing but `arrived`.
     """
 
     monitor: p.Monitor
     when: Callable[[Any, Any, Sequence[Value | None], Environment], bool | None]
-    key: Callable[[Any, Any], Key | None]
+    key: Callable[[Any, Any, Environment], Key | None]
 
 
 def compile_rule(rule: p.Rule, vocabulary: Vocabulary) -> CompiledRule:
@@ -89,9 +89,9 @@ def compile_reads(
 ) -> Callable[..., tuple[Key | None, ...]]:
     """A function that gives the keys of each history, None where one is missing.
 
-    It takes (p), and for an event type (p, v).
+    It takes (p, e), and for an event type (p, v, e).
     """
-    parameters = ("p", "v") if isinstance(program, p.EventType) else ("p",)
+    parameters = ("p", "v", "e") if isinstance(program, p.EventType) else ("p", "e")
     keys = [history.keys for history in program.histories]
     return compile_keys(parameters, keys, Digests(program.lets), vocabulary)
 
@@ -136,10 +136,10 @@ def _compile_monitor(
     made = module(("p", "v", "h", "e"), roots, digests, event.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     when = finished(unit, _statement(unit, monitor.when).expression())
-    keys = compile_keys(("p", "v"), [monitor.by], digests, vocabulary)
+    keys = compile_keys(("p", "v", "e"), [monitor.by], digests, vocabulary)
 
-    def key(p: Any, v: Any) -> Key | None:
-        return keys(p, v)[0]
+    def key(p: Any, v: Any, e: Environment) -> Key | None:
+        return keys(p, v, e)[0]
 
     return CompiledMonitor(monitor, when, key)
 

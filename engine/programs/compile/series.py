@@ -21,16 +21,17 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class CompiledSeries:
-    """`p` are a record's facts, `d` what was decided about it, `v` the data of an event by field.
+    """`p` are a record's facts, `d` what was decided about it, `v` the data of an event by field,
+    `e` the environment as it stood when the record arrived, `y` the payment's label.
 
-    `key(p, d, v)` is the record's group, None when a part of it is missing. `values(p, d, v)` has
-    an item for each element for which the `where` is definitely true: the payment or event itself,
+    `key(p, d, v, e, y)` is the record's group, None when a part of it is missing.
+    `values(p, d, v, e, y)` has an item for each element for which the `where` is definitely true: the payment or event itself,
     or each transaction of a `transactions` series. An item is the value, None when it is missing,
     and True where the series takes no value. `facts` are those of a payment that they read.
     """
 
-    key: Callable[[Any, Any, Any], Key | None]
-    values: Callable[[Any, Any, Any], tuple[Value | None, ...]]
+    key: Callable[[Any, Any, Any, Any, Any], Key | None]
+    values: Callable[[Any, Any, Any, Any, Any], tuple[Value | None, ...]]
     facts: frozenset[Access]
 
 
@@ -38,19 +39,19 @@ def compile_series(series: p.Series, digests: Digests, vocabulary: Vocabulary) -
     """The series as functions; `digests` are those of the program that holds it."""
     elements = vocabulary.payment["transactions"].access
     of_element = _compile_element(series, digests, vocabulary)
-    keys = compile_keys(("p", "v"), [series.by], digests, vocabulary)
+    keys = compile_keys(("p", "v", "e"), [series.by], digests, vocabulary)
 
-    def key(p: Any, _d: Any, v: Any) -> Key | None:
-        return keys(p, v)[0]
+    def key(p: Any, _d: Any, v: Any, e: Any, _y: Any) -> Key | None:
+        return keys(p, v, e)[0]
 
-    def of_record(p: Any, d: Any, v: Any) -> tuple[Value | None, ...]:
-        return of_element(p, None, d, v)
+    def of_record(p: Any, d: Any, v: Any, e: Any, y: Any) -> tuple[Value | None, ...]:
+        return of_element(p, None, d, v, e, y)
 
-    def of_transactions(p: Any, d: Any, v: Any) -> tuple[Value | None, ...]:
+    def of_transactions(p: Any, d: Any, v: Any, e: Any, y: Any) -> tuple[Value | None, ...]:
         found = p
         for attribute in elements:
             found = None if found is None else getattr(found, attribute)
-        return tuple(value for x in found or () for value in of_element(p, x, d, v))
+        return tuple(value for x in found or () for value in of_element(p, x, d, v, e, y))
 
     is_inner = series.collection == "transactions"
     values = of_transactions if is_inner else of_record
@@ -59,10 +60,10 @@ def compile_series(series: p.Series, digests: Digests, vocabulary: Vocabulary) -
 
 def _compile_element(
     series: p.Series, digests: Digests, vocabulary: Vocabulary
-) -> Callable[[Any, Any, Any, Any], tuple[Value | None, ...]]:
-    """What one element brings, as a function of (p, x, d, v): one item or none."""
+) -> Callable[[Any, Any, Any, Any, Any, Any], tuple[Value | None, ...]]:
+    """What one element brings, as a function of (p, x, d, v, e, y): one item or none."""
     roots = [part for part in (series.where, series.value) if part is not None]
-    made = module(("p", "x", "d", "v"), roots, digests, (), vocabulary)
+    made = module(("p", "x", "d", "v", "e", "y"), roots, digests, (), vocabulary)
     unit = Unit(made, count_reads(roots, made))
     if series.where is not None:
         statements(unit, series.where)

@@ -12,6 +12,7 @@ from msgspec import structs
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.velocity.contract import Group, NotWholeError, Record, SeriesPlan, State
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
@@ -44,7 +45,7 @@ async def test_it_is_the_same_whatever_happens() -> None:
     for _ in range(400):
         arrived += random.choice((0, MINUTE, HOUR, 20 * HOUR))
         seen = record(random, arrived)
-        keyed = await apart.observe(seen, READING.reads(seen.state.payment))
+        keyed = await apart.observe(seen, READING.reads(seen.state.payment, Environment()))
         own = await together.observe(seen, (), OWN)
         assert (own.values, own.lost) == (keyed.values, keyed.lost)
         what = random.random()
@@ -64,7 +65,7 @@ async def test_it_is_the_same_whatever_happens() -> None:
 async def test_reads_with_keys_stand_behind_them() -> None:
     windows = await whole(READING.plan.series)
     seen = record(Random(2), START)
-    keyed = READING.reads(seen.state.payment)
+    keyed = READING.reads(seen.state.payment, Environment())
     values = (await windows.observe(seen, keyed, OWN)).values
     assert len(values) == 2 * len(keyed)
     assert values[: len(keyed)] == values[len(keyed) :]

@@ -55,12 +55,12 @@ def history(
 
 
 def compiled(series: Series) -> Compiled:
-    return Compiled(lambda p, d, v: None, lambda p, d, v: (series,))
+    return Compiled(lambda *_: None, lambda *_: (series,))
 
 
 def held(found: Plan) -> list[Any]:
     """The series that each plan compiled."""
-    return [each.compiled.values(None, None, None)[0] for each in found.series]
+    return [each.compiled.values(*[None] * 5)[0] for each in found.series]
 
 
 def planned_from(*histories: History, lets: tuple[Let, ...] = ()) -> Plan:

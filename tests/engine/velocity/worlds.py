@@ -38,23 +38,23 @@ class Paid(NamedTuple):
 
 @dataclass(frozen=True)
 class Compiled:
-    key: Callable[[Any, Any, Any], tuple[Any, ...] | None]
-    values: Callable[[Any, Any, Any], Sequence[Any]]
+    key: Callable[..., tuple[Any, ...] | None]
+    values: Callable[..., Sequence[Any]]
 
 
-def keyed(*names: str) -> Callable[[Any, Any, Any], tuple[Any, ...] | None]:
-    def key(p: Any, d: Any, v: Any) -> tuple[Any, ...] | None:
+def keyed(*names: str) -> Callable[..., tuple[Any, ...] | None]:
+    def key(p: Any, *_more: Any) -> tuple[Any, ...] | None:
         parts = tuple(getattr(p, name) for name in names)
         return None if None in parts else parts
 
     return key
 
 
-def denied(p: Any, d: Decision | None, v: Any) -> Sequence[Any]:
+def denied(p: Any, d: Decision | None, *_more: Any) -> Sequence[Any]:
     return (True,) if d is not None and d.action == "deny" else ()
 
 
-def declined(p: Any, d: Any, v: Any) -> Sequence[Any]:
+def declined(p: Any, *_more: Any) -> Sequence[Any]:
     return (None if p.status is None else p.status == "declined",)
 
 
@@ -62,8 +62,8 @@ def declined(p: Any, d: Any, v: Any) -> Sequence[Any]:
 class Kind:
     """A series of this world: its key, its elements and what may be read of it."""
 
-    key: Callable[[Any, Any, Any], tuple[Any, ...] | None]
-    values: Callable[[Any, Any, Any], Sequence[Any]]
+    key: Callable[..., tuple[Any, ...] | None]
+    values: Callable[..., Sequence[Any]]
     functions: tuple[str, ...]
     type: Type | None = None
     event: str | None = None
@@ -75,32 +75,32 @@ class Kind:
 AGES = ("age", "interval", "since", "first")
 """The functions that look at all of history."""
 KINDS = {
-    "payments": Kind(keyed("ip"), lambda p, d, v: (True,), ("count", *AGES)),
+    "payments": Kind(keyed("ip"), lambda p, *_: (True,), ("count", *AGES)),
     "declines": Kind(
         keyed("ip"),
-        lambda p, d, v: (True,) * (p.status == "declined"),
+        lambda p, *_: (True,) * (p.status == "declined"),
         ("count", *AGES),
     ),
-    "cards": Kind(keyed("ip"), lambda p, d, v: (p.card,), ("distinct", "count"), String()),
+    "cards": Kind(keyed("ip"), lambda p, *_: (p.card,), ("distinct", "count"), String()),
     "amounts": Kind(
         keyed("ip", "card"),
-        lambda p, d, v: (p.amount,),
+        lambda p, *_: (p.amount,),
         ("sum", "avg", "min", "max"),
         Number(2),
         by="ip, card",
     ),
     "ratios": Kind(
-        keyed("ip"), lambda p, d, v: (p.ratio,), ("sum", "avg", "min", "distinct"), Number(None)
+        keyed("ip"), lambda p, *_: (p.ratio,), ("sum", "avg", "min", "distinct"), Number(None)
     ),
-    "spent": Kind(keyed("ip"), lambda p, d, v: (p.amount,), ("sum", "max"), Duration()),
+    "spent": Kind(keyed("ip"), lambda p, *_: (p.amount,), ("sum", "max"), Duration()),
     "truths": Kind(keyed("ip"), declined, ("any", "all"), Boolean(), missing=True),
     "denied": Kind(keyed("ip"), denied, ("count",), decided=True),
     "attempts": Kind(
-        keyed("ip"), lambda p, d, v: p.attempts, ("count", "sum", "distinct"), Number(0)
+        keyed("ip"), lambda p, *_: p.attempts, ("count", "sum", "distinct"), Number(0)
     ),
     "signins": Kind(
-        lambda p, d, v: (v["user"],),
-        lambda p, d, v: (True,),
+        lambda p, d, v, *_: (v["user"],),
+        lambda p, *_: (True,),
         ("count", "age", "first"),
         event="signin",
         by="user",
@@ -154,8 +154,9 @@ class Recount:
         for sequence, (record, state, _) in self.records.items():
             if record.event != kind.event or (before is not None and sequence >= before):
                 continue
-            if kind.key(state.payment, state.decision, state.data) == key:
-                values = kind.values(state.payment, state.decision, state.data)
+            given = (state.payment, state.decision, state.data, state.environment, state.label)
+            if kind.key(*given) == key:
+                values = kind.values(*given)
                 yield from (
                     (record.time, value) for value in values if kind.missing or value is not None
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -23,8 +24,14 @@ from tollkeeper.engine.intake.payment import (
     User,
 )
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import plan_rule
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
+from tollkeeper.engine.offline.testing.environments import (
+    empty_contents,
+    environment_of,
+    with_entries,
+)
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode_stored
@@ -37,6 +44,9 @@ from tollkeeper.grammar.program import Rule, Value
 START = 1_789_000_000_000_000
 RULE = b"""
 rule windows
+  list cards: string
+  table banks by prefix: name: string
+  let listed = method.card.fingerprint in @cards
   condition all_of_them
     when count(payments by user.id over 1h) > 1
      and count(payments by user.id over 40h) > 1
@@ -60,10 +70,35 @@ rule windows
      and distinct(earlier coalesce(order.id, user.id) of payments by user.id over 3h) > 1
      and count(payments by user.id over 9h where decision.action == "deny") > 1
      and max(payments.amount by user.id over 9h where decision.condition == "met") > 1
+     and count(payments by user.id over 9h where listed) > 1
+     and first(payments by @banks[method.card.bin].name where method.card.fingerprint not in @cards)
+     and distinct(@banks[method.card.bin].name of payments by user.id over 9h) > 1
+     and sum(amount_in("USD") of payments by user.id over 30h where status == "declined") > 1
     then deny
 """
+
 program = read_file(RULE, Known()).program
 assert isinstance(program, Rule)
+
+
+def given_lists(cards: list[str], banks: dict[str, str], price: int) -> Environment:
+    entries = {
+        "cards": [{"value": each} for each in cards],
+        "banks": [{"value": bin_, "columns": {"name": name}} for bin_, name in banks.items()],
+    }
+    held = {
+        name: with_entries(name, contents, entries[name])
+        for name, contents in empty_contents([program]).items()
+    }
+    return replace(environment_of(held), rates={("BRL", "USD"): price})
+
+
+MET = (
+    Environment(),
+    given_lists(["41111111-1111"], {"4": "one"}, 2 * 10**9),
+    given_lists(["42222222-1111"], {"42": "two", "4": "one"}, 3 * 10**9),
+)
+"""What payments may meet."""
 LOADED = load_rule(program, 1, full_vocabulary())
 
 cards = st.builds(
@@ -90,6 +125,7 @@ payments = st.fixed_dictionaries(
         "status": st.sampled_from(["initiated", "declined"]),
         "action": st.sampled_from(["allow", "deny"]),
         "condition": st.none() | st.just("met"),
+        "met": st.integers(0, 2),
     }
 )
 updates = st.builds(
@@ -138,7 +174,10 @@ def entry(kind: Kind, arrived: int, state: State) -> Entry:
 async def live_and_replayed(
     happened: list[tuple[int, Any]], unread: int, late: int
 ) -> tuple[list[list[Value | None]], list[list[Value | None]]]:
-    """What each payment read in both, but for the first ones, which a replay only counts."""
+    """What each payment read in both, but for the first ones, which a replay only counts.
+
+    Each comes after what it is to meet: the networks that are blocked, and the rate.
+    """
     plan = plan_rule(LOADED, full_vocabulary(), late)
     live = MemoryWindows(late=late)
     again = PlannedWindows(plan)
@@ -150,18 +189,19 @@ async def live_and_replayed(
     for pause, what in happened:
         arrived += pause
         if isinstance(what, dict):
-            state = State(derive(paid(len(known), arrived, what), arrived, lambda _headers: None))
-            facts = state.payment
+            met = MET[what["met"]]
+            facts = derive(paid(len(known), arrived, what), arrived, lambda _headers: None)
+            state = State(facts, environment=met)
             decision = Decision(what["action"], rule=AppliedRule("r", 1, what["condition"]))
             seen = Record(1, facts.payment.id, facts.timestamp, arrived, state)
-            observed = await live.observe(seen, LOADED.reading.reads(facts))
+            observed = await live.observe(seen, LOADED.reading.reads(facts, met))
             state = (await live.settle(observed, decision)).record.state
             partial = plan.facts(entry(Kind.PAYMENT, arrived, state))
             if len(known) < unread:
-                again.count(facts.payment.id, partial, decision)
+                again.count(facts.payment.id, partial, decision, met)
             else:
                 first.append(list(observed.values))
-                second.append(list(again.read(facts.payment.id, partial, decision)))
+                second.append(list(again.read(facts.payment.id, partial, decision, met)))
             known.append(state)
         elif what[0] < len(known):
             number, update = what
@@ -178,7 +218,8 @@ async def live_and_replayed(
 
 def bare(**more: Any) -> dict[str, Any]:
     plain = {"late": 0, "user": "u", "amount": 1, "card": None, "transactions": ()}
-    return {**plain, "status": "initiated", "action": "deny", "condition": None, **more}
+    decided = {"status": "initiated", "action": "deny", "condition": None, "met": 0}
+    return {**plain, **decided, **more}
 
 
 DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_microseconds(START))

@@ -50,6 +50,11 @@ rule checkout
   condition spender when spent > 50 then challenge
   condition returning when count(payments by merchant.id over 1h where decision.action == "deny") > 6
     and interval(payments by user.id) < 1h then challenge
+  condition listed when count(payments by device.ip_address over 3h
+    where method.card.fingerprint in @blocked) > 1 and amount > 20 then challenge
+  condition converted when sum(amount_in("USD") of payments by user.id over 1d) > 70 then challenge
+  condition funded when distinct(@bins[method.card.bin].funding of payments by user.id over 3h) > 0
+    and count(payments by @bins[method.card.bin].funding over 20m) > 9 then challenge
   condition failing when any(payments by device.ip_address over 3h where status == "declined")
     and device.headers["User-Agent"] contains "Mozilla" then challenge
 """
@@ -76,6 +81,8 @@ event sign_in
 SECOND = """
 rule checkout
   list blocked: string
+  list offices: ip
+  table bins by prefix: funding: "credit" | "debit" | "prepaid"
   let tries = count(payments by device.ip_address over 30m)
   let dearest = max(payments.amount by method.card.network over 4h where status != "initiated")
   let usual = avg(transactions.duration by merchant.id over 2h where status == "succeeded")
@@ -86,6 +93,12 @@ rule checkout
   condition risks when events.sign_in.risks[user.id] >= 1 then challenge
   condition fresh when events.sign_in.known_for[user.id] < 10m then challenge
   condition hasty when events.sign_in.since_last[user.id] < 2m then challenge
+  condition first_listed when since(payments by user.id where method.card.fingerprint in @blocked)
+    < 3h then challenge
+  condition dear when sum(amount_in("USD") of payments by merchant.id over 1h
+    where status != "initiated") > 200 then challenge
+  condition office when count(earlier payments by @bins[method.card.bin].funding over 5m
+    where device.ip_address not in @offices) > 3 then challenge
   condition dearest when amount >= dearest and hour(timestamp) >= 9 then challenge
   condition slow when min(transactions.duration) > usual * 2 then challenge
   otherwise allow

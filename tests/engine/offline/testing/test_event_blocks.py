@@ -127,14 +127,14 @@ def test_a_rule_reads_the_metrics_of_events_in_tests_and_cases(write: Write) -> 
 def test_what_looks_at_earlier_events_leaves_out_the_one_that_arrives(check: Check) -> None:
     text = """event sign_in
   field user: string required
-  metric since = interval(events by user)
+  metric gap = interval(events by user)
   metric known = age(events by user)
-  monitor fast when since < 5s or known < 5s
+  monitor fast when gap < 5s or known < 5s
   monitor again when count(earlier events by user over 1h) > 0
   test "the first event has nothing before it"
     given user = "u"
     expect no alert
-    expect since is missing
+    expect gap is missing
     expect known is missing
 """
     assert check(text).failures == ()

@@ -83,8 +83,8 @@ def test_the_keys_of_a_payment_stand_in_the_order_of_the_histories() -> None:
     rule = checked(HISTORIES)
     keys = compile_reads(rule, VOCABULARY)
     seen = paid('user.id = "a", currency = "BRL", order.id = "o"')
-    assert keys(seen) == (("a", "BRL"), ("o",), None)
-    assert keys(paid('user.id = "a"')) == (None, None, None)
+    assert keys(seen, EMPTY) == (("a", "BRL"), ("o",), None)
+    assert keys(paid('user.id = "a"'), EMPTY) == (None, None, None)
 
 
 def test_a_series_takes_the_values_of_what_its_where_lets_through() -> None:
@@ -93,20 +93,23 @@ def test_a_series_takes_the_values_of_what_its_where_lets_through() -> None:
         compile_series(history.series, Digests(rule.lets), VOCABULARY) for history in rule.histories
     )
     succeeded = paid('amount = 5, status = "succeeded", user.id = "a", currency = "BRL"')
-    assert spent.key(succeeded, None, None) == ("a", "BRL")
-    assert spent.values(succeeded, None, None) == (500,)
-    assert spent.values(paid('amount = 5, status = "declined"'), None, None) == ()
-    assert spent.values(paid("amount = 5"), None, None) == ()
-    assert spent.values(paid('status = "succeeded"'), None, None) == (None,)
+    assert spent.key(succeeded, None, None, None, None) == ("a", "BRL")
+    assert spent.values(succeeded, None, None, None, None) == (500,)
+    assert spent.values(paid('amount = 5, status = "declined"'), None, None, None, None) == ()
+    assert spent.values(paid("amount = 5"), None, None, None, None) == ()
+    assert spent.values(paid('status = "succeeded"'), None, None, None, None) == (None,)
     attempts = paid(
         'transactions = [{"status": "declined", "duration": 7}, {"status": "failed"},'
         ' {"status": "declined"}]'
     )
-    assert waits.values(attempts, None, None) == (7, None)
-    assert waits.values(paid(""), None, None) == ()
-    assert denied.values(succeeded, Decision("deny"), None) == (True,)
-    assert denied.values(succeeded, Decision("allow", rule=AppliedRule("r", 1)), None) == ()
-    assert denied.values(succeeded, None, None) == ()
+    assert waits.values(attempts, None, None, None, None) == (7, None)
+    assert waits.values(paid(""), None, None, None, None) == ()
+    assert denied.values(succeeded, Decision("deny"), None, None, None) == (True,)
+    assert (
+        denied.values(succeeded, Decision("allow", rule=AppliedRule("r", 1)), None, None, None)
+        == ()
+    )
+    assert denied.values(succeeded, None, None, None, None) == ()
 
 
 def test_histories_are_read_by_their_place() -> None:
@@ -150,9 +153,9 @@ def test_a_monitor_reads_the_event_and_its_metrics() -> None:
     assert monitor.when(None, data, (10,), EMPTY) is True
     assert monitor.when(None, data, (9,), EMPTY) is False
     assert monitor.when(None, {"user_id": "a"}, (10,), EMPTY) is None
-    assert monitor.key(None, data) == ("a",)
-    assert monitor.key(None, {}) is None
-    assert compile_reads(event, VOCABULARY)(None, data) == (("a",),)
+    assert monitor.key(None, data, EMPTY) == ("a",)
+    assert monitor.key(None, {}, EMPTY) is None
+    assert compile_reads(event, VOCABULARY)(None, data, EMPTY) == (("a",),)
     series = compile_series(event.histories[0].series, Digests(event.lets), VOCABULARY)
-    assert series.values(None, None, data) == (True,)
-    assert series.values(None, None, {"result": "success"}) == ()
+    assert series.values(None, None, data, None, None) == (True,)
+    assert series.values(None, None, {"result": "success"}, None, None) == ()

@@ -21,7 +21,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.walk import parts
-from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, payment
+from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY, payment
 from tollkeeper.tests.engine.programs.compile.programs import SCALARS, Maker, rule
 
 RECORDS = 30
@@ -36,7 +36,7 @@ ENTRIES = (
     ),
 )
 PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "100"))
-_OF_NOW = (p.Score, p.InList, p.TableValue)
+_OF_NOW = (p.Score,)
 """What a historical record doesn't have."""
 
 
@@ -64,9 +64,9 @@ def _entry(maker: Maker) -> p.MetadataFact:
 
 
 def _reads_settings(part: p.Expression) -> bool:
-    """Whether the account's rates or time zone are read."""
+    """Whether the account's time zone is read."""
     match part:
-        case p.Call(function="amount_in") | p.Call(function="hour" | "weekday", arguments=(_,)):
+        case p.Call(function="hour" | "weekday", arguments=(_,)):
             return True
         case _:
             return False
@@ -82,18 +82,19 @@ def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, 
         record = payment(random)
         metadata = {name: random.choice(ENTRIES) for name in "abc"}
         record = structs.replace(record, payment=structs.replace(record.payment, metadata=metadata))
-        scope = scope_of(rule(()), Inputs(record, (), EMPTY, None), VOCABULARY)
+        scope = scope_of(rule(()), Inputs(record, (), ENVIRONMENT, None), VOCABULARY)
         key = evaluate(of.by[0], scope)
         taken = of.where is None or evaluate(of.where, scope) is True
         assert of.value is not None
         brought = [carried(evaluate(of.value, scope), of.value.type)] if taken else []
-        assert list(compiled.values(record, None, None)) == brought
-        assert compiled.key(record, None, None) == (None if key is None else (key,))
+        of_record = (record, None, None, ENVIRONMENT, None)
+        assert list(compiled.values(*of_record)) == brought
+        assert compiled.key(*of_record) == (None if key is None else (key,))
         put: list[Any] = []
 
         def take(*element: Any, into: list[Any] = put) -> None:
             into.append(element)
 
-        together(record, None, None, 7, [take])
+        together(*of_record, 7, [take])
         is_put = key is not None and taken and (missing or brought != [None])
         assert put == ([(7, key, brought[0])] if is_put else [])

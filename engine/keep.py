@@ -128,12 +128,12 @@ async def note_transitions(
         return
     watch = engine.watch
     watch.standings.settle(account, sequence, transitions)
-    urls = tuple(engine.state.accounts[account].webhooks)
+    urls = _alerted(engine, account)
     noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
 
     def work(connection: sqlite3.Connection) -> None:
-        outbox.add_alerts(connection, account, sequence, transitions, urls, now)
+        outbox.add_alerts(connection, account, sequence, transitions, urls, engine.folder_key, now)
         outbox.set_listed(connection, min(noted, sequence))
 
     try:
@@ -188,11 +188,17 @@ async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
 
 
 async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transition]) -> None:
-    urls = tuple(engine.state.accounts[entry.account].webhooks)
+    urls = _alerted(engine, entry.account)
     now = engine.clock()
     engine.watch.standings.replay(entry.account, entry.sequence, transitions)
     await engine.outbox.write(
         lambda connection: outbox.add_alerts(
-            connection, entry.account, entry.sequence, transitions, urls, now
+            connection, entry.account, entry.sequence, transitions, urls, engine.folder_key, now
         )
     )
+
+
+def _alerted(engine: Engine, account: int) -> tuple[str, ...]:
+    """The addresses that are sent alerts."""
+    webhooks = engine.state.accounts[account].webhooks
+    return tuple(url for url, webhook in webhooks.items() if "alert.raised" in webhook.kinds)

@@ -15,6 +15,7 @@ from structlog import get_logger
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
+from tollkeeper.engine.folder_key import open_folder_key
 from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
@@ -38,6 +39,7 @@ from tollkeeper.engine.velocity.first_seen_store import (
     write_behind,
 )
 from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP, MemoryWindows
+from tollkeeper.engine.webhook_secrets import settle_stored_secrets
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
 SEAL_EVERY_S = 5.0
@@ -72,6 +74,7 @@ async def open_engine(
             state = fold_changes(Configuration(), recorded_changes(await journal.changes()))
         engine = Engine(
             folder=folder,
+            folder_key=open_folder_key(folder),
             journal=journal,
             outbox=outbox,
             windows=MemoryWindows(
@@ -90,6 +93,8 @@ async def open_engine(
             clock_watch=ClockWatch(journal.trusted_clock()),
         )
         engine.clock_watch.look(clock(), since_machine_start())
+        if damage != "read-only":
+            await settle_stored_secrets(engine)
         for account in state.accounts.values():
             engine.active[account.number] = load_account(account, contents_of(engine, account))
         for number in state.accounts:

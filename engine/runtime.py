@@ -11,6 +11,7 @@ from typing import Any
 
 from tollkeeper.engine.clock_watch import ClockWatch
 from tollkeeper.engine.facts.clients import Clients
+from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.side_file import SideFile
@@ -45,6 +46,7 @@ class Engine:
     """
 
     folder: Path
+    folder_key: FolderKey
     journal: Journal
     outbox: SideFile
     windows: Windows

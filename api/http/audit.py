@@ -37,12 +37,12 @@ async def read_audit(
         request.engine.journal,
         request.key.account,
         since=read_since(since),
-        cursor=read_place("cursor", cursor),
+        cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )
     return AuditPage(
         [audit_view(item) for item in page.items],
-        show_place(page.cursor),
+        show_place(request, page.cursor),
     )
 
 

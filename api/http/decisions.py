@@ -55,10 +55,12 @@ async def list_decisions(
         since=read_since(since),
         action=read_choice("action", action, _ACTIONS),  # type: ignore[arg-type]
         rule=rule,
-        cursor=read_place("cursor", cursor),
+        cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )
-    return DecisionPage([decision_view(item) for item in page.items], show_place(page.cursor))
+    return DecisionPage(
+        [decision_view(item) for item in page.items], show_place(request, page.cursor)
+    )
 
 
 ROUTES = (list_decisions,)

@@ -19,13 +19,13 @@ from litestar.typing import FieldDefinition
 from tollkeeper.api.http.description import DESCRIPTION
 from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
-from tollkeeper.api.http.examples import ALERT
+from tollkeeper.api.http.notices import NOTICES
 from tollkeeper.api.http.observed import plain
 from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, declared
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
-from tollkeeper.api.http.tags import EVENTS, TAGS
-from tollkeeper.api.http.webhooks import SentAlert
+from tollkeeper.api.http.tags import ACCOUNT, TAGS
+from tollkeeper.engine.registry.changes import NoticeKind
 
 OPENAPI = "3.1.1"
 
@@ -47,7 +47,7 @@ def document() -> Json:
             for method in route.http_methods:
                 described = paths[plain(path)][method.lower()]
                 _complete(described, operation, types)
-    webhooks = {"alert": {"post": _sent_alert(types)}}
+    webhooks = {kind: {"post": _sent_notice(kind, types)} for kind in NOTICES}
     return {
         "openapi": OPENAPI,
         "info": {
@@ -149,16 +149,18 @@ def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> N
         }
 
 
-def _sent_alert(types: dict[str, Any]) -> Json:
-    """What the service sends to the addresses of an account's webhooks."""
-    content = {"schema": {"$ref": _SCHEMAS + _note(SentAlert, types)}}
-    _add_examples(content, {"alert": Example("two failed sign-ins", {"alert": ALERT})})
+def _sent_notice(kind: NoticeKind, types: dict[str, Any]) -> Json:
+    """What the service sends to the addresses of an account's webhooks that want it."""
+    type_, example = NOTICES[kind]
+    content = {"schema": {"$ref": _SCHEMAS + _note(type_, types)}}
+    _add_examples(content, {"example": Example(kind, {"kind": kind, **example})})
     return {
-        "operationId": "receive_alert",
-        "tags": [EVENTS],
-        "summary": "An alert",
-        "description": "Sent to each webhook at least once, until an answer of 2xx within 10 seconds "
-        "takes it. Check the signature before the body is read.",
+        "operationId": f"receive_{kind.replace('.', '_')}",
+        "tags": [ACCOUNT],
+        "summary": kind,
+        "description": f"{cleandoc(type_.__doc__ or '')} Sent to each webhook that wants it at least "
+        "once, until an answer of 2xx within 10 seconds takes it. Check the signature before the "
+        "body is read.",
         "security": [],
         "parameters": [
             _sent_header(
@@ -166,10 +168,12 @@ def _sent_alert(types: dict[str, Any]) -> Json:
                 "`t=SECONDS,v1=HEX`, a `v1` for each secret: HMAC-SHA256 over `SECONDS.BODY`.",
                 f"t=1789000000,v1={'0' * 64}",
             ),
-            _sent_header("Toll-Delivery", "The same for every attempt.", "20-0-a1b2c3d4e5f6"),
+            _sent_header(
+                "Toll-Delivery", "The same for every attempt.", f"{'0' * 32}-a1b2c3d4e5f6"
+            ),
         ],
         "requestBody": {"required": True, "content": {JSON: content}},
-        "responses": {"2XX": {"description": "The alert was taken."}},
+        "responses": {"2XX": {"description": "The notice was taken."}},
     }
 
 

@@ -105,10 +105,10 @@ async def list_counted_records(
         id,
         read_choice("of", of, _DECIDERS) or "rule",  # type: ignore[arg-type]
         read_count("index", index) or 0,
-        read_place("cursor", cursor),
+        read_place(request, "cursor", cursor),
         read_limit(limit),
     )
-    return CountedRecords(page.records, show_place(page.cursor))
+    return CountedRecords(page.records, show_place(request, page.cursor))
 
 
 @operation(

@@ -166,7 +166,7 @@ async def put_label(
     sent = await read_json(request, LabelBody)
     label = _label(request, _source(source), sent.label, sent.reason, sent.at)
     await set_label(request.engine, request.key.account, id, label)
-    return LabelAnswer(_view(id, label))
+    return LabelAnswer(label_view(id, label))
 
 
 @operation(
@@ -210,7 +210,7 @@ async def read_labels(
     if not await engine.journal.exists(account, Kind.PAYMENT, id):
         raise not_found("id", "no payment has this id")
     said = await labels_of(engine, account, id)
-    views = [_view(id, said[source]) for source in SOURCES if source in said]
+    views = [label_view(id, said[source]) for source in SOURCES if source in said]
     return PaymentLabels(verdict_of(verdicts(said)), views)
 
 
@@ -293,12 +293,12 @@ async def list_labels(
         read_since(since),
         read_choice("source", source, SOURCES),  # type: ignore[arg-type]
         read_choice("label", label, VERDICTS),  # type: ignore[arg-type]
-        read_place("cursor", cursor),
+        read_place(request, "cursor", cursor),
         read_limit(limit),
     )
     page, lag = await request.search.ask(request.key.account, question, LabelPage)
-    views = [_view(each.payment, each.label) for each in page.labels]
-    return LabelList(views, show_place(page.cursor), lag_ms(lag))
+    views = [label_view(each.payment, each.label) for each in page.labels]
+    return LabelList(views, show_place(request, page.cursor), lag_ms(lag))
 
 
 ROUTES = (put_label, remove_label, read_labels, set_labels, list_labels)
@@ -334,7 +334,7 @@ async def _result(engine: Engine, account: int, payment: str, label: Label) -> L
     return LabelResult(int(HTTPStatus.OK))
 
 
-def _view(payment: str, label: Label) -> LabelView:
+def label_view(payment: str, label: Label) -> LabelView:
     assert label.label is not None
     return LabelView(
         payment, label.source, label.label, label.reason, show_instant(label.at), label.by

@@ -128,10 +128,10 @@ The payments come from an index that follows the journal; `lag_ms` says how far 
 async def find_payments(
     request: Request, wanted: Filter, cursor: Cursor = None, limit: Limit = None
 ) -> PaymentPage:
-    question = FindPayments(wanted, read_place("cursor", cursor), read_limit(limit))
+    question = FindPayments(wanted, read_place(request, "cursor", cursor), read_limit(limit))
     page, lag = await request.search.ask(request.key.account, question, FoundPage)
     payments = [found_view(payment) for payment in page.payments]
-    return PaymentPage(payments, show_place(page.cursor), lag_ms(lag))
+    return PaymentPage(payments, show_place(request, page.cursor), lag_ms(lag))
 
 
 @operation(

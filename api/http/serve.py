@@ -21,8 +21,8 @@ from tollkeeper.api.http.app import create_admin_app, create_app
 from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.notices import notice_body
 from tollkeeper.api.http.settings import Settings, StartError
-from tollkeeper.engine.events.delivery import deliver
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
@@ -41,6 +41,7 @@ from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search, searching
 from tollkeeper.engine.watching import watch_clock, watch_disk
+from tollkeeper.engine.webhooks.delivery import deliver
 from tollkeeper.engine.window_snapshot import keep_snapshots
 
 COLLECT_AT = (20_000, 50, 1_000)
@@ -205,7 +206,7 @@ async def beside(
                 passed_over=len(engine.damage.passed_over),
             )
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(deliver(engine))
+                tasks.create_task(deliver(engine, notice_body))
                 tasks.create_task(answer_requests(engine))
                 tasks.create_task(keep_to_retention(engine))
                 tasks.create_task(watch_disk(engine))

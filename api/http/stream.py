@@ -17,7 +17,7 @@ from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.filtering import filtered
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter, whole
-from tollkeeper.api.http.queries import read_count, read_place
+from tollkeeper.api.http.queries import read_count, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import found_view
 from tollkeeper.api.http.tags import PAYMENTS
@@ -64,7 +64,8 @@ async def stream_decisions(
     ] = None,
 ) -> Stream:
     resumed = header(request.scope, b"last-event-id")
-    after = None if resumed is None else read_place("last-event-id", resumed.decode("latin-1"))
+    told = None if resumed is None else resumed.decode("latin-1")
+    after = read_place(request, "last-event-id", told)
     lasting = min(read_count("seconds", seconds) or STREAM_SECONDS, STREAM_SECONDS)
     account = request.key.account
     # What can't be answered is refused here, with the status that says so.
@@ -84,14 +85,15 @@ async def _events(
     loop = asyncio.get_running_loop()
     end = loop.time() + lasting
     # A client that loses the connection here resumes before what it was not sent yet.
-    yield f"retry: {_RETRY_MS}\nid: {begin}\n\n".encode()
+    yield f"retry: {_RETRY_MS}\nid: {show_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()
     while True:
         if new.skipped:
             yield b"event: gap\ndata: " + _encode({"skipped": new.skipped}) + b"\n\n"
         for payment in new.payments:
             data = _encode(found_view(payment))
-            yield b"id: %d\nevent: payment\ndata: %b\n\n" % (payment.sequence, data)
+            place = show_place(request, payment.sequence)
+            yield f"id: {place}\nevent: payment\ndata: ".encode() + data + b"\n\n"
             quiet_since = loop.time()
         if loop.time() - quiet_since > _SILENCE_S:
             yield b": nothing new\n\n"

@@ -1,35 +1,43 @@
-"""Alerts as they are listed, and the outbox of their deliveries: the tables and their queries.
+"""Alerts as they are listed, and the outbox of notices to webhooks: the tables and their queries.
 
-All of it follows from the journal's transitions: `noted` says up to which sequence number that is
-done, and the next start lists the rest. Listing an alert twice changes nothing.
+All of it follows from the journal. `noted` says up to which sequence number the transitions of
+monitors are in it, and the next start lists the rest; `followed` says so of the other notices of an
+account. Listing an alert twice changes nothing.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
-from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.folder_key import FolderKey, Named, Spot
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
 from tollkeeper.engine.programs.json_values import JsonValue
+from tollkeeper.engine.registry.changes import NoticeKind
+from tollkeeper.engine.registry.webhooks import webhook_id
 
 # How many rows a purge removes in one step: a few milliseconds.
 _STEP = 500
 _LAST = 2**63 - 1
+MAX_WAITING = 10_000
+"""How many notices wait for one webhook at most: the oldest beyond that are given up."""
+MAX_SETTLED = 10_000
+"""Of how many notices to one webhook it is known what became of them, the newest."""
+_GIVEN_UP = f"more than {MAX_WAITING:,} waited"
 _KEYS = {
     "deliveries": "id",
     "alerts": "account, place, number",
     "standings": "account, type, monitor, key",
+    "given_up": "account, url",
+    "followed": "account",
 }
 """Each table that holds something of an account, and its key."""
 
@@ -66,6 +74,19 @@ def _alerts_and_deliveries(db: Database) -> None:
     db.execute("INSERT INTO noted VALUES (0)")
 
 
+@_migrations(name="2")
+def _notices_of_other_kinds(db: Database) -> None:
+    # `subject` is the payment's id or the rule's name; an alert has its own.
+    db.execute("ALTER TABLE deliveries ADD COLUMN kind TEXT NOT NULL DEFAULT 'alert.raised'")
+    db.execute("ALTER TABLE deliveries ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
+    db.execute("CREATE INDEX of_webhook ON deliveries(account, url, place)")
+    db.execute(
+        "CREATE TABLE given_up (account INTEGER NOT NULL, url TEXT NOT NULL,"
+        " count INTEGER NOT NULL, PRIMARY KEY (account, url)) WITHOUT ROWID"
+    )
+    db.execute("CREATE TABLE followed (account INTEGER PRIMARY KEY, place INTEGER NOT NULL)")
+
+
 class Alert(Struct, frozen=True):
     """One alert: the transition at `sequence` of the account's journal, `number` among those of its
     record.
@@ -77,19 +98,29 @@ class Alert(Struct, frozen=True):
     transition: Transition
 
     @property
-    def id(self) -> str:
-        return f"{self.sequence}-{self.number}"
-
-    @property
     def of(self) -> tuple[int, int, int]:
         return self.account, self.sequence, self.number
 
 
-class Delivery(Struct, frozen=True):
-    """One alert on its way to one address; times in µs.
+class Notice(Struct, frozen=True):
+    """What is to be told of the journal's entry at `sequence` to one address.
 
-    `state` is `pending`, `delivered`, or `dropped` once the webhook is gone; `status` and `error`
-    are those of the last attempt.
+    `number` tells alerts of one record apart; `subject` is the payment's id or the rule's name.
+    """
+
+    account: int
+    url: str
+    kind: NoticeKind
+    sequence: int
+    number: int = 0
+    subject: str = ""
+
+
+class Delivery(Struct, frozen=True):
+    """One notice on its way to one address; times in µs.
+
+    `state` is `pending`, `delivered`, or `dropped` once the webhook or what it tells of is gone, or
+    too many wait; `status` and `error` are those of the last attempt.
     """
 
     id: str
@@ -103,15 +134,27 @@ class Delivery(Struct, frozen=True):
     status: int | None
     error: str | None
     delivered_at: int | None
+    kind: NoticeKind
+    subject: str
+
+
+class Backlog(Struct, frozen=True):
+    """How many notices wait for a webhook, and how many were given up since it was set."""
+
+    waiting: int
+    given_up: int
 
 
 _encode = msgspec.json.Encoder().encode
 _decode_transition = msgspec.json.Decoder(Transition).decode
 _key = msgspec.json.Decoder(tuple[JsonValue, ...]).decode
-_COLUMNS = "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at"
+_COLUMNS = (
+    "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at,"
+    " kind, subject"
+)
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
+def create_tables(connection: SqlConnection) -> None:
     """Brings the tables up to date."""
     _migrations.apply(Database(connection))
 
@@ -172,9 +215,10 @@ def add_alerts(
     sequence: int,
     transitions: Sequence[Transition],
     urls: Iterable[str],
+    key: FolderKey,
     now: int,
 ) -> None:
-    """Lists the alerts among the transitions and puts a delivery of each to each address in the outbox."""
+    """Lists the alerts among the transitions and puts a notice of each to each address in the outbox."""
     targets = list(urls)
     for number, transition in enumerate(transitions):
         connection.execute(
@@ -197,14 +241,101 @@ def add_alerts(
                 "INSERT INTO alerts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (account, sequence, number, transition.at, _encode(transition).decode()),
             )
-            connection.executemany(
-                f"INSERT INTO deliveries ({_COLUMNS})"
-                " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL) ON CONFLICT DO NOTHING",
-                [
-                    (_delivery_id(sequence, number, url), account, sequence, number, url, now)
-                    for url in targets
-                ],
+            notices = [Notice(account, url, "alert.raised", sequence, number) for url in targets]
+            add_notices(connection, notices, key, now)
+
+
+def add_notices(
+    connection: SqlConnection, notices: Iterable[Notice], key: FolderKey, now: int
+) -> None:
+    """Puts notices into the outbox, due at once; one that is there stays as it is."""
+    connection.executemany(
+        f"INSERT INTO deliveries ({_COLUMNS})"
+        " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL, ?, ?) ON CONFLICT DO NOTHING",
+        [
+            (
+                _delivery_id(key, each),
+                each.account,
+                each.sequence,
+                each.number,
+                each.url,
+                now,
+                each.kind,
+                each.subject,
             )
+            for each in notices
+        ],
+    )
+
+
+def followed_up_to(connection: SqlConnection, account: int) -> int:
+    """The sequence number up to which the account's notices are in the outbox, alerts aside."""
+    row = connection.execute("SELECT place FROM followed WHERE account = ?", (account,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def set_followed(connection: SqlConnection, account: int, sequence: int) -> None:
+    """All notices of the account up to `sequence` are in the outbox, alerts aside."""
+    connection.execute(
+        "INSERT INTO followed VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET place = excluded.place",
+        (account, sequence),
+    )
+
+
+def trim(connection: SqlConnection, account: int, url: str) -> int:
+    """Keeps what a webhook has in the outbox within bounds; how many notices are given up."""
+    waiting = backlog(connection, account, url).waiting
+    excess = max(0, waiting - MAX_WAITING)
+    if excess:
+        connection.execute(
+            "UPDATE deliveries SET state = 'dropped', error = ? WHERE id IN"
+            " (SELECT id FROM deliveries INDEXED BY of_webhook WHERE account = ? AND url = ?"
+            " AND state = 'pending' ORDER BY place LIMIT ?)",
+            (_GIVEN_UP, account, url, excess),
+        )
+        connection.execute(
+            "INSERT INTO given_up VALUES (?, ?, ?) ON CONFLICT (account, url)"
+            " DO UPDATE SET count = given_up.count + excluded.count",
+            (account, url, excess),
+        )
+    connection.execute(
+        "DELETE FROM deliveries WHERE id IN"
+        " (SELECT id FROM deliveries INDEXED BY of_webhook WHERE account = ? AND url = ?"
+        " AND state != 'pending' ORDER BY place DESC LIMIT ? OFFSET ?)",
+        (account, url, _LAST, MAX_SETTLED),
+    )
+    return excess
+
+
+def is_full(connection: SqlConnection, account: int, url: str) -> bool:
+    """Whether what a webhook has in the outbox may be beyond its bounds."""
+    (count,) = connection.execute(
+        "SELECT count(*) FROM deliveries INDEXED BY of_webhook WHERE account = ? AND url = ?",
+        (account, url),
+    ).fetchone()
+    return bool(count > min(MAX_WAITING, MAX_SETTLED))
+
+
+def backlog(connection: SqlConnection, account: int, url: str) -> Backlog:
+    """What waits for a webhook."""
+    (waiting,) = connection.execute(
+        "SELECT count(*) FROM deliveries INDEXED BY due"
+        " WHERE state = 'pending' AND account = ? AND url = ?",
+        (account, url),
+    ).fetchone()
+    given_up = connection.execute(
+        "SELECT count FROM given_up WHERE account = ? AND url = ?", (account, url)
+    ).fetchone()
+    return Backlog(waiting, 0 if given_up is None else given_up[0])
+
+
+def forget_webhook(connection: SqlConnection, account: int, url: str) -> None:
+    """Drops what still waits for an address that is sent nothing any more."""
+    connection.execute(
+        "UPDATE deliveries SET state = 'dropped' WHERE state = 'pending' AND account = ? AND url = ?",
+        (account, url),
+    )
+    connection.execute("DELETE FROM given_up WHERE account = ? AND url = ?", (account, url))
 
 
 def set_listed(connection: SqlConnection, sequence: int) -> None:
@@ -242,17 +373,26 @@ def alert(connection: SqlConnection, account: int, sequence: int, number: int) -
 
 
 def deliveries(
-    connection: SqlConnection, account: int, before: int | None, limit: int
+    connection: SqlConnection,
+    account: int,
+    before: int | None,
+    limit: int,
+    url: str | None = None,
 ) -> list[Delivery]:
-    """The account's deliveries of alerts before a sequence number, newest first, about `limit` of
-    them.
+    """The account's deliveries, to one address or all, of what stands before a sequence number,
+    newest first, about `limit` of them.
 
     All deliveries of the last record are among them.
     """
+    wanted = "account = ? AND place < ?" + ("" if url is None else " AND url = ?")
+    index = "listed" if url is None else "of_webhook"
+    within = (account, _LAST if before is None else before, *([] if url is None else [url]))
+    source = f"deliveries INDEXED BY {index} WHERE {wanted}"
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM deliveries INDEXED BY listed WHERE account = ? AND place < ?"
-        f" AND place >= ({_FLOOR.format('deliveries')}) ORDER BY place DESC, number, url",
-        2 * (account, _LAST if before is None else before) + (limit,),
+        f"SELECT {_COLUMNS} FROM {source} AND place >= (SELECT coalesce(min(place), 0) FROM"
+        f" (SELECT place FROM {source} ORDER BY place DESC LIMIT ?) AS page)"
+        " ORDER BY place DESC, number, url",
+        (*within, *within, limit),
     )
     found: list[Delivery] = []
     for row in rows:
@@ -323,7 +463,8 @@ def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
 
 
 def purge_alerts_step(connection: SqlConnection, account: int, before: int) -> bool:
-    """Removes some alerts of event times before `before` with their deliveries; False when none."""
+    """Removes some alerts of event times before `before` with their deliveries, and what was settled
+    before it; False when none."""
     old = connection.execute(
         "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",
         (account, before, _STEP),
@@ -332,7 +473,12 @@ def purge_alerts_step(connection: SqlConnection, account: int, before: int) -> b
         connection.executemany(
             f"DELETE FROM {table} WHERE account = ? AND place = ? AND number = ?", old
         )
-    return bool(old)
+    settled = connection.execute(
+        "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries INDEXED BY listed"
+        " WHERE account = ? AND state != 'pending' AND next_at < ? LIMIT ?)",
+        (account, before, _STEP),
+    ).rowcount
+    return bool(old) or settled > 0
 
 
 def forget_account_step(connection: SqlConnection, account: int) -> bool:
@@ -348,19 +494,7 @@ def forget_account_step(connection: SqlConnection, account: int) -> bool:
     return any(removed)
 
 
-def _delivery_id(sequence: int, number: int, url: str) -> str:
-    return f"{sequence}-{number}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
-
-
-def show_alert(alert: Alert) -> dict[str, Any]:
-    """An alert as the list and the webhooks show it."""
-    transition = alert.transition
-    return {
-        "id": alert.id,
-        "type": transition.type,
-        "monitor": transition.monitor,
-        "title": transition.title,
-        "key": list(transition.key),
-        "at": show_instant(transition.at),
-        "values": transition.values,
-    }
+def _delivery_id(key: FolderKey, notice: Notice) -> str:
+    """The same whenever it is made, and without a hint of what else happened."""
+    spot = Spot(notice.sequence, notice.number)
+    return f"{key.name_of(Named.DELIVERY, notice.account, spot)}-{webhook_id(notice.url)[3:15]}"

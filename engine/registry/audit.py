@@ -73,7 +73,7 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     ListMade: ("spec",),
     EntriesChanged: ("action", "count", "values"),
     ListReplaced: ("count",),
-    WebhookSet: (),
+    WebhookSet: ("kinds", "only", "paused"),
     WebhookRemoved: (),
     PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }

@@ -11,12 +11,16 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from tollkeeper.engine.decision import Action
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
 
 ProgramKind: TypeAlias = Literal["rule", "scorecard", "event", "definitions"]
 RolloutKey: TypeAlias = Literal["user", "device", "order"]
+NoticeKind: TypeAlias = Literal[
+    "alert.raised", "payment.decided", "payment.updated", "label.created", "rule.published"
+]
 
 
 class Thresholds(Struct, frozen=True):
@@ -207,11 +211,36 @@ class ListReplaced(Struct, frozen=True, tag="list_replaced"):
     count: int
 
 
-class WebhookSet(Struct, frozen=True, tag="webhook_set"):
-    """Alerts are sent to `url`, signed with each of `secrets`."""
+class SealedSecret(Struct, frozen=True, omit_defaults=True):
+    """A webhook's secret, encrypted by the folder's key; it signs before `until` (µs), None for no end."""
+
+    sealed: bytes
+    until: int | None = None
+
+
+class DecidedFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The decisions that are meant: of one of these actions, rules and conditions, by their ids.
+
+    Where none is named, any will do.
+    """
+
+    action: tuple[Action, ...] = ()
+    rule: tuple[str, ...] = ()
+    condition: tuple[str, ...] = ()
+
+
+class WebhookSet(Struct, frozen=True, tag="webhook_set", omit_defaults=True):
+    """Notices of these kinds are sent to `url`, signed with each of `secrets`; none while `paused`.
+
+    A journal of before secrets were sealed has them as text until it is opened. One that a later
+    change of the webhook replaced holds none.
+    """
 
     url: str
-    secrets: tuple[str, ...]
+    secrets: tuple[SealedSecret | str, ...]
+    kinds: tuple[NoticeKind, ...] = ("alert.raised",)
+    only: DecidedFilter = DecidedFilter()
+    paused: bool = False
 
 
 class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):

@@ -17,11 +17,13 @@ from tollkeeper.engine.registry.changes import (
     AccountSuspended,
     Activated,
     Deactivated,
+    DecidedFilter,
     EntriesChanged,
     KeyCreated,
     KeyRevoked,
     ListMade,
     ListReplaced,
+    NoticeKind,
     PersonErased,
     ProgramKind,
     RecordedChange,
@@ -29,6 +31,7 @@ from tollkeeper.engine.registry.changes import (
     RolloutKey,
     RolloutSet,
     ScorecardShipped,
+    SealedSecret,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -136,8 +139,17 @@ class ListState:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
+    """Where notices are sent. `kinds` are those it wants, each from a sequence number on.
+
+    `changed` is the sequence number of the change that made it what it is.
+    """
+
     url: str
-    secrets: tuple[str, ...]
+    secrets: tuple[SealedSecret | str, ...]
+    kinds: Mapping[NoticeKind, int]
+    only: DecidedFilter
+    paused: bool
+    changed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +323,12 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             )
             return replace(account, lists={**account.lists, change.list: entries})
         case WebhookSet():
-            webhook = Webhook(change.url, change.secrets)
+            before = account.webhooks.get(change.url)
+            known = {} if before is None else before.kinds
+            kinds = {kind: known.get(kind, recorded.sequence) for kind in change.kinds}
+            webhook = Webhook(
+                change.url, change.secrets, kinds, change.only, change.paused, recorded.sequence
+            )
             return replace(account, webhooks={**account.webhooks, change.url: webhook})
         case WebhookRemoved():
             kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}

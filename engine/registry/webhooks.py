@@ -1,13 +1,25 @@
-"""Where an account's alerts are sent."""
+"""Where an account's notices are sent."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from msgspec import Meta, Struct
+
+from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.registry.changes import WebhookRemoved, WebhookSet
+from tollkeeper.engine.registry.changes import (
+    DecidedFilter,
+    NoticeKind,
+    SealedSecret,
+    WebhookRemoved,
+    WebhookSet,
+)
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.state import Account, Webhook
 
@@ -15,27 +27,70 @@ MAX_WEBHOOKS = 10
 MAX_URL = 2048
 MIN_SECRET = 16
 MAX_SECRET = 256
+MAX_FILTERED = 20
+"""How many rules, and how many conditions, a webhook's filter names at most."""
+OVERLAP: Final = DAY
+LONGEST_OVERLAP: Final = 7 * DAY
+"""How long (µs) a secret that was replaced still signs: as a rule, and at most."""
+_MADE = "whsec_"
+_SECRET_BYTES = 32
+
+SealSecret: TypeAlias = Callable[[str], bytes]
 
 
-def set_webhook(account: Account, url: str, secrets: Sequence[str]) -> WebhookSet:
-    """Sends alerts to `url`, signed with one secret, or two while one replaces the other.
+class WebhookAsked(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a webhook shall be; what is left out stays as it is, or is as usual in a new one."""
 
-    Raises `Invalid` with all that is wrong.
+    url: Annotated[str, Meta(examples=["https://shop.example/notices"])]
+    secrets: tuple[str, ...] | None = None
+    kinds: tuple[NoticeKind, ...] | None = None
+    only: DecidedFilter | None = None
+    paused: bool | None = None
+
+
+def set_webhook(account: Account, asked: WebhookAsked, seal: SealSecret) -> WebhookSet:
+    """Sends notices to an address, signed with one secret, or two while one replaces the other.
+
+    A new webhook wants alerts unless it says what. Raises `Invalid` with all that is wrong.
     """
-    violations = _check_url(url)
-    if not 1 <= len(secrets) <= 2:
-        message = "a webhook has one secret, or two while one replaces the other"
-        violations.append(Violation("webhook.secrets", "out_of_range", message))
-    for place, secret in enumerate(secrets):
-        if not MIN_SECRET <= len(secret) <= MAX_SECRET:
-            message = f"a secret has {MIN_SECRET} to {MAX_SECRET} characters"
-            violations.append(Violation(f"webhook.secrets[{place}]", "out_of_range", message))
-    if url not in account.webhooks and len(account.webhooks) >= MAX_WEBHOOKS:
+    known = account.webhooks.get(asked.url)
+    violations = [*_check_url(asked.url), *_check_secrets(asked), *_check_wants(asked)]
+    if known is None and len(account.webhooks) >= MAX_WEBHOOKS:
         message = f"an account has at most {MAX_WEBHOOKS} webhooks"
         violations.append(Violation("webhook.url", "out_of_range", message))
     if violations:
         raise Invalid(violations)
-    return WebhookSet(url, tuple(secrets))
+    before = WebhookSet(asked.url, ()) if known is None else as_set(known)
+    return WebhookSet(
+        url=asked.url,
+        secrets=before.secrets
+        if asked.secrets is None
+        else tuple(SealedSecret(seal(each)) for each in asked.secrets),
+        kinds=before.kinds if asked.kinds is None else tuple(dict.fromkeys(asked.kinds)),
+        only=before.only if asked.only is None else asked.only,
+        paused=before.paused if asked.paused is None else asked.paused,
+    )
+
+
+def rotate_secret(
+    webhook: Webhook, secret: str, seal: SealSecret, ends: int, now: int
+) -> WebhookSet:
+    """Signs with a new secret, and with the one before it until `ends`; times in µs.
+
+    Raises `Invalid` for a secret that is none.
+    """
+    if not MIN_SECRET <= len(secret) <= MAX_SECRET:
+        raise Invalid([_bad_secret("secret.value")])
+    before = [
+        each if each.until is not None and each.until <= ends else SealedSecret(each.sealed, ends)
+        for each in secrets_in_force(webhook, now)
+        if isinstance(each, SealedSecret)
+    ]
+    change = as_set(webhook)
+    kept = before[-1:] if ends > now else []
+    return WebhookSet(
+        change.url, (*kept, SealedSecret(seal(secret))), change.kinds, change.only, change.paused
+    )
 
 
 def remove_webhook(account: Account, url: str) -> WebhookRemoved:
@@ -43,6 +98,42 @@ def remove_webhook(account: Account, url: str) -> WebhookRemoved:
     if url not in account.webhooks:
         raise NotFound("webhook.url", "there is no webhook with this address")
     return WebhookRemoved(url)
+
+
+def as_set(webhook: Webhook) -> WebhookSet:
+    """The change that makes the webhook what it is."""
+    return WebhookSet(
+        webhook.url, webhook.secrets, tuple(webhook.kinds), webhook.only, webhook.paused
+    )
+
+
+def secrets_in_force(webhook: Webhook, now: int) -> tuple[SealedSecret | str, ...]:
+    """Those that sign at `now` (µs), the newest last."""
+    return tuple(
+        each
+        for each in webhook.secrets
+        if isinstance(each, str) or each.until is None or now < each.until
+    )
+
+
+def opened_secrets(key: FolderKey, account: int, webhook: Webhook, now: int) -> Sequence[str]:
+    """The secrets in force at `now` (µs), but for those that another key sealed."""
+    owner = secret_owner(account, webhook.url)
+    opened = (
+        each if isinstance(each, str) else key.unseal(each.sealed, owner)
+        for each in secrets_in_force(webhook, now)
+    )
+    return [each for each in opened if each is not None]
+
+
+def secret_owner(account: int, url: str) -> str:
+    """Whom a secret is sealed for: it opens for no other webhook."""
+    return f"{account} {url}"
+
+
+def new_secret() -> str:
+    """A secret that nobody can guess."""
+    return _MADE + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def webhook_id(url: str) -> str:
@@ -56,6 +147,39 @@ def find_webhook(account: Account, id_: str) -> Webhook:
         if webhook_id(url) == id_:
             return webhook
     raise NotFound("webhook", "there is no webhook with this id")
+
+
+def _check_secrets(asked: WebhookAsked) -> list[Violation]:
+    if asked.secrets is None:
+        return []
+    found = []
+    if not 1 <= len(asked.secrets) <= 2:
+        message = "a webhook has one secret, or two while one replaces the other"
+        found.append(Violation("webhook.secrets", "out_of_range", message))
+    return found + [
+        _bad_secret(f"webhook.secrets[{place}]")
+        for place, secret in enumerate(asked.secrets)
+        if not MIN_SECRET <= len(secret) <= MAX_SECRET
+    ]
+
+
+def _bad_secret(field: str) -> Violation:
+    message = f"a secret has {MIN_SECRET} to {MAX_SECRET} characters"
+    return Violation(field, "out_of_range", message)
+
+
+def _check_wants(asked: WebhookAsked) -> list[Violation]:
+    found = []
+    if asked.kinds == ():
+        message = "a webhook wants one kind of notice at least; `paused` holds all of them"
+        found.append(Violation("webhook.kinds", "out_of_range", message))
+    if asked.only is not None:
+        found += [
+            Violation(f"webhook.only.{name}", "too_long", f"at most {MAX_FILTERED} are named")
+            for name in ("action", "rule", "condition")
+            if len(getattr(asked.only, name)) > MAX_FILTERED
+        ]
+    return found
 
 
 def _check_url(url: str) -> list[Violation]:

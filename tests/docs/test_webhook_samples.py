@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.engine.events.delivery import webhook_signature
+from tollkeeper.engine.webhooks.delivery import webhook_signature
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 SAMPLES = dict(

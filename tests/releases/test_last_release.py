@@ -15,11 +15,13 @@ import pytest
 from tollkeeper.api.http.app import create_app
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.registry.webhooks import opened_secrets
 from tollkeeper.tests.api.http.service import errors
 
 pytestmark = pytest.mark.anyio
 
 FOLDER = Path(__file__).with_name("journal_4.tar.gz")
+SECRET = "a-secret-of-letters"
 KEY = "toll_IrVgcMDb9rfgywCoKc7uS88xJPzCU8HamzUSkhlrfCt1N6Om_OXTEg"
 WRITTEN = 1_795_334_400_000_000
 """2026-11-22T08:00:00Z, a minute after the folder was written."""
@@ -87,6 +89,20 @@ async def test_its_alerts_webhooks_and_audit_log_are_there(client: httpx.AsyncCl
     assert [hook["url"] for hook in hooks] == ["https://shop.example/alerts"]
     actions = [each["action"] for each in (await client.get("/v1/audit")).json()["audit"]]
     assert {"account_created", "key_created", "activated", "entries_changed"} <= {*actions}
+
+
+async def test_the_secrets_of_its_webhooks_sign_on_and_stand_nowhere_in_clear(
+    folder: Path,
+) -> None:
+    def holds_it() -> bool:
+        return any(SECRET.encode() in path.read_bytes() for path in folder.iterdir())
+
+    assert holds_it()
+    async with open_engine(folder, "serve", clock=lambda: WRITTEN) as engine:
+        (webhook,) = engine.state.accounts[1].webhooks.values()
+        assert opened_secrets(engine.folder_key, 1, webhook, WRITTEN) == [SECRET]
+        assert not holds_it()
+    assert verify(folder).faults == []
 
 
 async def test_its_ids_and_idempotency_keys_are_still_known(client: httpx.AsyncClient) -> None:

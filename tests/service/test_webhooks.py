@@ -253,3 +253,139 @@ def test_what_waits_for_a_webhook_that_is_removed_is_dropped(
         assert client.delete("/webhooks", params={"url": receiver.url}).status_code == 200
         until(lambda: deliveries(client)[0]["state"] == "dropped")
         assert client.get("/webhooks").json() == {"webhooks": []}
+
+
+RULE = """rule gate
+  condition big "A large amount" when amount > 100 then deny
+  otherwise allow
+"""
+
+
+def set_notices(client: httpx.Client, url: str, **asked: Any) -> str:
+    webhook = {"url": url, "secrets": SECRETS[:1], **asked}
+    answer = client.put("/webhooks", json={"webhook": webhook})
+    assert answer.status_code == 200, answer.text
+    return f"/webhooks/{answer.json()['webhook']['id']}"
+
+
+def pay(client: httpx.Client, id_: str, amount: float) -> dict[str, Any]:
+    payment = {
+        "id": id_,
+        "type": "purchase",
+        "currency": "EUR",
+        "amount": amount,
+        "method": {"type": "pix"},
+        "merchant": {"id": "m-1"},
+        "user": {"id": "u-1"},
+        "analyze": {"bot_behaviour": True, "rule": {"name": "gate"}},
+    }
+    answer = client.post("/payments", json={"payment": payment})
+    assert answer.status_code == 201, answer.text
+    shown: dict[str, Any] = answer.json()["payment"]
+    return shown
+
+
+def told(receiver: Receiver) -> list[dict[str, Any]]:
+    return [json.loads(body) for _, body in receiver.got]
+
+
+def test_each_kind_of_notice_says_what_the_interface_says(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        kinds = ["payment.decided", "payment.updated", "label.created", "rule.published"]
+        path = set_notices(client, receiver.url, kinds=kinds)
+        published = client.post("/rules/gate/versions?publish=true", content=RULE)
+        assert published.status_code == 201, published.text
+        shown = pay(client, "p-1", 120)
+        updated = client.patch("/payments/p-1", json={"payment": {"status": "blocked"}}).json()
+        label = client.put("/payments/p-1/labels/review", json={"label": "fraud"}).json()
+        assert client.delete("/payments/p-1/labels/review").status_code == 200
+        until(lambda: len(receiver.got) == 4)
+        sent = {each["kind"]: each for each in told(receiver)}
+        assert sent["rule.published"]["rule"] == {"name": "gate", "version": 1}
+        assert sent["payment.decided"]["payment"] == shown
+        assert sent["payment.updated"]["payment"] == updated["payment"]
+        assert sent["label.created"]["label"] == label["label"]
+        assert all(verified(*each, SECRETS[0]) for each in receiver.got)
+        assert b"u-1" not in b"".join(body for _, body in receiver.got)
+        until(lambda: all(each["state"] == "delivered" for each in deliveries(client)))
+        shown_kinds = [(each["kind"], each["subject"]) for each in deliveries(client)]
+        assert shown_kinds == [
+            ("label.created", "p-1"),
+            ("payment.updated", "p-1"),
+            ("payment.decided", "p-1"),
+            ("rule.published", "gate"),
+        ]
+        first = client.get(f"{path}/deliveries", params={"limit": "1"}).json()
+        second = client.get(f"{path}/deliveries", params={"cursor": first["cursor"]}).json()
+        assert first["deliveries"] + second["deliveries"] == deliveries(client)
+        assert client.get("/webhooks/wh_0/deliveries").status_code == 404
+
+
+def test_a_filter_and_a_pause_hold_what_is_meant(tmp_path: Path, receiver: Receiver) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        published = client.post("/rules/gate/versions?publish=true", content=RULE)
+        assert published.status_code == 201, published.text
+        only = {"action": ["deny"], "rule": ["gate"], "condition": ["big"]}
+        set_notices(client, receiver.url, kinds=["payment.decided"], only=only, paused=True)
+        for number, amount in enumerate((5, 500, 7, 700)):
+            pay(client, f"p-{number}", amount)
+        webhook = lambda: client.get("/webhooks").json()["webhooks"][0]  # noqa: E731
+        until(lambda: webhook()["waiting"] == 2)
+        assert webhook()["only"] == only
+        assert receiver.got == []
+        resumed = {"webhook": {"url": receiver.url, "paused": False}}
+        assert client.put("/webhooks", json=resumed).json()["webhook"]["only"] == only
+        until(lambda: len(receiver.got) == 2)
+        assert [each["payment"]["id"] for each in told(receiver)] == ["p-1", "p-3"]
+        until(lambda: webhook()["waiting"] == 0)
+
+
+def test_kill_9_loses_no_decision_and_tells_of_none_from_before_the_webhook(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    folder = tmp_path / "data"
+    key = new_key(folder, "admin")
+    ids = [f"p-{number}" for number in range(40)]
+    with serving(folder) as service:
+        with client_of(service, key) as client:
+            pay(client, "before", 1)
+            receiver.answer = 500
+            set_notices(client, receiver.url, kinds=["payment.decided"])
+            for id_ in ids:
+                pay(client, id_, 1)
+        service.kill()
+    receiver.got.clear()
+    receiver.answer = 200
+    with serving(folder) as service, client_of(service, key) as client:
+        until(lambda: len(deliveries(client)) == len(ids))
+        until(lambda: all(each["state"] == "delivered" for each in deliveries(client)))
+        assert sorted(each["payment"]["id"] for each in told(receiver)) == sorted(ids)
+
+
+def test_a_secret_is_made_rotated_and_gone_and_never_in_clear_on_disk(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    folder = tmp_path / "data"
+    key = new_key(folder, "admin")
+    with serving(folder) as service, client_of(service, key) as client:
+        made = client.put("/webhooks", json={"webhook": {"url": receiver.url}}).json()["webhook"]
+        path, first = f"/webhooks/{made['id']}", made["secret"]
+        assert "secret" not in client.get("/webhooks").json()["webhooks"][0]
+        rotated = client.post(f"{path}/secret", json={"secret": {"overlap_seconds": 2}}).json()
+        second = rotated["secret"]["value"]
+        assert client.post(f"{path}/test").json()["sample"]["delivered"]
+        assert all(verified(*receiver.got[0], secret) for secret in (first, second))
+        assert client.get("/webhooks").json()["webhooks"][0]["secrets"] == 2
+        until(lambda: client.get("/webhooks").json()["webhooks"][0]["secrets"] == 1)
+        assert client.post(f"{path}/test").json()["sample"]["delivered"]
+        assert not verified(*receiver.got[1], first)
+        assert verified(*receiver.got[1], second)
+        assert client.delete("/webhooks", params={"url": receiver.url}).status_code == 200
+        stored = b"".join(each.read_bytes() for each in folder.iterdir() if each.is_file())
+        assert first.encode() not in stored
+        assert second.encode() not in stored
+        assert b"sealed" not in stored

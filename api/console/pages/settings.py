@@ -1,4 +1,4 @@
-"""The account: thresholds, zone, rates, where alerts are sent."""
+"""The account: thresholds, zone, rates, where notices are sent."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObje
         return element("p", words("settings.no_webhooks"), class_="empty")
     rows = [
         row(
-            each["alert"],
+            f"{each['kind']} {each['subject']}",
             each["url"],
             each["state"],
             str(each["attempts"]),
@@ -161,7 +161,7 @@ def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObje
         )
         for each in deliveries
     ]
-    titles = ("alert", "url", "state", "attempts", "error", "delivered")
+    titles = ("notice", "url", "state", "attempts", "error", "delivered")
     return joined(
         element("ul", *(element("li", element("code", each["url"])) for each in webhooks)),
         table([words(f"settings.{each}") for each in titles], rows, words("settings.webhooks")),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.api.client import (
+from tollkeeper.client import (
     AsyncTollkeeper,
     RequestError,
     SignatureError,
@@ -18,7 +18,7 @@ from tollkeeper.api.client import (
     UnansweredError,
     read_webhook,
 )
-from tollkeeper.engine.events.delivery import webhook_signature
+from tollkeeper.engine.webhooks.delivery import webhook_signature
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving, toll
 

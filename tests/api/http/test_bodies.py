@@ -48,7 +48,12 @@ WRONG: list[tuple[str, Any, list[tuple[str, str]]]] = [
             {"version": 1, "percent": 101, "by": "shoe"},
             [("percent", "out_of_range"), ("by", "invalid_value")],
         ),
-        ("/v1/webhooks", {"webhook": {}}, [("webhook.url", "missing"), ("webhook.secrets", "missing")]),
+        ("/v1/webhooks", {"webhook": {}}, [("webhook.url", "missing")]),
+        (
+            "/v1/webhooks",
+            {"webhook": {"url": "https://x.example/", "kinds": ["all"], "only": {"action": ["no"]}}},
+            [("webhook.kinds[0]", "invalid_value"), ("webhook.only.action[0]", "invalid_value")],
+        ),
         (
             "/v1/webhooks",
             {"webhook": {"url": 5, "secrets": [SECRET, 7, None]}},

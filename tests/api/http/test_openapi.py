@@ -21,10 +21,10 @@ from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
+from tollkeeper.api.http.notices import NOTICES
 from tollkeeper.api.http.observed import plain
 from tollkeeper.api.http.operation import JSON, Operation, declared
 from tollkeeper.api.http.routes import ROUTES
-from tollkeeper.api.http.webhooks import SentAlert
 from tollkeeper.engine.intake.violations import ViolationType
 from tollkeeper.engine.openid.issuer import IssuerMetadata
 from tollkeeper.engine.openid.providers import Provider
@@ -117,11 +117,14 @@ def test_the_document_is_valid_openapi() -> None:
 
 
 def test_the_document_says_what_a_webhook_is_sent() -> None:
-    (sent,) = document()["webhooks"].values()
-    content = sent["post"]["requestBody"]["content"]["application/json"]
-    assert content["schema"] == {"$ref": "#/components/schemas/SentAlert"}
-    (example,) = content["examples"].values()
-    assert msgspec.convert(example["value"], SentAlert).alert.monitor == "many"
+    for kind, sent in document()["webhooks"].items():
+        type_, _ = NOTICES[kind]
+        content = sent["post"]["requestBody"]["content"][JSON]
+        assert content["schema"] == {"$ref": f"#/components/schemas/{type_.__name__}"}
+        (example,) = content["examples"].values()
+        where = pointer("webhooks", kind, "post", "requestBody", "content", JSON, "schema")
+        validator(where).validate(example["value"])
+        assert msgspec.convert(example["value"], type_).kind == kind
 
 
 def test_every_operation_has_its_own_id() -> None:
@@ -329,6 +332,8 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/account")
     await good("PUT", "/v1/account", json=sent_example("/v1/account", "thresholds"))
     await good("GET", "/v1/webhooks")
+    await good("POST", f"/v1/webhooks/{hook}/secret", json={"secret": {}})
+    await good("GET", f"/v1/webhooks/{hook}/deliveries")
     (delivery,) = (await good("GET", "/v1/webhooks/deliveries")).json()["deliveries"]
     await good("POST", f"/v1/webhooks/{hook}/deliveries/{delivery['id']}/redeliver")
     await good("POST", f"/v1/webhooks/{hook}/test")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.api.http import stream
+from tollkeeper.engine.folder_key import Named, Spot
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -214,6 +215,10 @@ async def test_an_erased_person_is_found_no_more(shop: Service) -> None:
     assert b"u-ana" not in index
 
 
+def place(shop: Service, sequence: int) -> str:
+    return shop.engine.folder_key.name_of(Named.CURSOR, 1, Spot(sequence))
+
+
 async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service) -> None:
     async def stream(**headers: str) -> tuple[list[str], str]:
         path = "/v1/decisions/stream?seconds=1&user=u-ana"
@@ -224,7 +229,7 @@ async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service
         found = [json.loads(line[6:])["id"] for line in lines if line.startswith('data: {"id"')]
         return found, next(line[4:] for line in lines if line.startswith("id: "))
 
-    begin = str(shop.engine.journal.last_sequence())
+    begin = place(shop, shop.engine.journal.last_sequence())
     async with asyncio.TaskGroup() as tasks:
         streaming = tasks.create_task(stream(**{"last-event-id": begin}))
         await create(shop, "new", user={"id": "u-ana"})
@@ -240,6 +245,6 @@ async def test_a_stream_says_what_it_skipped(
 ) -> None:
     monkeypatch.setattr(stream, "SENT_AT_A_TIME", 2)
     path = "/v1/decisions/stream?seconds=1"
-    answer = await shop.client.get(path, headers={"last-event-id": "0"})
+    answer = await shop.client.get(path, headers={"last-event-id": place(shop, 0)})
     assert 'event: gap\ndata: {"skipped":3}' in answer.text
     assert answer.text.count("event: payment") == 2

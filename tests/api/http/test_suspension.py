@@ -35,7 +35,7 @@ RULE = """rule gate
   condition returning when age(payments by user.id) > 1d then challenge
   condition busy when count(payments by user.id over 1d) >= 2 then deny
 """
-TRACES = (b"u-rival", b"203.0.113.99", b"rivalled", b"rival.example", b"a-secret-of-rivals")
+TRACES = (b"u-rival", b"203.0.113.99", b"rivalled", b"rival.example")
 
 
 async def perform(service: Service, verb: Verb) -> Any:
@@ -132,6 +132,7 @@ async def test_nothing_of_a_deleted_account_is_left_in_any_file(
     await fill_account(service.client, "u-shop")
     kept = (await service.client.get("/v1/decisions")).json()
     assert all(trace in stored(service.folder) for trace in TRACES)
+    assert b"a-secret-of-rivals" not in stored(service.folder)
     await perform(service, SuspendAccount("rival"))
     removed = await perform(service, DeleteAccount("rival"))
     assert removed.count > 10

@@ -34,7 +34,12 @@ EVERY = [
     changes.ListMade("trusted", ListSpec("string")),
     changes.EntriesChanged("trusted", "put", 2, ("ana", "bob")),
     changes.ListReplaced("trusted", 12, 1_000_000),
-    changes.WebhookSet("https://example.com/", (SECRET, SECRET)),
+    changes.WebhookSet(
+        "https://example.com/",
+        (SECRET, changes.SealedSecret(SECRET.encode())),
+        ("payment.decided",),
+        changes.DecidedFilter(action=("deny",)),
+    ),
     changes.WebhookRemoved("https://example.com/"),
     changes.PersonErased("c0ffee", 12, 3, 1, {"blocked": 2}),
     changes.ScorecardShipped("bot_behaviour", "text", "c0ffee", 1, SECRET.encode()),

@@ -1,0 +1,117 @@
+"""The data folder's own key: it encrypts what must be kept secret, and names places of the journal
+without telling them.
+
+It stands in a file of its own, which only its owner can read and no backup holds, so that a copy of
+the databases tells no secret (docs/operate.md, "Backups").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import struct
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from tollkeeper.engine.journal.contract import JournalError
+
+KEY_FILE: Final = "folder.key"
+KEY_BYTES: Final = 32
+_NONCE_BYTES = 12
+# What is named, the account, the number within its record, the sequence number: one block of AES.
+_SPOT = struct.Struct(">BxHIQ")
+
+
+class Named(IntEnum):
+    """What a name stands for, so that none is taken for another's."""
+
+    CURSOR = 1
+    ALERT = 2
+    DELIVERY = 3
+
+
+class Spot(NamedTuple):
+    """A sequence number of the journal, and a number within what stands there."""
+
+    sequence: int
+    number: int = 0
+
+
+class FolderKey:
+    """A key of 32 bytes, never used itself: each use has a key derived from it."""
+
+    def __init__(self, key: bytes) -> None:
+        self._sealing = AESGCM(_derived(key, b"secrets"))
+        self._naming = Cipher(algorithms.AES(_derived(key, b"places")), modes.ECB())  # noqa: S305 - one block each, every one another
+
+    def seal(self, secret: str, owner: str) -> bytes:
+        """The secret encrypted, to be opened for this owner alone."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return nonce + self._sealing.encrypt(nonce, secret.encode(), owner.encode())
+
+    def unseal(self, sealed: bytes, owner: str) -> str | None:
+        """The secret; None when another key or another owner sealed it."""
+        try:
+            opened = self._sealing.decrypt(
+                sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode()
+            )
+        except (InvalidTag, ValueError):
+            return None
+        return opened.decode()
+
+    def name_of(self, what: Named, account: int, spot: Spot) -> str:
+        """A name that tells nothing of the spot, always the same, and another in each account."""
+        block = _SPOT.pack(what, spot.number, account, spot.sequence)
+        return self._naming.encryptor().update(block).hex()
+
+    def spot_of(self, what: Named, account: int, name: str) -> Spot | None:
+        """What the name stands for; None when it was never given to this account for this."""
+        try:
+            block = bytes.fromhex(name)
+        except ValueError:
+            return None
+        if len(block) != _SPOT.size or len(name) != 2 * _SPOT.size:
+            return None
+        of, number, whose, sequence = _SPOT.unpack(self._naming.decryptor().update(block))
+        return Spot(sequence, number) if (of, whose) == (what, account) else None
+
+
+def open_folder_key(folder: Path) -> FolderKey:
+    """The key of a data folder whose lock is held; made when there is none.
+
+    Raises `JournalError` for a file that can't be used.
+    """
+    path = folder / KEY_FILE
+    try:
+        if not path.exists():
+            _write_key(path)
+        key = path.read_bytes()
+    except OSError as error:
+        raise JournalError(f"cannot open `{path}`: {error.strerror or error}") from error
+    if len(key) != KEY_BYTES:
+        raise JournalError(
+            f"`{path}` is no key of {KEY_BYTES} bytes: put the right one there, or remove it and"
+            " set the secrets of webhooks again"
+        )
+    return FolderKey(key)
+
+
+def _write_key(path: Path) -> None:
+    partial = path.with_suffix(".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secrets.token_bytes(KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def _derived(key: bytes, use: bytes) -> bytes:
+    return hmac.new(key, use, hashlib.sha256).digest()

@@ -1,0 +1,94 @@
+"""The journal keeps a webhook's secrets once, sealed, and no longer than they sign.
+
+What a later change replaced, a removal ended or an overlap outlived is taken out of the entries that
+held it. Secrets of before they were sealed are sealed where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.changes import (
+    RecordedChange,
+    SealedSecret,
+    WebhookSet,
+    decode_change,
+    encode_change,
+)
+from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
+from tollkeeper.engine.registry.webhooks import secret_owner, secrets_in_force
+from tollkeeper.engine.runtime import Engine
+
+
+async def settle_secrets(engine: Engine, account: int) -> None:
+    """Leave no secret of the account in the journal but those in force, sealed.
+
+    Raises `JournalError`; done again, it does the rest.
+    """
+    known, now = engine.state.accounts[account], engine.clock()
+    await engine.journal.rewrite(
+        account, _settled(known, engine.folder_key, now), kinds=(Kind.CHANGE,)
+    )
+
+
+async def settle_stored_secrets(engine: Engine) -> None:
+    """Do so wherever the journal holds others, and take the sealed ones into the state."""
+    now = engine.clock()
+    changes = recorded_changes(await engine.journal.changes())
+    unsettled = {
+        each.account
+        for each in _holding_secrets(changes)
+        if (known := engine.state.accounts.get(each.account)) is not None
+        and _kept(known, each, engine.folder_key, now) != each.change
+    }
+    for account in unsettled:
+        await settle_secrets(engine, account)
+    if unsettled:
+        changes = recorded_changes(await engine.journal.changes())
+        engine.state = fold_changes(Configuration(), changes)
+
+
+def outlived(account: Account, now: int) -> bool:
+    """Whether a secret of the account stands there that no longer signs at `now` (µs)."""
+    return any(
+        len(secrets_in_force(webhook, now)) < len(webhook.secrets)
+        for webhook in account.webhooks.values()
+    )
+
+
+def _settled(account: Account, key: FolderKey, now: int) -> Callable[[Entry], Entry]:
+    def settle(entry: Entry) -> Entry:
+        recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+        for each in _holding_secrets([recorded]):
+            kept = _kept(account, each, key, now)
+            if kept != each.change:
+                return entry._replace(body=encode_change(each.by, kept))
+        return entry
+
+    return settle
+
+
+def _holding_secrets(changes: Iterable[RecordedChange]) -> Iterator[RecordedChange]:
+    for recorded in changes:
+        if isinstance(recorded.change, WebhookSet) and recorded.change.secrets:
+            yield recorded
+
+
+def _kept(account: Account, recorded: RecordedChange, key: FolderKey, now: int) -> WebhookSet:
+    """The change with the secrets that it is to hold."""
+    change = recorded.change
+    assert isinstance(change, WebhookSet)
+    webhook = account.webhooks.get(change.url)
+    if webhook is None or webhook.changed != recorded.sequence:
+        return replace(change, secrets=())
+    owner = secret_owner(account.number, change.url)
+    sealed = (
+        SealedSecret(key.seal(each, owner)) if isinstance(each, str) else each
+        for each in secrets_in_force(webhook, now)
+    )
+    return replace(change, secrets=tuple(sealed))

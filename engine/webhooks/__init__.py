@@ -1,0 +1,1 @@
+"""Notices: what happened, told to the addresses that an account set."""

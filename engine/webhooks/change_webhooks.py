@@ -1,0 +1,182 @@
+"""Webhooks set, paused, removed, and their secrets replaced, for HTTP and commands alike."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.outbox import Delivery
+from tollkeeper.engine.monitors.webhook_reach import check_reach
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry import webhooks
+from tollkeeper.engine.registry.changes import DecidedFilter, NoticeKind, WebhookSet
+from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.state import Webhook
+from tollkeeper.engine.registry.webhooks import (
+    OVERLAP,
+    SealSecret,
+    WebhookAsked,
+    find_webhook,
+    new_secret,
+    secret_owner,
+    webhook_id,
+)
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.webhook_secrets import settle_secrets
+
+
+class Rotated(NamedTuple):
+    """A webhook whose secret was replaced: the new one, and when (µs) the one before it ends."""
+
+    webhook: Webhook
+    secret: str
+    ends: int
+
+
+async def put_webhook(
+    engine: Engine, account: int, by: str, asked: WebhookAsked
+) -> tuple[Webhook, str | None]:
+    """The webhook as it is now, and the secret that was made for a new one that brought none.
+
+    Raises `Invalid`, `JournalError`.
+    """
+    async with engine.changing:
+        known = engine.state.accounts[account]
+        made = None
+        if asked.url not in known.webhooks and asked.secrets is None:
+            made = new_secret()
+            asked = replace(asked, secrets=(made,))
+        change = webhooks.set_webhook(known, asked, _seal(engine, account, asked.url))
+        check_reach(asked.url, engine.reach)
+        webhook = await _record(engine, account, by, change)
+    # What waits for a webhook that was paused is due.
+    engine.watch.raised.set()
+    return webhook, made
+
+
+async def take_webhook_out(engine: Engine, account: int, by: str, url: str) -> None:
+    """Send nothing more to an address; its secrets are gone then.
+
+    Raises `NotFound`, `JournalError`.
+    """
+    async with engine.changing:
+        change = webhooks.remove_webhook(engine.state.accounts[account], url)
+        await make_change(engine, account, by, change)
+        await settle_secrets(engine, account)
+    await engine.outbox.write(partial(outbox.forget_webhook, account=account, url=url))
+
+
+async def replace_secret(
+    engine: Engine, account: int, by: str, id_: str, secret: str | None, overlap: int
+) -> Rotated:
+    """Sign with a new secret, which is made unless it is given, and as long as `overlap` (µs) with
+    the one before it as well.
+
+    Raises `NotFound`, `Invalid`, `JournalError`.
+    """
+    async with engine.changing:
+        webhook = find_webhook(engine.state.accounts[account], id_)
+        now = engine.clock()
+        new = new_secret() if secret is None else secret
+        seal = _seal(engine, account, webhook.url)
+        change = webhooks.rotate_secret(webhook, new, seal, now + overlap, now)
+        webhook = await _record(engine, account, by, change)
+    return Rotated(webhook, new, now + overlap)
+
+
+async def send_again(engine: Engine, account: int, id_: str, delivery: str) -> Delivery:
+    """Have a delivery sent whatever became of it. Raises `NotFound`, `JournalError`."""
+    url = find_webhook(engine.state.accounts[account], id_).url
+    now = engine.clock()
+    found = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
+    if found is None:
+        raise NotFound("delivery", "this webhook has no delivery of this id")
+    engine.watch.raised.set()
+    return found
+
+
+async def _record(engine: Engine, account: int, by: str, change: WebhookSet) -> Webhook:
+    await make_change(engine, account, by, change)
+    await settle_secrets(engine, account)
+    return engine.state.accounts[account].webhooks[change.url]
+
+
+def _seal(engine: Engine, account: int, url: str) -> SealSecret:
+    return partial(engine.folder_key.seal, owner=secret_owner(account, url))
+
+
+class SetWebhook(AccountVerb, frozen=True):
+    """Send notices to an address. Its secrets are no arguments, which stand in the folder for a moment."""
+
+    url: str
+    kinds: tuple[NoticeKind, ...] | None = None
+    only: DecidedFilter | None = None
+    paused: bool | None = None
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        asked = WebhookAsked(self.url, kinds=self.kinds, only=self.only, paused=self.paused)
+        await put_webhook(engine, self.number(engine), author, asked)
+        return Effect()
+
+
+class PauseWebhook(AccountVerb, frozen=True):
+    """Let what is to be sent to an address wait."""
+
+    url: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await _set_paused(engine, self.number(engine), author, self.url, True)
+        return Effect()
+
+
+class ResumeWebhook(AccountVerb, frozen=True):
+    """Send what waited while a webhook was paused."""
+
+    url: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await _set_paused(engine, self.number(engine), author, self.url, False)
+        return Effect()
+
+
+class RemoveWebhook(AccountVerb, frozen=True):
+    """Send nothing more to an address."""
+
+    url: str
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        await take_webhook_out(engine, self.number(engine), author, self.url)
+        return Effect()
+
+
+class RotateSecret(AccountVerb, frozen=True):
+    """Sign with a new secret, and as long as `overlap` (µs) with the one before it as well."""
+
+    url: str
+    overlap: int = OVERLAP
+
+    async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
+        number, id_ = self.number(engine), webhook_id(self.url)
+        await replace_secret(engine, number, author, id_, None, self.overlap)
+        return Effect()
+
+
+class Redeliver(AccountVerb, frozen=True):
+    """Send a delivery again, whatever became of it."""
+
+    url: str
+    delivery: str
+
+    async def perform(self, engine: Engine, _author: str, _progress: Progress) -> Effect:
+        await send_again(engine, self.number(engine), webhook_id(self.url), self.delivery)
+        return Effect()
+
+
+async def _set_paused(engine: Engine, account: int, by: str, url: str, paused: bool) -> None:
+    find_webhook(engine.state.accounts[account], webhook_id(url))
+    await put_webhook(engine, account, by, WebhookAsked(url, paused=paused))

@@ -1,0 +1,276 @@
+"""Notices leave the outbox: signed, one at a time to each address, again and again until taken.
+
+A notice is delivered at least once; its id tells a receiver what it has seen. An answer of 2xx takes
+it. Anything else, a redirect included, is tried again: after a second, then twice as long each time,
+up to an hour, for as long as the webhook is there and what it tells of is kept. An address that fails
+gets nothing else meanwhile either, for half a minute at most, so that it costs the others nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from secrets import SystemRandom
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+import httpcore
+from msgspec.structs import replace
+from structlog import get_logger
+
+from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.keep import remember_progress
+from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.outbox import Alert, Delivery
+from tollkeeper.engine.monitors.webhook_reach import Reach, connections
+from tollkeeper.engine.registry.webhooks import opened_secrets
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.webhooks.follow import put_notices
+
+SECOND = 1_000_000
+"""In microseconds."""
+
+FIRST_WAIT = SECOND
+LONGEST_WAIT = 3600 * SECOND
+LONGEST_REST = 30 * SECOND
+"""How long an address that failed is left alone at most."""
+TIMEOUT_S = 10.0
+_LOOK_S = 0.5
+"""How long something due may wait for the next look at the outbox."""
+_TRIM_S = 10.0
+_AT_ONCE = 50
+"""How many addresses are written to at the same time."""
+MAX_ANSWER = 64 * 1024
+"""How much of a receiver's answer is read; what it says is of no interest."""
+
+SAMPLE_ID: Final = "sample"
+"""The id of every delivery that nothing brought about."""
+_SEALED_ELSEWHERE = (
+    "its secret was sealed with another `folder.key`: put that back, or set a new secret"
+)
+
+Tell: TypeAlias = Callable[[FolderKey, Entry | Alert], bytes]
+"""The body that tells of an entry of the journal, or of an alert."""
+
+_chance = SystemRandom()
+
+
+@dataclass
+class _Round:
+    """What is under way, by account and address: who is written to, who failed how often in a row,
+    and until when (µs) it rests.
+    """
+
+    engine: Engine
+    pool: httpcore.AsyncConnectionPool
+    tell: Tell
+    timeout_s: float
+    sending: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
+    failures: dict[tuple[int, str], int] = field(default_factory=dict)
+    rests: dict[tuple[int, str], int] = field(default_factory=dict)
+
+
+async def deliver(engine: Engine, tell: Tell, timeout_s: float = TIMEOUT_S) -> None:
+    """Send what is due, until cancelled; nothing that goes wrong with a receiver ends it."""
+    async with connections(engine.reach) as pool:
+        under_way = _Round(engine, pool, tell, timeout_s)
+        trimming = asyncio.create_task(_keep_trimmed(engine))
+        try:
+            while True:
+                try:
+                    await put_notices(engine)
+                    await _look(under_way)
+                except JournalError as error:
+                    get_logger().error("deliveries_held_up", reason=str(error))
+                    await asyncio.sleep(_LOOK_S)
+        finally:
+            tasks = [trimming, *under_way.sending.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+async def send_sample(
+    reach: Reach,
+    url: str,
+    secrets: Sequence[str],
+    body: bytes,
+    now: int,
+    timeout_s: float = TIMEOUT_S,
+) -> tuple[int | None, str | None]:
+    """The status that a receiver answers to a notice of nothing, or what went wrong; `now` in µs.
+
+    It is sent once, at once, and kept nowhere.
+    """
+    async with connections(reach) as pool:
+        return await _post(pool, url, secrets, SAMPLE_ID, body, now, timeout_s)
+
+
+async def _look(under_way: _Round) -> None:
+    """Start what is due and wait for something new, at most `_LOOK_S`."""
+    engine, sending = under_way.engine, under_way.sending
+    engine.watch.raised.clear()
+    now = engine.clock()
+    for of in engine.outbox.read(lambda c: outbox.due_addresses(c, now)):
+        if of in sending or len(sending) >= _AT_ONCE or now < under_way.rests.get(of, 0):
+            continue
+        if not _waits(engine, *of):
+            sending[of] = asyncio.create_task(_send_due(under_way, *of))
+            sending[of].add_done_callback(lambda _, of=of: sending.pop(of))  # type: ignore[misc]
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            await engine.watch.raised.wait()
+    except TimeoutError:
+        await remember_progress(engine)
+
+
+def _waits(engine: Engine, account: int, url: str) -> bool:
+    """Whether what is due stays until the account, or the webhook, is resumed."""
+    known = engine.state.accounts.get(account)
+    if known is None:
+        return False
+    webhook = known.webhooks.get(url)
+    return known.suspended_at is not None or (webhook is not None and webhook.paused)
+
+
+async def _send_due(under_way: _Round, account: int, url: str) -> None:
+    """All that is due to one address, one after the other, until it fails."""
+    engine = under_way.engine
+    try:
+        while not _waits(engine, account, url):
+            due = engine.outbox.read(
+                partial(outbox.next_due, account=account, url=url, now=engine.clock())
+            )
+            if due is None:
+                return
+            changed = await _send(under_way, due)
+            await engine.outbox.write(partial(outbox.set_delivery, changed=changed))
+            get_logger().info(
+                "delivery",
+                account=account,
+                delivery=due.id,
+                kind=due.kind,
+                state=changed.state,
+                status=changed.status,
+                error=changed.error,
+            )
+            if changed.state == "pending":
+                failures = under_way.failures.get((account, url), 0)
+                under_way.failures[account, url] = failures + 1
+                under_way.rests[account, url] = engine.clock() + _wait(failures, LONGEST_REST)
+                return
+            under_way.failures.pop((account, url), None)
+    except JournalError as error:
+        get_logger().error("deliveries_held_up", account=account, reason=str(error))
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _send(under_way: _Round, due: Delivery) -> Delivery:
+    """What became of one attempt."""
+    engine = under_way.engine
+    account = engine.state.accounts.get(due.account)
+    webhook = None if account is None else account.webhooks.get(due.url)
+    told = None if webhook is None else await _told(engine, due)
+    if webhook is None or told is None:
+        return replace(due, state="dropped", next_at=engine.clock())
+    began = engine.clock()
+    secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
+    body = under_way.tell(engine.folder_key, told)
+    status, error = await _post(
+        under_way.pool, due.url, secrets, due.id, body, began, under_way.timeout_s
+    )
+    now = engine.clock()
+    taken = status is not None and 200 <= status < 300
+    return replace(
+        due,
+        state="delivered" if taken else "pending",
+        attempts=due.attempts + 1,
+        next_at=now + _wait(due.attempts, LONGEST_WAIT),
+        status=status,
+        error=error,
+        delivered_at=now if taken else None,
+    )
+
+
+async def _told(engine: Engine, due: Delivery) -> Entry | Alert | None:
+    """What the delivery tells of, as it is kept now; None when it is gone."""
+    if due.kind == "alert.raised":
+        return engine.outbox.read(lambda c: outbox.alert(c, due.account, due.sequence, due.number))
+    return await engine.journal.entry(due.sequence)
+
+
+async def _post(
+    pool: httpcore.AsyncConnectionPool,
+    url: str,
+    secrets: Sequence[str],
+    delivery_id: str,
+    body: bytes,
+    now: int,
+    timeout_s: float,
+) -> tuple[int | None, str | None]:
+    """The status that the receiver answered, or what went wrong."""
+    if not secrets:
+        return None, _SEALED_ELSEWHERE
+    headers = [
+        ("host", urlsplit(url).netloc),
+        ("content-type", "application/json"),
+        ("content-length", str(len(body))),
+        ("user-agent", "tollkeeper"),
+        ("toll-delivery", delivery_id),
+        ("toll-signature", webhook_signature(secrets, now // SECOND, body)),
+    ]
+    try:
+        async with asyncio.timeout(timeout_s):
+            async with pool.stream("POST", url, headers=headers, content=body) as answer:
+                await _read_over(answer)
+                return answer.status, None
+    except TimeoutError:
+        return None, f"no answer within {timeout_s:g} seconds"
+    except Exception as error:  # whatever a receiver brings about, it is shown and tried again
+        return None, (str(error) or type(error).__name__)[:200]
+
+
+async def _read_over(answer: httpcore.Response) -> None:
+    """Reads a short answer, so that its connection can be used again."""
+    size = 0
+    async for part in answer.aiter_stream():
+        size += len(part)
+        if size > MAX_ANSWER:
+            return
+
+
+async def _keep_trimmed(engine: Engine) -> None:
+    """Keep what waits for each webhook within bounds, until cancelled."""
+    while True:
+        await asyncio.sleep(_TRIM_S)
+        for account in list(engine.state.accounts.values()):
+            for url in account.webhooks:
+                # `deliver` tells of an outbox that can't be used.
+                with suppress(JournalError):
+                    if engine.outbox.read(partial(outbox.is_full, account=account.number, url=url)):
+                        given_up = await engine.outbox.write(
+                            partial(outbox.trim, account=account.number, url=url)
+                        )
+                        get_logger().warning(
+                            "notices_given_up", account=account.number, count=given_up
+                        )
+
+
+def webhook_signature(secrets: Sequence[str], seconds: int, body: bytes) -> str:
+    """`t=SECONDS,v1=HEX` with a `v1` for each secret: HMAC-SHA256 over `SECONDS.BODY`."""
+    signed = b"%d." % seconds + body
+    marks = [hmac.new(each.encode(), signed, hashlib.sha256).hexdigest() for each in secrets]
+    return ",".join([f"t={seconds}", *(f"v1={mark}" for mark in marks)])
+
+
+def _wait(failures: int, most: int) -> int:
+    """How long (µs) to wait after so many failures before the last; a fifth of it is chance."""
+    longest = min(most, FIRST_WAIT << min(failures, 20))
+    return longest - int(_chance.random() * longest / 5)

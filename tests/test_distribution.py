@@ -46,7 +46,7 @@ def files() -> set[str]:
         for path in found
         if path.suffix not in (".so", ".pyd") and "__pycache__" not in path.parts
     )
-    return {"cli.py", "py.typed", *map(str, inside)}
+    return {"cli.py", "client.py", "py.typed", *map(str, inside)}
 
 
 def test_a_wheel_has_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:

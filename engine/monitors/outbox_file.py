@@ -6,15 +6,17 @@ Without it, the next start lists all alerts again and sends them again.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import TypeVar
 
 from tollkeeper.engine.journal.contract import Journal, JournalError
 from tollkeeper.engine.journal.side_file import SideFile, claim_file, create_file, stands_beside
 from tollkeeper.engine.monitors import outbox
 
 ALERTS_FILE = "alerts.db"
+T = TypeVar("T")
 _WHAT_TO_DO = "restore a backup, or move this file away to list and send all alerts again"
 
 
@@ -46,3 +48,16 @@ async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]
         yield file
     finally:
         file.close()
+
+
+def read_outbox(folder: Path, query: Callable[[sqlite3.Connection], T]) -> T:
+    """What a query finds in the outbox of a folder, whether or not a service holds it.
+
+    Raises `JournalError`.
+    """
+    path = folder / ALERTS_FILE
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as found:
+            return query(found)
+    except sqlite3.Error as error:
+        raise JournalError(f"cannot open `{path}`: {error}") from error

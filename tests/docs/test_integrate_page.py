@@ -29,4 +29,4 @@ def test_every_step_leads_to_the_next(tmp_path: Path) -> None:
                 known["server"].shutdown()
                 known["server"].server_close()
             known["client"].close()
-    assert len(known["received"]) == 1
+    assert len(known["received"]) == 3

@@ -154,7 +154,7 @@ _COLUMNS = (
 )
 
 
-def create_tables(connection: SqlConnection) -> None:
+def create_tables(connection: sqlite3.Connection) -> None:
     """Brings the tables up to date."""
     _migrations.apply(Database(connection))
 

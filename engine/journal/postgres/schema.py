@@ -122,7 +122,16 @@ CREATE INDEX due ON deliveries (account, url, next_at) WHERE state = 'pending';
 CREATE TABLE noted (place bigint NOT NULL);
 INSERT INTO noted VALUES (0);
 """
-_MIGRATIONS = (_THE_JOURNAL,)
+_NOTICES = """
+ALTER TABLE deliveries ADD COLUMN kind text NOT NULL DEFAULT 'alert.raised',
+  ADD COLUMN subject text NOT NULL DEFAULT '';
+CREATE INDEX of_webhook ON deliveries (account, url, place);
+CREATE TABLE given_up (
+  account bigint NOT NULL, url text NOT NULL, count bigint NOT NULL, PRIMARY KEY (account, url)
+);
+CREATE TABLE followed (account bigint PRIMARY KEY, place bigint NOT NULL);
+"""
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 

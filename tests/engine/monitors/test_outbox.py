@@ -4,42 +4,62 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from msgspec.structs import replace
 
 from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.postgres.connection import connect
+from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Backlog, Notice
+from tollkeeper.tests.postgres import own_database
 
 KEY = FolderKey(bytes(32))
 DEAD, OTHER = "https://dead.example/", "https://other.example/"
 
 
-@pytest.fixture
-def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
-    monkeypatch.setattr(outbox, "MAX_WAITING", 5)
-    monkeypatch.setattr(outbox, "MAX_SETTLED", 3)
+@contextmanager
+def in_sqlite() -> Iterator[SqlConnection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
         outbox.create_tables(opened)
+        yield opened
+
+
+@contextmanager
+def in_postgres() -> Iterator[SqlConnection]:
+    with own_database() as url:
+        prepare_tables(url)
+        with closing(connect(url)) as opened:
+            yield opened
+
+
+@pytest.fixture(params=[in_sqlite, in_postgres])
+def connection(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SqlConnection]:
+    monkeypatch.setattr(outbox, "MAX_WAITING", 5)
+    monkeypatch.setattr(outbox, "MAX_SETTLED", 3)
+    with request.param() as opened:
         for url in (DEAD, OTHER):
             put(opened, url, range(1, 5))
         yield opened
 
 
-def put(connection: sqlite3.Connection, url: str, sequences: range) -> None:
+def put(connection: SqlConnection, url: str, sequences: range) -> None:
     notices = [Notice(1, url, "payment.decided", each, subject=f"p-{each}") for each in sequences]
     outbox.add_notices(connection, notices, KEY, now=0)
 
 
-def subjects(connection: sqlite3.Connection, url: str, state: str) -> list[str]:
+def subjects(connection: SqlConnection, url: str, state: str) -> list[str]:
     found = outbox.deliveries(connection, 1, None, 100, url)
     return [each.subject for each in found if each.state == state]
 
 
 def test_the_oldest_are_given_up_for_a_receiver_that_is_dead(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
 ) -> None:
     assert outbox.trim(connection, 1, DEAD) == 0
     put(connection, DEAD, range(5, 12))
@@ -53,21 +73,21 @@ def test_the_oldest_are_given_up_for_a_receiver_that_is_dead(
     assert len(outbox.deliveries(connection, 1, None, 100, DEAD)) == 5 + 3
 
 
-def test_of_what_was_delivered_the_newest_are_known(connection: sqlite3.Connection) -> None:
+def test_of_what_was_delivered_the_newest_are_known(connection: SqlConnection) -> None:
     for each in outbox.deliveries(connection, 1, None, 100, OTHER):
         outbox.set_delivery(connection, replace(each, state="delivered"))
     assert outbox.trim(connection, 1, OTHER) == 0
     assert subjects(connection, OTHER, "delivered") == ["p-4", "p-3", "p-2"]
 
 
-def test_a_notice_that_is_there_already_stays_as_it_is(connection: sqlite3.Connection) -> None:
+def test_a_notice_that_is_there_already_stays_as_it_is(connection: SqlConnection) -> None:
     first = outbox.deliveries(connection, 1, None, 100, DEAD)[-1]
     outbox.set_delivery(connection, replace(first, state="delivered", attempts=1))
     put(connection, DEAD, range(1, 5))
     assert subjects(connection, DEAD, "pending") == ["p-4", "p-3", "p-2"]
 
 
-def test_what_a_removed_webhook_left_is_dropped(connection: sqlite3.Connection) -> None:
+def test_what_a_removed_webhook_left_is_dropped(connection: SqlConnection) -> None:
     put(connection, DEAD, range(5, 12))
     outbox.trim(connection, 1, DEAD)
     outbox.forget_webhook(connection, 1, DEAD)

@@ -138,7 +138,7 @@ async def read_alone(folder: Path) -> float:
         plans = engine.active[account.number].plans()
         begun = process_time()
         environments = PastEnvironments(engine.journal, engine.past_states, account)
-        stored = StoredRecords(account, plans, environments.at)
+        stored = StoredRecords(account, plans, environments.at, lambda _id: None)
         for stretch in engine.journal.replay_latest(
             account.number, up_to=engine.journal.last_sequence(), kinds=stored.kinds
         ):

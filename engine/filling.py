@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage, named_damage
 from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.labels.known_labels import KnownLabels, known_labels
 from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.runtime import Engine
@@ -108,7 +109,9 @@ async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
     filling = part.filling
     account = engine.state.accounts[filling.account]
     environments = past_environments(engine, filling.account)
-    stored = StoredRecords(account, part.plans, environments.at)
+    labels = await asyncio.to_thread(_labels, engine, part)
+    stored = StoredRecords(account, part.plans, environments.at, labels.now.get)
+    await _relabel(engine, part, stored, labels)
     stretches = engine.journal.replay_latest(
         filling.account,
         since=part.since,
@@ -126,6 +129,28 @@ async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
         start = stretch.after if start is None else start
         progress((stretch.sequence - start) / (filling.up_to - start))
     await engine.seen_times.write_filled(filling.account, filling.series, 0)
+
+
+def _labels(engine: Engine, part: FillPart) -> KnownLabels:
+    """What was known of payments as the filling began; nothing where no series reads labels."""
+    if not any(plan.labelled for plan in part.plans):
+        return KnownLabels()
+    filling = part.filling
+    return known_labels(engine.journal, filling.account, filling.up_to, part.after)
+
+
+async def _relabel(
+    engine: Engine, part: FillPart, stored: StoredRecords, labels: KnownLabels
+) -> None:
+    """Takes in what became known since of payments that the series have from elsewhere."""
+    filling = part.filling
+    for id_, before in labels.before.items():
+        states = await engine.journal.states(filling.account, id_)
+        known = [entry for entry in states if entry.sequence <= part.after]
+        if known and before != labels.now.get(id_):
+            latest = known[0]._replace(body=known[-1].body)
+            await engine.windows.fill(filling, [stored.relabelled(latest, before)])
+            await asyncio.sleep(0)
 
 
 async def _seal(engine: Engine, filling: Fill) -> None:

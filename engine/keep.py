@@ -35,13 +35,13 @@ from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 class Pending(NamedTuple):
     """A record that windows count and the journal does not hold yet; `transitions` are its monitors',
-    `said` an entry that says more with it.
+    `said` what is said with it of another record, counted and not held either.
     """
 
     observed: Observation
     entry: Entry
     transitions: tuple[Transition, ...] = ()
-    said: Entry | None = None
+    said: Pending | None = None
 
 
 async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None = None) -> None:
@@ -53,23 +53,25 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
     observed, entry, transitions, said = pending
     account, sequence = entry.account, entry.sequence
     count_transitions(engine.watch, account, sequence, transitions)
-    kept = None
+    kept = with_it = None
     try:
         kept = engine.journal.append(entry, idempotency)
-        with_it = None
         if said is not None:
             # Appended before either is waited for, both are in one transaction.
             with suppress(Overloaded):
-                with_it = engine.journal.append(said)
+                with_it = engine.journal.append(said.entry)
         await kept
         if said is not None:
             if with_it is None:
-                again = said._replace(sequence=await engine.windows.take_sequence())
-                with_it = engine.journal.append(again)
+                said = await _counted_again(engine, said)
+                with_it = engine.journal.append(said.entry)
             await with_it
     finally:
         # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
-        if kept is None or kept.exception() is not None:
+        is_lost = kept is None or kept.exception() is not None
+        if said is not None and (is_lost or _is_lost(with_it)):
+            await engine.windows.withdraw(said.observed)
+        if is_lost:
             withdraw_transitions(engine.watch, account, sequence, transitions)
             await engine.windows.withdraw(observed)
     if transitions:
@@ -77,8 +79,21 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
 
 
 async def take_back(engine: Engine, pending: Pending) -> None:
-    """Forgets a record that will not be kept."""
+    """Forgets a record that will not be kept, and what is said with it."""
+    if pending.said is not None:
+        await engine.windows.withdraw(pending.said.observed)
     await engine.windows.withdraw(pending.observed)
+
+
+async def _counted_again(engine: Engine, said: Pending) -> Pending:
+    """The same with a later sequence number."""
+    await engine.windows.withdraw(said.observed)
+    observed = await engine.windows.observe(said.observed.record, ())
+    return said._replace(observed=observed, entry=said.entry._replace(sequence=observed.sequence))
+
+
+def _is_lost(written: asyncio.Future[None] | None) -> bool:
+    return written is None or (written.done() and written.exception() is not None)
 
 
 FAR = 10_000

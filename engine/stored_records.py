@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import StoredFacts, recall
@@ -77,8 +78,9 @@ def event_reader_by(contract: Callable[[str, int], Contract]) -> ReadEvent:
 class StoredRecords:
     """Stored payments and events as the series of `plans` count them.
 
-    `kinds` are those of the entries that the series hold; `environments` gives what a record's
-    arrival met by its sequence number, and is asked where a series looks something up.
+    `kinds` are those of the entries that the series hold. `environments` gives what a record's
+    arrival met by its sequence number, `label` what is known of the payment of an id; they are
+    asked where a series reads them.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class StoredRecords:
         account: Account,
         plans: Sequence[SeriesPlan],
         environments: Callable[[int], Environment],
+        label: Callable[[str], str | None],
     ) -> None:
         of_payments = [plan for plan in plans if plan.event is None]
         self.kinds = {Kind.PAYMENT if plan.event is None else Kind.EVENT for plan in plans}
@@ -94,7 +97,9 @@ class StoredRecords:
         )
         self._decided = any(plan.decided for plan in of_payments)
         self._looks_up = any(plan.looks_up for plan in of_payments)
+        self._labelled = any(plan.labelled for plan in of_payments)
         self._environments = environments
+        self._label = label
         self._event_of = event_reader(account)
 
     def record(self, entry: Entry) -> Record:
@@ -108,10 +113,17 @@ class StoredRecords:
         old, new = self._state(before), self._state(after)
         return Record(after.account, after.id, after.time, after.arrived, new, old)
 
+    def relabelled(self, known: Entry, before: str | None) -> Record:
+        """A payment of which something else was known before."""
+        new = self._state(known)
+        old = replace(new, label=before)
+        return Record(known.account, known.id, known.time, known.arrived, new, old)
+
     def _state(self, entry: Entry) -> State:
         decision = decode_decision(entry.outcome) if self._decided and entry.outcome else None
         environment = self._environments(entry.sequence) if self._looks_up else None
-        return State(self._facts_of(entry), decision, None, environment)
+        label = self._label(entry.id) if self._labelled else None
+        return State(self._facts_of(entry), decision, None, environment, label)
 
 
 # A decoder is made of new types, which takes milliseconds.

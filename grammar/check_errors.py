@@ -671,6 +671,15 @@ def decision_outside(span: Span) -> Diagnostic:
     )
 
 
+def label_outside(span: Span) -> Diagnostic:
+    return _error(
+        "decision-outside-history",
+        span,
+        "`label` is known of historical records only",
+        "read it in the `where` of an aggregate over `payments` or `transactions`",
+    )
+
+
 # Brackets and lists
 
 

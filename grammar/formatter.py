@@ -116,8 +116,13 @@ def format_file(text: str) -> str:
 def _marks(text: str, parsed: Parsed) -> Iterator[_Mark]:
     """The tokens and comments of a file in the order written."""
     comments = parsed.file.comments if parsed.file else ()
+    kinds = [piece.kind for piece in parsed.pieces]
+    for place, (kind, following) in enumerate(pairwise([*kinds, ""])):
+        # `label fraud of …` begins an item, `label == "fraud"` reads a value.
+        if kind == "LABEL" and following != "NAME":
+            kinds[place] = "NAME"
     in_order = sorted(
-        [(piece.span, piece.kind) for piece in parsed.pieces]
+        [(piece.span, kind) for piece, kind in zip(parsed.pieces, kinds, strict=True)]
         + [(comment.span, _COMMENT) for comment in comments]
     )
     end = 0

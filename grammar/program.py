@@ -77,6 +77,11 @@ class DecisionFact(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class LabelFact(Node):
+    """`label`: what is known of a historical record's payment by now."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventFact(Node):
     """A field of an event's data, or its own `timestamp` or `id`."""
 
@@ -242,7 +247,7 @@ class Series:
     """The records an aggregate over history looks at, grouped by a key.
 
     `by`, `where` and `value` are read on the historical record: `Fact` is its payment,
-    `ElementFact` the transaction of a `transactions` series, `DecisionFact` what was decided,
+    `ElementFact` the transaction of a `transactions` series, `DecisionFact` what was decided, `LabelFact` what is known,
     `EventFact` the data of an `events` series. `event` names the type of an `events` series.
     A `LetValue` in them belongs to the program that holds the series.
     """
@@ -292,6 +297,7 @@ Expression: TypeAlias = (
     | MetadataFact
     | ElementFact
     | DecisionFact
+    | LabelFact
     | EventFact
     | Score
     | LetValue

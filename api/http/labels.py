@@ -45,8 +45,9 @@ from tollkeeper.engine.labels.label import (
     LabelSource,
     Verdict,
     verdict_of,
+    verdicts,
 )
-from tollkeeper.engine.labels.set_label import labels_of, set_label, verdicts
+from tollkeeper.engine.labels.set_label import labels_of, set_label
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.labelled import LabelPage

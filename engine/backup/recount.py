@@ -20,6 +20,7 @@ from typing import NamedTuple
 from tollkeeper.engine.filling import records_in
 from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.inspect import JournalFault
+from tollkeeper.engine.labels.known_labels import known_labels
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import Progress
@@ -160,7 +161,8 @@ async def _fill(
     """What the journal has up to the sequence number after which the windows begin."""
     filling = await windows.add(account.number, plans)
     environments = PastEnvironments(picture.journal, PastStates(picture.journal), account)
-    stored = StoredRecords(account, plans, environments.at)
+    labels = known_labels(picture.journal, account.number, filling.up_to)
+    stored = StoredRecords(account, plans, environments.at, labels.now.get)
     stretches = picture.journal.replay_latest(
         account.number, since=since, up_to=filling.up_to, kinds=stored.kinds
     )

@@ -14,7 +14,8 @@ from tollkeeper.engine.events.submission import Event
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
-from tollkeeper.engine.labels.label import SOURCES, Label, LabelSource, encode_label
+from tollkeeper.engine.labels.label import SOURCES, Label, LabelSource
+from tollkeeper.engine.labels.set_label import count_label
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.watch import transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms
@@ -93,27 +94,21 @@ async def accept_event(
             outcome=encode_stored(EventOutcome(observed.values, transitions)),
         )
         said = loaded.said(facts, event.data, observed.values, active.environment)
-        label = None if said is None else await _label_entry(engine, entry, name, said)
+        label = None if said is None else await _count_label(engine, entry, name, said)
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
     return AcceptedEvent(Pending(observed, entry, transitions, label), accepted)
 
 
-async def _label_entry(engine: Engine, event: Entry, type_: str, said: SaidLabel) -> Entry | None:
+async def _count_label(engine: Engine, event: Entry, type_: str, said: SaidLabel) -> Pending | None:
     """The label that an event brings, told by it; None when no payment has the id."""
-    if not await engine.journal.exists(event.account, Kind.PAYMENT, said.payment):
+    known = await engine.journal.first_and_last(event.account, said.payment)
+    if known is None:
         return None
     source: LabelSource = type_ if type_ in SOURCES else "import"
-    return Entry(
-        sequence=await engine.windows.take_sequence(),
-        account=event.account,
-        kind=Kind.LABEL,
-        id=said.payment,
-        arrived=event.arrived,
-        time=event.arrived,
-        body=encode_label(Label(source, said.label, event.time, event.id)),
-    )
+    label = Label(source, said.label, event.time, event.id)
+    return await count_label(engine, *known, label, event.arrived)
 
 
 def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, JsonValue]:

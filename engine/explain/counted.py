@@ -58,7 +58,7 @@ def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -
         before=created.sequence + 1 if cursor is None else cursor,
         most=LOOKED_THROUGH,
     )
-    stored = StoredRecords(past.account, reading.plan.series, past.environments.at)
+    stored = StoredRecords(past.account, reading.plan.series, past.environments.at, past.label_of)
     leaves_out_reader = read.window.over is None or read.window.earlier
     found: list[CountedRecord] = []
     for entry in entries:

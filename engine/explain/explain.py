@@ -25,6 +25,7 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.labels.label import verdict_in
 from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import (
@@ -70,6 +71,11 @@ class Past(NamedTuple):
     facts: Facts
     decision: Decision
     environments: PastEnvironments
+
+    def label_of(self, payment_id: str) -> str | None:
+        """What was known of another payment when the decision was made."""
+        account, up_to = self.created.account, self.created.sequence
+        return verdict_in(self.journal.record_entries(account, Kind.LABEL, payment_id, up_to))
 
 
 class StoredProgram(NamedTuple):
@@ -189,7 +195,7 @@ def _with_records(
     values = decision.reads[position : position + len(histories)]
     keys = reading.keys(facts, past.environments.at(past.created.sequence))
     reads = aggregate_reads(reading.plan, keys, values, facts.timestamp, past.created.id)
-    stored = StoredRecords(past.account, reading.plan.series, past.environments.at)
+    stored = StoredRecords(past.account, reading.plan.series, past.environments.at, past.label_of)
     within = _Window(past, stored, [read.window.over for read in reads])
     found = []
     for index, (history, read) in enumerate(zip(histories, reads, strict=True)):

@@ -211,6 +211,12 @@ class Journal(Protocol):
     ) -> Iterator[list[ListEntry]]:
         """A list's entries, expired ones included, in batches ordered by value from `beyond` on."""
 
+    def record_entries(self, account: int, kind: Kind, record_id: str, up_to: int) -> list[Entry]:
+        """The account's entries of this kind and id up to a sequence number, oldest first.
+
+        Blocks as `replay`.
+        """
+
     def list_entries_at(
         self, account: int, list_name: str, sequence: int, values: Sequence[str]
     ) -> list[ListEntry]:

@@ -120,6 +120,11 @@ class SqlJournal(Journal):
         with self._reader() as connection:
             yield from list_contents.current_entries(connection, account, list_name, beyond)
 
+    def record_entries(self, account: int, kind: Kind, record_id: str, up_to: int) -> list[Entry]:
+        with self._reader() as connection:
+            found = reads.of_record(connection, account, kind, record_id)
+        return [entry for entry in found if entry.sequence <= up_to]
+
     def list_entries_at(
         self, account: int, list_name: str, sequence: int, values: Sequence[str]
     ) -> list[ListEntry]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
+
+from tollkeeper.engine.journal.entries import Entry
 
 Verdict: TypeAlias = Literal["fraud", "legitimate", "unsure"]
 LabelSource: TypeAlias = Literal[
@@ -34,6 +36,35 @@ class Label(Struct, frozen=True, omit_defaults=True):
 
 encode_label = msgspec.json.Encoder().encode
 decode_label = msgspec.json.Decoder(Label).decode
+
+
+def labels_in(entries: Iterable[Entry]) -> dict[LabelSource, Label]:
+    """What each source says of a payment after the entries of its labels, oldest first."""
+    said: dict[LabelSource, Label] = {}
+    for entry in entries:
+        label = decode_label(entry.body)
+        said.pop(label.source, None)
+        if label.label is not None:
+            said[label.source] = label
+    return said
+
+
+def verdicts(labels: Mapping[LabelSource, Label]) -> dict[LabelSource, Verdict]:
+    """The labels alone."""
+    return {source: label.label for source, label in labels.items() if label.label is not None}
+
+
+def verdict_in(entries: Iterable[Entry]) -> Verdict | None:
+    """The label that counts after the entries of a payment's labels, oldest first."""
+    return verdict_of(verdicts(labels_in(entries)))
+
+
+def with_label(said: dict[LabelSource, Verdict], label: Label) -> Verdict | None:
+    """The label that counts once a source has said something more, which `said` has from then on."""
+    said.pop(label.source, None)
+    if label.label is not None:
+        said[label.source] = label.label
+    return verdict_of(said)
 
 
 def verdict_of(labels: Mapping[LabelSource, Verdict]) -> Verdict | None:

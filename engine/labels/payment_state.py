@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.labels.label import verdict_in
 from tollkeeper.engine.registry.environments import PastEnvironments
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import state_of
@@ -17,5 +18,7 @@ def past_environments(engine: Engine, account: int) -> PastEnvironments:
 
 async def payment_state(engine: Engine, created: Entry, latest: Entry) -> State:
     """A payment as its latest update left it; `latest` is `created` when it has none."""
-    environment = past_environments(engine, created.account).at(created.sequence)
-    return state_of(created, latest, environment)
+    account = created.account
+    environment = past_environments(engine, account).at(created.sequence)
+    labels = await engine.journal.of_record(account, Kind.LABEL, created.id)
+    return state_of(created, latest, environment, verdict_in(labels))

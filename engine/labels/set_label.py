@@ -1,19 +1,25 @@
-"""Say, or take back, what became known of a payment."""
+"""Say, or take back, what became known of a payment; windows that read labels count it at once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.labels.label import (
     Label,
     LabelSource,
-    Verdict,
-    decode_label,
     encode_label,
+    labels_in,
+    verdicts,
+    with_label,
 )
+from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.contract import Record
 
 
 async def set_label(engine: Engine, account: int, payment_id: str, label: Label) -> bool:
@@ -22,39 +28,53 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     Raises `NotFound` when no payment has the id, `Unavailable` or `Overloaded` when the label
     can't be kept.
     """
-    if not await engine.journal.exists(account, Kind.PAYMENT, payment_id):
+    known = await engine.journal.first_and_last(account, payment_id)
+    if known is None:
         raise NotFound("id", "no payment has this id")
     said = (await labels_of(engine, account, payment_id)).get(label.source)
     if _same(said, label):
         return False
-    arrived = engine.clock()
+    observed, entry, *_ = await count_label(engine, *known, label, engine.clock())
+    kept = None
+    try:
+        kept = engine.journal.append(entry)
+        await kept
+    finally:
+        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+        if kept is None or kept.exception() is not None:
+            await engine.windows.withdraw(observed)
+    return True
+
+
+async def count_label(
+    engine: Engine, created: Entry, latest: Entry, label: Label, arrived: int
+) -> Pending:
+    """Count what is known of a payment from now on, to be kept; `arrived` in µs.
+
+    `latest` is the payment's last update, `created` when it has none.
+    """
+    account, id_ = created.account, created.id
+    said = verdicts(await labels_of(engine, account, id_))
+    before = await payment_state(engine, created, latest)
+    after = replace(before, label=with_label(said, label))
+    observed = await engine.windows.observe(
+        Record(account, id_, created.time, arrived, after, before), ()
+    )
     entry = Entry(
-        sequence=await engine.windows.take_sequence(),
+        sequence=observed.sequence,
         account=account,
         kind=Kind.LABEL,
-        id=payment_id,
+        id=id_,
         arrived=arrived,
         time=arrived,
         body=encode_label(label),
     )
-    await engine.journal.append(entry)
-    return True
+    return Pending(observed, entry)
 
 
 async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[LabelSource, Label]:
     """What each source says of a payment now."""
-    said: dict[LabelSource, Label] = {}
-    for entry in await engine.journal.of_record(account, Kind.LABEL, payment_id):
-        label = decode_label(entry.body)
-        said.pop(label.source, None)
-        if label.label is not None:
-            said[label.source] = label
-    return said
-
-
-def verdicts(labels: Mapping[LabelSource, Label]) -> dict[LabelSource, Verdict]:
-    """The labels alone."""
-    return {source: label.label for source, label in labels.items() if label.label is not None}
+    return labels_in(await engine.journal.of_record(account, Kind.LABEL, payment_id))
 
 
 def _same(said: Label | None, label: Label) -> bool:

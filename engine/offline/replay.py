@@ -45,18 +45,21 @@ def replay(
     create: Callable[[H], T | None],
     update: Callable[[H], T | None],
     occur: Callable[[H], T | None],
+    tell: Callable[[H], T | None],
 ) -> Iterator[T]:
-    """What came of each new payment, update and event, where something did.
+    """What came of each new payment, update, event and label, where something did.
 
     A history may read what came of those before: each is taken only once that was given.
     """
-    payment, changed = int(Kind.PAYMENT), int(Kind.UPDATE)
+    payment, changed, label = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.LABEL)
     for happening in history:
         kind = happening.kind
         if kind == payment:
             step = create(happening)
         elif kind == changed:
             step = update(happening)
+        elif kind == label:
+            step = tell(happening)
         else:
             step = occur(happening)
         if step is not None:
@@ -74,7 +77,7 @@ class ReplayedCreation:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedUpdate:
-    """An update that arrives at `arrived` (µs): from what is known of its payment to what is then.
+    """An update, or a label, that arrives at `arrived` (µs): from what is known of its payment to what is then.
 
     `amend` is given None for a payment that is not known.
     """
@@ -135,7 +138,7 @@ def replay_live(
     def occur(happening: Any) -> ReplayStep:
         return ReplayStep(happening, finish(windows.observe(happening.record, happening.reads)))
 
-    return replay(history, create, update, occur)
+    return replay(history, create, update, occur, update)
 
 
 def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:

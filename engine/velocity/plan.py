@@ -12,6 +12,7 @@ from tollkeeper.grammar.program import (
     DecisionFact,
     History,
     InList,
+    LabelFact,
     Let,
     LetValue,
     Node,
@@ -70,6 +71,7 @@ def plan(
                 ages=history.over is None,
                 decided=_holds(series, lets, _is_of_decision),
                 looks_up=_holds(series, lets, _is_looked_up),
+                labelled=_holds(series, lets, _is_label),
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
@@ -129,6 +131,10 @@ def _by(series: Series, digest: Digest) -> str:
 
 def _is_of_decision(node: Node) -> bool:
     return isinstance(node, DecisionFact)
+
+
+def _is_label(node: Node) -> bool:
+    return isinstance(node, LabelFact)
 
 
 def _is_looked_up(node: Node) -> bool:

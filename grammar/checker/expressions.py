@@ -23,6 +23,7 @@ _PLAIN = (
     p.MetadataFact,
     p.ElementFact,
     p.DecisionFact,
+    p.LabelFact,
     p.EventFact,
     p.TableValue,
 )

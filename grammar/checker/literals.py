@@ -217,6 +217,7 @@ _BOUNDED = (
     p.ElementFact,
     p.EventFact,
     p.DecisionFact,
+    p.LabelFact,
     p.MetadataFact,
     p.TableValue,
     p.Score,

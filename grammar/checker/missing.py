@@ -100,7 +100,9 @@ class Missing:
             case p.History():
                 found = self._any_of(node.keys, there)
                 return found or _of_aggregate(node, node.series.where, node.function)
-            case p.HeaderFact() | p.MetadataFact() | p.DecisionFact() | p.EventFact():
+            case (
+                p.HeaderFact() | p.MetadataFact() | p.DecisionFact() | p.LabelFact() | p.EventFact()
+            ):
                 return node
             case p.TableValue():
                 return node

@@ -18,6 +18,7 @@ from tollkeeper.grammar.vocabulary import Field
 COLLECTIONS = ("payments", "transactions", "events")
 SCORE = t.Number(2, Decimal(0), Decimal(1))
 _METADATA_BOUND = Decimal(t.METADATA_LIMIT)
+LABEL = t.String(("fraud", "legitimate", "unsure"))
 METADATA_NUMBER = t.Number(t.METADATA_SCALE, -_METADATA_BOUND, _METADATA_BOUND)
 
 
@@ -62,6 +63,8 @@ def _resolve_path(
         return _score(work, scope, node)
     if root == "decision":
         return _decision(work, scope, node, path, spans)
+    if root == "label":
+        return _label(work, scope, node, path, spans)
     if root in ("payments", "events") and root not in work.vocabulary.payment:
         work.report(say.collection_alone(node.span, root))
         return None
@@ -89,6 +92,8 @@ def _of_record(
         return _event_field(work, node, path, spans)
     if path[0] == "decision":
         return _decision(work, scope, node, path, spans)
+    if path[0] == "label":
+        return _label(work, scope, node, path, spans)
     return _payment(work, Scope(), node, path, spans)
 
 
@@ -215,6 +220,22 @@ def _decision(
         return p.DecisionFact(node.id, node.span, field.type, cast("Any", path[-1]))
     work.report(say.unknown_name(spans[-1], ".".join(path), path[-1], known, ()))
     return None
+
+
+def _label(
+    work: Work,
+    scope: Scope,
+    node: s.Expression,
+    path: tuple[str, ...],
+    spans: tuple[s.Span, ...],
+) -> p.Expression | None:
+    if not scope.sees_decision or scope.collection == "events":
+        work.report(say.label_outside(node.span))
+        return None
+    if len(path) > 1:
+        work.report(say.no_field_of(spans[1], "label", path[1]))
+        return None
+    return p.LabelFact(node.id, node.span, LABEL)
 
 
 def _event_field(

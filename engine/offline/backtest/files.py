@@ -5,6 +5,7 @@ A line of JSON is one of
     {"payment": {…}}                       the body of `POST /payments`
     {"update": {"id": "p-1", …}}           the body of `PATCH /payments/{id}`, and the id
     {"event": {"type": "…", …}}            the body of `POST /events`
+    {"label": {"payment": "p-1", …}}       one of the body of `POST /labels`
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
 as the histories of tests are (`proof/streams.py`), with `"at"` for when it arrived and `"decision"`
@@ -24,6 +25,7 @@ from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive, record
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.labels.label import encode_label
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.replay import RecordedHistory
@@ -38,6 +40,7 @@ from tollkeeper.engine.offline.testing.history import describe_violations
 from tollkeeper.engine.offline.testing.streams import (
     CreationLine,
     EventLine,
+    LabelLine,
     ListLine,
     StreamError,
     StreamLine,
@@ -122,6 +125,11 @@ def _entries_of(
                     raise _history_error(item, describe_violations(after))
                 known[id_] = after
                 yield [_entry(sequence, item, Kind.UPDATE, after, None)]
+            case LabelLine(id=id_, label=label):
+                if id_ not in known:
+                    raise _history_error(item, f"there is no payment `{id_}` before this")
+                at = item.arrived
+                yield [Entry(sequence, 0, Kind.LABEL, id_, at, at, encode_label(label))]
             case EventLine(type=type_) if type_ in contracts:
                 yield [_event(sequence, item, contracts[type_])]
             case ListLine(list=name):

@@ -62,6 +62,11 @@ class ReplayPlan:
         return self.reading.plan.series
 
     @property
+    def reads_labels(self) -> bool:
+        """Whether history is asked for what was known of payments."""
+        return any(each.labelled for each in self.series)
+
+    @property
     def reads_decisions(self) -> bool:
         """Whether history is asked for what was decided."""
         return any(each.decided for each in self.series)

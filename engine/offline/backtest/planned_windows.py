@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, with_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.replay import TEST_ACCOUNT, empty_windows, finish
@@ -32,6 +34,7 @@ class PlannedWindows:
         self._own = (plan.reading.plan.windows,) if plan.reading.plan.own else ()
         # A payment that the windows no longer reach is forgotten, so that years of history fit.
         self._known: dict[str, State] = {}
+        self._said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
         self._forgets_at = BEFORE_ALL
 
     def count(self, id_: str, facts: Any, decision: Any, environment: Environment) -> None:
@@ -51,16 +54,25 @@ class PlannedWindows:
 
     def update(self, entry: Entry) -> None:
         """Brings what is known of a payment from now on."""
-        before = self._known.get(entry.id)
-        if before is None:
+        before, changing = self._known.get(entry.id), self._plan.changing
+        if before is None or changing is None:
             return
-        changing = self._plan.changing
-        assert changing is not None
         facts = self._plan.update(entry)
         state = before
         if changing(facts) != changing(before.payment):
             state = self._known[entry.id] = replace(before, payment=facts)
         record = Record(TEST_ACCOUNT, entry.id, facts.timestamp, entry.arrived, state, before)
+        finish(self._windows.observe(record, ()))
+
+    def tell(self, entry: Entry) -> None:
+        """Brings what became known of a payment."""
+        before = self._known.get(entry.id)
+        if before is None:
+            return
+        label = with_label(self._said[entry.id], decode_label(entry.body))
+        state = self._known[entry.id] = replace(before, label=label)
+        time = before.payment.timestamp
+        record = Record(TEST_ACCOUNT, entry.id, time, entry.arrived, state, before)
         finish(self._windows.observe(record, ()))
 
     def occur(self, event: Record) -> None:
@@ -80,7 +92,7 @@ class PlannedWindows:
         observed = finish(self._windows.observe(record, reads, own))
         if self._reads_decisions and decision is not None:
             observed = finish(self._windows.settle(observed, decision))
-        if self._plan.changing is not None:
+        if self._plan.changing is not None or self._plan.reads_labels:
             self._know(observed.record)
         return observed
 
@@ -93,3 +105,4 @@ class PlannedWindows:
         gone = [id_ for id_, each in self._known.items() if each.payment.timestamp <= horizon]
         for id_ in gone:
             del self._known[id_]
+            self._said.pop(id_, None)

@@ -123,4 +123,8 @@ def try_candidate(
         if windows is not None and record.event in plan.events:
             windows.occur(record)
 
-    return replay(entries(), create, update, occur)
+    def tell(entry: Entry) -> None:
+        if windows is not None:
+            windows.tell(entry)
+
+    return replay(entries(), create, update, occur, tell)

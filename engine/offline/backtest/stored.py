@@ -9,7 +9,13 @@ from pathlib import Path
 
 from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
-from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, verdict_of
+from tollkeeper.engine.labels.label import (
+    LabelSource,
+    Verdict,
+    decode_label,
+    verdict_of,
+    with_label,
+)
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
@@ -26,7 +32,8 @@ from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import event_reader
-from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.grammar.checker.walk import parts, roots
+from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
 
 OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 
@@ -78,11 +85,7 @@ def stored_labels(connection: sqlite3.Connection, account: int) -> dict[str, Ver
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
         for entry in batch:
-            label = decode_label(entry.body)
-            if label.label is None:
-                said[entry.id].pop(label.source, None)
-            else:
-                said[entry.id][label.source] = label.label
+            with_label(said[entry.id], decode_label(entry.body))
     counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
     return {id_: verdict for id_, verdict in counting if verdict is not None}
 
@@ -114,9 +117,17 @@ def _history_from(
 
 
 def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
-    """The entries that a replay of the program needs: events only when it reads metrics of them."""
+    """The entries that a replay of the program needs: events only when it reads metrics of them,
+    labels when an aggregate reads them."""
     reads_events = any(history.series.event is not None for history in program.histories)
-    return OF_PAYMENTS | {Kind.EVENT} if reads_events else OF_PAYMENTS
+    reads_labels = any(
+        isinstance(part, LabelFact) for root, _ in roots(program) for part in parts(root)
+    )
+    events, labels = (
+        {Kind.EVENT} if reads_events else set(),
+        {Kind.LABEL} if reads_labels else set(),
+    )
+    return OF_PAYMENTS | events | labels
 
 
 class _ListChanges:

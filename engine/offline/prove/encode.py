@@ -199,8 +199,8 @@ class EncodedProgram:
                 if element is None:
                     raise UnsayableError("a transaction's field outside of an aggregate")
                 return source.element(self.encoder, node.path, element)
-            case p.DecisionFact():
-                # On the payment that is being decided, nothing is decided yet.
+            case p.DecisionFact() | p.LabelFact():
+                # On the payment that is being decided, nothing is decided or known yet.
                 return SmtTerm(FALSE_TERM, z3.Const("undecided", sort_of(node.type)), node.type)
             case p.History():
                 return self._history(node)

@@ -36,6 +36,7 @@ from tollkeeper.engine.offline.testing.streams import (
     START,
     CreationLine,
     EventLine,
+    LabelLine,
     ListLine,
     StreamError,
     StreamLine,
@@ -137,6 +138,8 @@ def _lines(case: Case, decided: Sequence[CaseDecision]) -> Iterator[str]:
                         yield from _outcome(each)
             case UpdateLine():
                 yield f"{place}  update {item.id} to {item.update.status}"
+            case LabelLine():
+                yield f"{place}  label {item.label.label} of {item.id}"
             case EventLine():
                 yield f"{place}  event {item.type} {item.id}"
             case ListLine():

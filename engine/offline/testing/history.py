@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+
+from msgspec import structs
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.labels.label import LabelSource, Verdict, with_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.replay import (
     TEST_ACCOUNT,
@@ -23,6 +27,7 @@ from tollkeeper.engine.offline.replay import (
 from tollkeeper.engine.offline.testing.streams import (
     CreationLine,
     EventLine,
+    LabelLine,
     ListLine,
     StreamError,
     StreamLine,
@@ -76,12 +81,16 @@ def happenings(
 ) -> Iterator[Happening]:
     """The lines of a stream; lists are not among them. Raises `StreamError`."""
     ids: set[str] = set()
+    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for item in items:
         match item:
             case CreationLine():
                 yield creation(item, ids, read_client, environment)
             case UpdateLine():
                 yield ReplayedUpdate(item.id, item.arrived, partial(_amend, item), item)
+            case LabelLine():
+                tell = partial(_tell, item, said[item.id])
+                yield ReplayedUpdate(item.id, item.arrived, tell, item)
             case EventLine():
                 yield Occurrence(event_record(item, events), item)
             case ListLine():
@@ -111,6 +120,12 @@ def _amend(item: UpdateLine, before: State | None) -> State:
     if not isinstance(after, State):
         raise StreamError(f"line {item.line}: {describe_violations(after)}")
     return after
+
+
+def _tell(item: LabelLine, said: dict[LabelSource, Verdict], before: State | None) -> State:
+    if before is None:
+        raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
+    return structs.replace(before, label=with_label(said, item.label))
 
 
 def event_record(item: EventLine, events: Events) -> Record:

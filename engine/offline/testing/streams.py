@@ -5,6 +5,7 @@ A line is one of
     {"payment": {…}}                       the body of `POST /payments`
     {"update": {"id": "p-1", …}}           the body of `PATCH /payments/{id}`, and the id
     {"event": {"type": "…", …}}            the body of `POST /events`
+    {"label": {"payment": "p-1", …}}       one of the body of `POST /labels`
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
 and may say when it arrived (`"at"`). Left out, that is a payment's or event's own timestamp, and
@@ -26,6 +27,7 @@ from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Timestamp, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.labels.label import Label, LabelSource, Verdict
 
 START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
 """When tests and cases begin that give no time: noon of 1 January 2026, a Thursday (µs)."""
@@ -60,6 +62,15 @@ class ListLine(Struct, frozen=True):
     entries: tuple[Any, ...]
 
 
+class LabelLine(Struct, frozen=True):
+    """What became known of the payment `id`."""
+
+    line: int
+    arrived: int
+    id: str
+    label: Label
+
+
 class EventLine(Struct, frozen=True):
     """An event: `timestamp` in µs, `data` as it was sent."""
 
@@ -71,7 +82,7 @@ class EventLine(Struct, frozen=True):
     data: dict[str, Any]
 
 
-StreamLine: TypeAlias = CreationLine | UpdateLine | EventLine | ListLine
+StreamLine: TypeAlias = CreationLine | UpdateLine | EventLine | LabelLine | ListLine
 
 
 class _Event(Struct, frozen=True):
@@ -91,8 +102,15 @@ class _DecisionMember(Struct, frozen=True, forbid_unknown_fields=True):
 _ABSENT = msgspec.Raw()
 
 
+class _LabelMember(Struct, frozen=True, forbid_unknown_fields=True):
+    payment: str
+    label: Verdict | None
+    source: LabelSource = "review"
+    reason: str | None = None
+
+
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """A labelled history is a stream too: its `label` is for `toll fit` to read."""
+    """A labelled history is a stream too: a number for `label` is for `toll fit` to read."""
 
     payment: msgspec.Raw = _ABSENT
     update: msgspec.Raw = _ABSENT
@@ -101,7 +119,7 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     entries: tuple[Any, ...] | None = None
     at: Timestamp | None = None
     decision: _DecisionMember | None = None
-    label: int | None = None
+    label: int | _LabelMember | None = None
 
 
 class _SentLine(Struct, frozen=True):
@@ -199,9 +217,14 @@ def _item(number: int, line: _Line, before: int, place: str) -> StreamLine:
             return _read_event(number, event, line, before)
         case b"", b"", None, str(name) if line.entries is not None:
             return ListLine(number, arrived, name, line.entries)
+        case b"", b"", None, None if isinstance(line.label, _LabelMember) and line.entries is None:
+            told = line.label
+            label = Label(told.source, told.label, arrived, place, told.reason)
+            return LabelLine(number, arrived, told.payment, label)
         case _:
             what = (
-                'a line holds a "payment", an "update", an "event", or a "list" with its "entries"'
+                'a line holds a "payment", an "update", an "event", a "label" of a payment, or a'
+                ' "list" with its "entries"'
             )
             raise _line_error(place, what)
 

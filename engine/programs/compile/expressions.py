@@ -208,6 +208,8 @@ def _read(unit: Unit, node: p.Expression) -> Code:
             return unit.field("x", vocabulary.transaction, node.path)
         case p.DecisionFact():
             return unit.field("d", vocabulary.decision, (node.name,))
+        case p.LabelFact():
+            return unit.read(("y",))
         case p.EventFact():
             event = unit.require(unit.read(("v",)))
             get = code.attribute(event.result, "get")

@@ -38,7 +38,15 @@ _TEXT_TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "starts with": str.startswith,
     "ends with": str.endswith,
 }
-_NAMES = (p.Fact, p.ElementFact, p.DecisionFact, p.EventFact, p.HeaderFact, p.MetadataFact)
+_NAMES = (
+    p.Fact,
+    p.ElementFact,
+    p.DecisionFact,
+    p.LabelFact,
+    p.EventFact,
+    p.HeaderFact,
+    p.MetadataFact,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class EvaluationScope:
     """What names mean.
 
     `facts` is the payment, `element` one of its transactions, `decision` what was decided about
-    it, `event` the data of an event by field, `score` in hundredths. `histories` holds the values
+    it, `label` what is known of it, `event` the data of an event by field, `score` in hundredths. `histories` holds the values
     of the aggregates over history by their digests, `lets` the values of the lets so far.
     """
 
@@ -58,6 +66,7 @@ class EvaluationScope:
     environment: Environment = field(default_factory=Environment)
     element: Any = None
     decision: Any = None
+    label: str | None = None
     event: Mapping[str, Any] | None = None
     lets: tuple[Any, ...] = ()
 
@@ -115,6 +124,8 @@ def _named(node: p.Expression, scope: EvaluationScope) -> Any:
             return field_value(scope.element, scope.vocabulary.transaction, node.path)
         case p.DecisionFact():
             return field_value(scope.decision, scope.vocabulary.decision, (node.name,))
+        case p.LabelFact():
+            return scope.label
         case p.EventFact():
             return None if scope.event is None else scope.event.get(node.name)
         case p.HeaderFact():

@@ -187,6 +187,8 @@ def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
             return [("x", *fields.transaction[".".join(node.path)].access)]
         case p.DecisionFact():
             return [("d", *fields.decision[node.name].access)]
+        case p.LabelFact():
+            return [("y",)]
         case p.HeaderFact():
             return [("p", *fields.payment[f"{node.side}.headers"].access)]
         case p.MetadataFact():

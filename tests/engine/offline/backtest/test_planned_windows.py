@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.facts import derive, record
@@ -24,6 +26,7 @@ from tollkeeper.engine.intake.payment import (
     User,
 )
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.labels.label import Label, encode_label, with_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import plan_rule
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
@@ -73,6 +76,8 @@ rule windows
      and count(payments by user.id over 9h where listed) > 1
      and first(payments by @banks[method.card.bin].name where method.card.fingerprint not in @cards)
      and distinct(@banks[method.card.bin].name of payments by user.id over 9h) > 1
+     and count(payments by user.id over 9h where label == "fraud") > 1
+     and first(payments by method.card.fingerprint where label != "legitimate")
      and sum(amount_in("USD") of payments by user.id over 30h where status == "declined") > 1
     then deny
 """
@@ -133,10 +138,17 @@ updates = st.builds(
     status=st.sampled_from(["succeeded", "declined", "failed"]),
     transactions=st.lists(attempts, max_size=2).map(tuple),
 )
+labels = st.builds(
+    Label,
+    source=st.sampled_from(["chargeback", "review"]),
+    label=st.none() | st.sampled_from(["fraud", "legitimate", "unsure"]),
+    at=st.just(START),
+    by=st.just("test"),
+)
 steps = st.lists(
     st.tuples(
         st.sampled_from([0, 1, HOUR // 2, 3 * HOUR, 30 * HOUR]),
-        payments | st.tuples(st.integers(0, 20), updates),
+        payments | st.tuples(st.integers(0, 20), updates | labels),
     ),
     min_size=1,
     max_size=25,
@@ -183,6 +195,7 @@ async def live_and_replayed(
     again = PlannedWindows(plan)
     await live.seal(await live.add(1, LOADED.reading.plan.series))
     known: list[State] = []
+    said: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
     first: list[list[Value | None]] = []
     second: list[list[Value | None]] = []
     arrived = START
@@ -204,14 +217,21 @@ async def live_and_replayed(
                 second.append(list(again.read(facts.payment.id, partial, decision, met)))
             known.append(state)
         elif what[0] < len(known):
-            number, update = what
+            number, sent = what
             before = known[number]
-            after = updated(before, update, arrived)
-            assert isinstance(after, State)
+            if isinstance(sent, Label):
+                after = structs.replace(before, label=with_label(said[number], sent))
+            else:
+                changed = updated(before, sent, arrived)
+                assert isinstance(changed, State)
+                after = changed
             facts = after.payment
             seen = Record(1, facts.payment.id, facts.timestamp, arrived, after, before)
             await live.observe(seen, ())
-            again.update(entry(Kind.UPDATE, arrived, after))
+            if isinstance(sent, Label):
+                again.tell(entry(Kind.LABEL, arrived, after)._replace(body=encode_label(sent)))
+            else:
+                again.update(entry(Kind.UPDATE, arrived, after))
             known[number] = after
     return first, second
 

@@ -14,6 +14,8 @@ import pytest
 
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.journal import schema
+from tollkeeper.engine.labels.label import Label
+from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.candidate import PastDecisionInFull
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
@@ -38,6 +40,11 @@ rule checkout
   let declined = count(transactions by device.fingerprint.id over 2h where status == "declined")
   let spent = sum(payments.amount by user.id, currency over 1d where status == "succeeded")
   condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition listed when count(payments by device.ip_address over 3h
+    where method.card.fingerprint in @blocked) > 1 and amount > 70 then challenge
+  condition converted when sum(amount_in("USD") of payments by user.id over 1d) > 70 and amount > 60 then challenge
+  condition known_fraud when count(payments by device.ip_address over 3h where label == "fraud") > 0
+    and amount > 60 then deny
   condition new_card when first(payments by user.id, method.card.fingerprint)
     and count(earlier payments by user.id over 1d) > 1 and amount > 50 then challenge
   condition office when device.ip_address in @offices then allow
@@ -50,9 +57,6 @@ rule checkout
   condition spender when spent > 50 then challenge
   condition returning when count(payments by merchant.id over 1h where decision.action == "deny") > 6
     and interval(payments by user.id) < 1h then challenge
-  condition listed when count(payments by device.ip_address over 3h
-    where method.card.fingerprint in @blocked) > 1 and amount > 20 then challenge
-  condition converted when sum(amount_in("USD") of payments by user.id over 1d) > 70 then challenge
   condition funded when distinct(@bins[method.card.bin].funding of payments by user.id over 3h) > 0
     and count(payments by @bins[method.card.bin].funding over 20m) > 9 then challenge
   condition failing when any(payments by device.ip_address over 3h where status == "declined")
@@ -87,14 +91,16 @@ rule checkout
   let dearest = max(payments.amount by method.card.network over 4h where status != "initiated")
   let usual = avg(transactions.duration by merchant.id over 2h where status == "succeeded")
   condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition first_listed when since(payments by user.id where method.card.fingerprint in @blocked)
+    < 3h and amount > 70 then challenge
+  condition once_fraud when since(payments by user.id where label == "fraud") < 30m
+    or distinct(label of payments by device.ip_address over 40m) > 1 then challenge
   condition known when age(payments by user.id) > 40m and weekday(timestamp) == "monday" then allow
   condition tries when tries > 3 then challenge
   condition signing when events.sign_in.attempts[user.id] > 3 then challenge
   condition risks when events.sign_in.risks[user.id] >= 1 then challenge
   condition fresh when events.sign_in.known_for[user.id] < 10m then challenge
   condition hasty when events.sign_in.since_last[user.id] < 2m then challenge
-  condition first_listed when since(payments by user.id where method.card.fingerprint in @blocked)
-    < 3h then challenge
   condition dear when sum(amount_in("USD") of payments by merchant.id over 1h
     where status != "initiated") > 200 then challenge
   condition office when count(earlier payments by @bins[method.card.bin].funding over 5m
@@ -172,6 +178,12 @@ async def an_eventful_evening(shop: Shop) -> None:
         user = item.body.get("payment", {}).get("user", {})
         if "id" in user:
             await sign_in(shop, number, user["id"])
+        if number % 9 == 5 and "payment" in items[number - 5].body:
+            verdict: Any = ("fraud", "legitimate", "unsure", None)[number % 4]
+            source: Any = ("chargeback", "review")[number % 2]
+            of = items[number - 5].body["payment"]["id"]
+            told = Label(source, verdict, shop.now, "test")
+            await set_label(shop.engine, shop.account, of, told)
         if number % 50 == 7 and "payment" in item.body:
             shop.now += 2 * MINUTE
             late = {**item.body["payment"], "id": f"late-{number}"}

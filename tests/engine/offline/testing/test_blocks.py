@@ -281,3 +281,17 @@ def test_a_test_always_says_what_live_deciding_does(
     write("payment.json", items[-1:])
     test = f'test "it" given payment "payment.json" given history "history.jsonl" expect {met}'
     assert check(rule + test).failures == ()
+
+
+def test_a_history_tells_what_became_known_of_payments(check: Check, write: Write) -> None:
+    told = {"payment": "p-1", "source": "review", "label": "fraud"}
+    write("frauds.jsonl", [{"payment": payment("p-1", method=card())}, {"label": told}])
+    text = """rule a
+  condition again
+    when count(payments by method.card.fingerprint over 1h where label == "fraud") > 0 then deny
+  test "a card of a fraud is denied"
+    given method.card.bin = "41111111", method.card.last_four = "1111"
+    given history "frauds.jsonl"
+    expect deny by again
+"""
+    assert check(text).failures == ()

@@ -18,13 +18,14 @@ setup(
     package_data={"tollkeeper": ["py.typed"], **{f"tollkeeper.{name}": ["*"] for name in inside}},
     exclude_package_data={"": ["*.so", "*.pyd"]},
     include_package_data=False,
-    # Windows are some times faster in C; where that can't be built, they are in Python.
+    # Each is some times faster in C; where that can't be built, it is in Python.
     ext_modules=[
+        Extension("tollkeeper.engine.intake._members", ["engine/intake/_members.c"], optional=True),
         Extension(
             "tollkeeper.engine.velocity._groups",
             ["engine/velocity/_groups.c"],
             depends=["engine/velocity/_runs.h"],
             optional=True,
-        )
+        ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from tollkeeper.engine.journal.entries import (
     Addition,
@@ -19,6 +20,9 @@ from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
 from tollkeeper.engine.registry.state import Account, fold_change
 from tollkeeper.engine.runtime import Engine
+
+asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
+"""The id of the HTTP request that is being answered, and of what goes on because of it."""
 
 
 async def make_change(
@@ -59,7 +63,7 @@ async def make_change(
         id=str(account),
         arrived=at,
         time=at,
-        body=encode_change(by, change),
+        body=encode_change(by, change, asked_by.get()),
     )
     kept = None
     try:

@@ -67,7 +67,7 @@ def _settled(account: Account, key: FolderKey, now: int) -> Callable[[Entry], En
         for each in _holding_secrets([recorded]):
             kept = _kept(account, each, key, now)
             if kept != each.change:
-                return entry._replace(body=encode_change(each.by, kept))
+                return entry._replace(body=encode_change(each.by, kept, each.request))
         return entry
 
     return settle

@@ -29,11 +29,13 @@ from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
-from tollkeeper.engine.intake.violations import Violation, ViolationType
+from tollkeeper.engine.intake.repeated_members import may_repeat_members, repeated_members
+from tollkeeper.engine.intake.violations import MAX_LISTED, Violation, ViolationType
 from tollkeeper.engine.journal.entries import Idempotency
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
 
+_TWICE = "this member is there twice"
 _MAX_TEXT = MAX_FILE_BYTES + 1
 
 AnyRequest: TypeAlias = Request[Any, Any, Any]
@@ -65,11 +67,17 @@ async def read_json(request: AnyRequest, type_: type[T]) -> T:
 
 
 async def read_json_bytes(scope: Scope, receive: Receive) -> bytes:
-    """The body, said to be JSON or nothing at all. Raises as `read_body`, and `Problem` 415."""
+    """The body, said to be JSON or nothing at all, in which no object has a member twice.
+
+    Raises as `read_body`, and `Problem` 415 and 422.
+    """
     said = header(scope, b"content-type")
     if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the body as `application/json`")
-    return await read_body(scope, receive, _settings(scope).body_bytes)
+    body = await read_body(scope, receive, _settings(scope).body_bytes)
+    if may_repeat_members(body) and (found := repeated_members(body)):
+        raise invalid([Violation(place, "malformed_json", _TWICE) for place in found[:MAX_LISTED]])
+    return body
 
 
 async def read_text(request: AnyRequest) -> bytes:

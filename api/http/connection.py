@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
+from tollkeeper.api.http.observed import REQUEST_ID, request_id
 from tollkeeper.api.http.request import state_of
 from tollkeeper.engine.intake.violations import Violation
 
@@ -69,14 +70,13 @@ class Heads:
         return False
 
 
-async def crowded(_scope: Scope, _receive: Receive, send: Send) -> None:
+async def crowded(scope: Scope, _receive: Receive, send: Send) -> None:
     """The application of a connection beyond the limit."""
-    get_logger().warning("refused", status=503)
+    named = (REQUEST_ID, request_id(dict(reversed([*scope["headers"]]))))
+    get_logger().warning("refused", status=503, request_id=named[1].decode())
     problem = unavailable("too many connections are open")
-    await answer(
-        send,
-        Problem(problem.status, problem.violations, [*problem.headers, (b"connection", b"close")]),
-    )
+    headers = [*problem.headers, (b"connection", b"close"), named]
+    await answer(send, Problem(problem.status, problem.violations, headers))
 
 
 @lru_cache(maxsize=256)
@@ -352,11 +352,18 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
-        get_logger().warning("refused", status=int(status))
+        # What was sent is no request, so the id is never the caller's own.
+        named = request_id({})
+        get_logger().warning("refused", status=int(status), request_id=named.decode())
         body = error_body([violation])
-        head = (
-            f"HTTP/1.1 {status:d} {status.phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        headers = (
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            (REQUEST_ID, named),
         )
-        self.transport.write(head.encode() + body)
+        head = b"".join(b"%b: %b\r\n" % each for each in headers)
+        self.transport.write(b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) + head)
+        self.transport.write(b"\r\n" + body)
         self.transport.close()

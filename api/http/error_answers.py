@@ -23,7 +23,7 @@ TYPES: Final[Mapping[str, str]] = {
     "private_address": "a device's address, or a webhook's, is a private one",
     "taken": "the id is in use already",
     "required_by_status": "the `status` that was sent makes this member necessary",
-    "malformed_json": "the body is not JSON",
+    "malformed_json": "the body is not JSON, or an object in it has a member twice",
     "unknown_event_type": "no event type has this id",
     "inactive_event_type": "no version of the event type is in force",
     "invalid_credentials": "there is no key, or it is not good",

@@ -1,17 +1,17 @@
-"""What a payment of a test account forces: a wait, an error; the engine forces score and action."""
+"""What a request of a test account forces: a wait, an error; the engine forces score and action."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from tollkeeper.api.http.error_answers import STATUSES
 from tollkeeper.api.http.errors import Problem, invalid
 from tollkeeper.engine.intake.forced import Forced, read_forced
-from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.violations import Violation
 
 _HEADERS: Final[Mapping[int, tuple[tuple[bytes, bytes], ...]]] = {
@@ -21,12 +21,23 @@ _HEADERS: Final[Mapping[int, tuple[tuple[bytes, bytes], ...]]] = {
 }
 
 
-async def obey(payment: Payment) -> Forced:
-    """What the payment asks to come back, once it has waited as long as it asks to.
+class _Sent(Struct, frozen=True):
+    metadata: Any = None
+
+
+class _SentBody(Struct, frozen=True):
+    payment: _Sent
+
+
+_UPDATE = msgspec.json.Decoder(_SentBody)
+
+
+async def obey(metadata: Mapping[str, Any] | None) -> Forced:
+    """What the request asks to come back, once it has waited as long as it asks to.
 
     Raises `Problem`: the one that it asks for, or 422 for what can't be forced.
     """
-    forced = read_forced(payment.metadata)
+    forced = read_forced(metadata)
     if isinstance(forced, Violation):
         raise invalid([forced])
     if forced.delay_ms:
@@ -34,6 +45,20 @@ async def obey(payment: Payment) -> Forced:
     if forced.status is not None:
         raise _error(forced.status)
     return forced
+
+
+async def obey_update(body: bytes) -> None:
+    """`obey`, for the body of an update, whose metadata is read for this alone.
+
+    Raises `Problem` also for what there is none of in an update: a score, an action.
+    """
+    metadata = _UPDATE.decode(body).payment.metadata
+    if not isinstance(metadata, dict):
+        return
+    forced = await obey(metadata)
+    if forced.action is not None or forced.score is not None:
+        message = "an update is not decided: it can be delayed or refused"
+        raise invalid([Violation("payment.metadata.toll_test", "invalid_value", message)])
 
 
 def _error(status: int) -> Problem:

@@ -29,6 +29,7 @@ from tollkeeper.api.http.errors import (
 )
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.request import RequestState, Service, StraightRequest, set_state
+from tollkeeper.engine.make_change import asked_by
 
 NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
@@ -63,6 +64,7 @@ def observed(
         headers = dict(reversed([*scope["headers"]]))
         fields: dict[str, Any] = {}
         more = [(REQUEST_ID, request_id(headers))]
+        asked_by.set(more[0][1].decode())
         state = RequestState(service, route, headers, more, fields)
         set_state(scope, state)
         status = 0

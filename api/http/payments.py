@@ -18,7 +18,7 @@ from tollkeeper.api.http.bodies import admit, idempotency_key, read_json_bytes, 
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
-from tollkeeper.api.http.forcing import obey
+from tollkeeper.api.http.forcing import obey, obey_update
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
@@ -160,7 +160,7 @@ async def create_payment(request: Request) -> bytes:
         raise invalid(payment)
     forced = UNFORCED
     if active.account.live is not None:
-        forced = await obey(payment)
+        forced = await obey(payment.metadata)
         # The same request may have been answered while this one waited.
         if (answered := await _answered_before(request, repeat_key, body, arrived)) is not None:
             return answered
@@ -229,6 +229,8 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     sent = read_update(body, arrived, engine.active[account].limits)
     if not isinstance(sent, Update):
         raise invalid(sent)
+    if request.account.live is not None:
+        await obey_update(body)
     updated = await merge_update(engine, account, payment_id, sent, arrived)
     if updated is None:
         raise _no_payment()

@@ -111,13 +111,16 @@ class DecisionView(Struct, frozen=True):
 
 
 class AuditView(Struct, frozen=True):
-    """Who changed what, when; `by` is a key's id or a command."""
+    """Who changed what, when; `by` is a key's id or a command, `request` the `X-Request-Id` of the
+    request that asked for it, null for a command.
+    """
 
     at: InstantText
     by: str
     action: str
     subject: str
     detail: dict[str, Any]
+    request: str | None
 
 
 def payment_view(states: list[Entry]) -> PaymentAnswer:
@@ -144,7 +147,9 @@ def decision_view(item: DecisionItem) -> DecisionView:
 
 
 def audit_view(item: AuditItem) -> AuditView:
-    return AuditView(show_instant(item.at), item.by, item.action, item.subject, item.detail)
+    return AuditView(
+        show_instant(item.at), item.by, item.action, item.subject, item.detail, item.request
+    )
 
 
 def explanation_view(found: Explanation) -> ExplanationAnswer:

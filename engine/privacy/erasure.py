@@ -146,7 +146,8 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
         if not isinstance(change, EntriesChanged) or not any(map(person.is_named, change.values)):
             return entry
         values = tuple(ERASED_VALUE if person.is_named(value) else value for value in change.values)
-        return entry._replace(body=encode_change(recorded.by, replace(change, values=values)))
+        left = replace(change, values=values)
+        return entry._replace(body=encode_change(recorded.by, left, recorded.request))
 
     return erase
 

@@ -13,6 +13,7 @@ from tollkeeper.engine.keep import purge_alerts
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.webhook_secrets import outlived, settle_secrets
 
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
@@ -30,12 +31,21 @@ async def keep_to_retention(engine: Engine) -> None:
             await asyncio.to_thread(engine.journal.discard_abandoned)
             for account in list(engine.state.accounts):
                 removed = await purge_account(engine, account)
+                await _end_secrets(engine, account)
                 if removed:
                     log.info("purged", account=account, entries=removed)
             await engine.journal.expire(engine.clock())
         except Exception:  # whatever it is, the service goes on and the next round tries again
             log.exception("not_purged")
         await asyncio.sleep(_EVERY_S)
+
+
+async def _end_secrets(engine: Engine, account: int) -> None:
+    """Take out of the journal the secrets of webhooks that sign no longer."""
+    async with engine.changing:
+        known = engine.state.accounts.get(account)
+        if known is not None and outlived(known, engine.clock()):
+            await settle_secrets(engine, account)
 
 
 async def purge_account(engine: Engine, account: int) -> int:

@@ -43,7 +43,9 @@ from tollkeeper.engine.registry.versions import NOUNS
 
 
 class AuditItem(Struct, frozen=True):
-    """`at` in µs; `by` a key's id or a command; `action` the name of the change."""
+    """`at` in µs; `by` a key's id or a command; `action` the name of the change; `request` the id of
+    the HTTP request that asked for it.
+    """
 
     sequence: int
     at: int
@@ -51,6 +53,7 @@ class AuditItem(Struct, frozen=True):
     action: str
     subject: str
     detail: dict[str, Any]
+    request: str | None = None
 
 
 # What is shown of a change: a new field stays hidden until it stands here.
@@ -89,6 +92,7 @@ def audit_item(recorded: RecordedChange) -> AuditItem:
         action=str(change.__struct_config__.tag),
         subject=_subject(change),
         detail=_detail(change),
+        request=recorded.request,
     )
 
 

@@ -306,30 +306,34 @@ Change: TypeAlias = (
 
 
 class RecordedChange(Struct, frozen=True):
-    """A change as it stands in the journal: `at` in µs, `by` a key's id or a command."""
+    """A change as it stands in the journal: `at` in µs, `by` a key's id or a command, `request` the
+    id of the HTTP request that asked for it.
+    """
 
     sequence: int
     at: int
     account: int
     by: str
     change: Change
+    request: str | None = None
 
 
-class _Body(Struct, frozen=True):
+class _Body(Struct, frozen=True, omit_defaults=True):
     by: str
     change: Change
+    request: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Body).decode
 
 
-def encode_change(by: str, change: Change) -> bytes:
+def encode_change(by: str, change: Change, request: str | None = None) -> bytes:
     """The body of the journal's entry."""
-    return _encode(_Body(by, change))
+    return _encode(_Body(by, change, request))
 
 
 def decode_change(sequence: int, at: int, account: int, body: bytes) -> RecordedChange:
     """The change in an entry of kind `change`; `at` in µs. Raises `msgspec.ValidationError`."""
     read = _decode(body)
-    return RecordedChange(sequence, at, account, read.by, read.change)
+    return RecordedChange(sequence, at, account, read.by, read.change, read.request)

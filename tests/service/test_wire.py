@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -246,8 +247,13 @@ def test_a_path_that_is_too_long_is_a_head_that_is_too_large(served: Served) -> 
     assert said.startswith(b"HTTP/1.1 431 ")
 
 
-def test_every_answer_is_dated(served: Served) -> None:
-    assert b"\r\ndate: " in answer_to(served, LIVE).lower()
+def test_every_answer_is_dated_and_named_also_what_is_no_request(served: Served) -> None:
+    for sent in (LIVE, b"no http\r\n\r\n", b"GET /" + b"a" * 300_000):
+        said = answer_to(served, sent).lower()
+        assert b"\r\ndate: " in said
+        assert re.search(rb"\r\nx-request-id: [0-9a-f]{24}\r\n", said)
+    refused = line_with(served, event="refused", status=431)
+    assert refused["request_id"]
 
 
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])

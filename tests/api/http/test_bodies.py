@@ -348,3 +348,25 @@ async def test_a_card_number_in_a_note_is_masked_and_a_value_is_not(service: Ser
     (shown,) = (await service.client.get("/v1/lists/blocked/entries")).json()["entries"]
     assert shown["value"] == number
     assert shown["note"] == "card 41111111****1111 of the caller"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "fields"),
+    [
+        (
+            "POST",
+            "/v1/payments",
+            b'{"payment": {"amount": 1, "amount": 9, "metadata": {"a": 1, "a": 2}}}',
+            ["payment.amount", "payment.metadata.a"],
+        ),
+        ("PATCH", "/v1/payments/p", b'{"payment": {}, "payment": {}}', ["payment"]),
+        ("POST", "/v1/events", b'{"events": [{"type": "a", "type": "b"}]}', ["events[0].type"]),
+        ("PUT", "/v1/account", b'{"account": {"x": 1, "x": 1}}', ["account.x"]),
+    ],
+)
+async def test_a_member_that_is_there_twice_is_refused(
+    service: Service, method: str, path: str, body: bytes, fields: list[str]
+) -> None:
+    answer = await service.client.request(method, path, content=body)
+    assert answer.status_code == 422
+    assert errors(answer) == [(field, "malformed_json") for field in fields]

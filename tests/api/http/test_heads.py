@@ -32,6 +32,15 @@ async def test_every_answer_has_a_request_id_that_its_log_line_tells(service: Se
     assert len(seen) == 7
 
 
+async def test_the_audit_names_the_request_that_asked_for_a_change(service: Service) -> None:
+    body = {"account": {"time_zone": "Europe/Lisbon"}}
+    headers = {"x-request-id": "night-shift-7"}
+    assert (await service.client.put("/v1/account", json=body, headers=headers)).status_code == 200
+    latest, *_, first = (await service.client.get("/v1/audit")).json()["audit"]
+    assert (latest["action"], latest["request"]) == ("settings_changed", "night-shift-7")
+    assert (first["action"], first["request"]) == ("account_created", None)
+
+
 @pytest.mark.parametrize("sent", ["a", "req-1/Ä".encode("ascii", "ignore").decode(), "!" * 128])
 async def test_the_callers_own_request_id_is_taken(service: Service, sent: str) -> None:
     answer = await service.client.get("/v1/rules", headers={"x-request-id": sent})

@@ -137,6 +137,26 @@ async def test_what_cannot_be_forced_is_refused(test_client: httpx.AsyncClient) 
         assert [name for name, _ in errors(answer)] == [f"payment.metadata.toll_test{field}"]
 
 
+async def test_an_update_can_be_made_to_fail_and_then_changes_nothing(
+    test_client: httpx.AsyncClient,
+) -> None:
+    assert (await test_client.post("/v1/payments", json=payment(id="p-1"))).status_code == 201
+
+    async def update(**asked: Any) -> httpx.Response:
+        sent = {"payment": {"status": "failed", "metadata": {"toll_test": asked}}}
+        return await test_client.patch("/v1/payments/p-1", json=sent)
+
+    for status in (401, 404, 429, 503):
+        answer = await update(status=status, delay_ms=1)
+        assert answer.status_code == status
+        assert len(answer.json()["errors"]) >= 1
+    history = (await test_client.get("/v1/payments/p-1")).json()["history"]
+    assert [each["kind"] for each in history] == ["creation"]
+    refused = await update(action="deny")
+    assert errors(refused) == [("payment.metadata.toll_test", "invalid_value")]
+    assert (await update(delay_ms=1)).status_code == 200
+
+
 async def test_live_payments_force_nothing(service: Service) -> None:
     answer = await service.client.post("/v1/payments", json=forcing(status=503, action="deny"))
     assert answer.status_code == 201

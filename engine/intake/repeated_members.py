@@ -1,0 +1,48 @@
+"""Members that an object of a JSON text names twice: readers differ in which of them they take.
+
+So two of them may see two payments in one body. Decoders take the last one without a word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+try:
+    from tollkeeper.engine.intake._members import may_repeat_members as may_repeat_members
+except ImportError:  # where C can't be built
+
+    def may_repeat_members(_body: bytes, /) -> bool:
+        """Whether an object of a JSON text may name a member twice."""
+        return True
+
+
+class _Object(list[tuple[str, Any]]):
+    """An object as its members were written."""
+
+
+def repeated_members(body: bytes) -> tuple[str, ...]:
+    """The path of each member that its object names twice: `payment.amount`.
+
+    None in a text that is no JSON, or nested too deeply to be looked through.
+    """
+    try:
+        whole = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
+        return tuple(_repeated(whole, ""))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Object):
+        seen = set[str]()
+        for name, member in value:
+            place = f"{path}.{name}" if path else name
+            if name in seen:
+                yield place
+            seen.add(name)
+            yield from _repeated(member, place)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")

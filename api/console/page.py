@@ -20,7 +20,7 @@ NAVIGATION = (
     ("lists", "/console/lists", "lists:read"),
     ("score", "/console/score", "payments:read"),
     ("report", "/console/report", "payments:read"),
-    ("changes", "/console/changes", "audit:read"),
+    ("changes", "/console/changes", "rules:read"),
     ("settings", "/console/settings", "settings:read"),
 )
 """Each page's name, its address, and the scope it needs."""

@@ -30,7 +30,9 @@ class SignedOutError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it."""
+    """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
+    `four_eyes` says that what is published needs another person.
+    """
 
     client: PublicClient
     words: Words
@@ -40,6 +42,7 @@ class Visit:
     owner: str
     scopes: frozenset[str]
     zone: ZoneInfo
+    four_eyes: bool
     now: datetime
 
     def may(self, scope: str) -> bool:
@@ -71,10 +74,11 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
             raise SignedOutError(back) from None
         raise
     scopes = frozenset(session["scopes"])
-    zone = ZoneInfo("UTC")
+    zone, four_eyes = ZoneInfo("UTC"), False
     if "settings:read" in scopes:
         account: JsonObject = (await client.get("/v1/account"))["account"]
         zone = ZoneInfo(account["time_zone"])
+        four_eyes = account["approvals"]["publish"]
     client.calls.clear()
     return Visit(
         client=client,
@@ -85,6 +89,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         owner=session["owner"],
         scopes=scopes,
         zone=zone,
+        four_eyes=four_eyes,
         now=datetime.now(UTC),
     )
 

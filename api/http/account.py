@@ -34,6 +34,13 @@ class ExtraCodesChange(Struct, forbid_unknown_fields=True):
     category_code: list[str] | UnsetType = UNSET
 
 
+class ApprovalsChange(Struct, forbid_unknown_fields=True):
+    """Either may be left out."""
+
+    publish: bool | UnsetType = UNSET
+    thresholds: bool | UnsetType = UNSET
+
+
 _TYPES = {**get_type_hints(AccountSettings, include_extras=True), "thresholds": ThresholdsView}
 _SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(AccountSettings)]
 _CHANGES = {
@@ -41,6 +48,7 @@ _CHANGES = {
     "thresholds": ThresholdsChange,
     "rates": dict[str, dict[str, str | float]],
     "extra_codes": ExtraCodesChange,
+    "approvals": ApprovalsChange,
 }
 
 AccountView = defstruct("AccountView", [("name", str), *_SETTINGS], frozen=True)
@@ -122,6 +130,7 @@ async def read_account(request: Request) -> AccountRead:
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
+- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds and the default rule. Once either is true, `approvals` itself is changed by a proposal alone.
 
 A member that is no setting is refused, and so is null, but for `default_rule`.
 """,

@@ -33,6 +33,7 @@ from tollkeeper.engine.registry.versions import (
     Terms,
     activate,
     active_version,
+    check_publish_alone,
     deactivate,
     find_version,
     program_kind,
@@ -124,6 +125,7 @@ async def publish(
         raise Invalid([Violation("until", "out_of_range", "this is not in the future")])
 
     def change(state: Account) -> Change:
+        check_publish_alone(state)
         version = find_version(state, kind, name, number)
         from_ = applies_from(state, version, planned, now)
         return activate(state, kind, name, number, structs.replace(terms, applies_from=from_))
@@ -200,6 +202,7 @@ async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, na
     """
 
     def change(state: Account) -> Change:
+        check_publish_alone(state)
         return deactivate(state, kind, name)
 
     async with engine.publishing[account]:

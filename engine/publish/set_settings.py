@@ -13,7 +13,7 @@ from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import check_live
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.registry.settings import change_settings
+from tollkeeper.engine.registry.settings import change_settings, check_settings_alone
 from tollkeeper.engine.runtime import Engine
 
 
@@ -26,6 +26,7 @@ async def set_settings(
         change = change_settings(engine.state.accounts[account], asked)
         if change is None:
             return ()
+        check_settings_alone(engine.state.accounts[account], change)
         await make_change(engine, account, by, change)
         return change.changed
 

@@ -9,6 +9,7 @@ from tollkeeper.engine.registry import trials
 from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.registry.versions import check_publish_alone
 from tollkeeper.engine.runtime import Engine
 
 
@@ -48,6 +49,7 @@ async def set_rollout(
     """
 
     def change(state: Account) -> Change:
+        check_publish_alone(state)
         return trials.set_rollout(state, kind, name, number, percent, key)
 
     await bring_in(engine, account, by, kind, name, number, change, progress)

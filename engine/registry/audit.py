@@ -24,6 +24,8 @@ from tollkeeper.engine.registry.changes import (
     ListMade,
     ListReplaced,
     PersonErased,
+    ProposalRefused,
+    Proposed,
     RecordedChange,
     RolloutCleared,
     RolloutSet,
@@ -72,6 +74,7 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     ShadowSet: ("number",),
     ShadowCleared: (),
     RolloutSet: ("number", "percent", "by"),
+    ProposalRefused: ("reason",),
     RolloutCleared: (),
     ListMade: ("spec",),
     EntriesChanged: ("action", "count", "values"),
@@ -109,7 +112,7 @@ def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
 def _detail(change: Change) -> dict[str, Any]:
     if isinstance(change, SettingsChanged):
         settings = show_settings(change.settings)
-        return {name: settings[name] for name in change.changed}
+        return {name: settings[name] for name in change.changed} | _said(change, "proposal")
     if isinstance(change, KeyCreated):
         end = change.expires_at
         return {
@@ -121,11 +124,14 @@ def _detail(change: Change) -> dict[str, Any]:
     if isinstance(change, Activated):
         return _describe_activation(change)
     if isinstance(change, Deactivated):
-        return {"ended": True} if change.ended else {}
-    return {
+        return _said(change, "ended", "reason", "proposal")
+    if isinstance(change, Proposed):
+        return {"note": change.note, "change": _detail(change.change), "base": change.base}
+    detail = {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
     }
+    return detail | (_said(change, "proposal") if isinstance(change, RolloutSet) else {})
 
 
 def _describe_activation(change: Activated) -> dict[str, Any]:
@@ -134,10 +140,13 @@ def _describe_activation(change: Activated) -> dict[str, Any]:
         detail["applies_from"] = show_instant(change.applies_from)
     if change.until is not None:
         detail["until"] = show_instant(change.until)
-    detail |= {name: True for name in ("untested", "ended") if getattr(change, name)}
-    if change.reason:
-        detail["reason"] = change.reason
+    detail |= _said(change, "untested", "ended", "alone", "reason", "proposal")
     return detail
+
+
+def _said(change: Change, *names: str) -> dict[str, Any]:
+    """Those of its members that say something."""
+    return {name: getattr(change, name) for name in names if getattr(change, name)}
 
 
 def _subject(change: Change) -> str:
@@ -158,6 +167,10 @@ def _subject(change: Change) -> str:
             return f"webhook {change.url}"
         case PersonErased():
             return "person"
+        case Proposed():
+            return f"proposal {change.number}: {_subject(change.change)}"
+        case ProposalRefused():
+            return f"proposal {change.number}"
         case ScorecardShipped():
             return f"scorecard {change.name}"
         case _:

@@ -38,6 +38,13 @@ class ExtraCodes(Struct, frozen=True):
     category_code: tuple[str, ...] = ()
 
 
+class Approvals(Struct, frozen=True):
+    """What another person must approve: what is published, and what thresholds hold."""
+
+    publish: bool = False
+    thresholds: bool = False
+
+
 class AccountSettings(Struct, frozen=True):
     """An account's configuration; `settings.py` says what is allowed.
 
@@ -51,6 +58,7 @@ class AccountSettings(Struct, frozen=True):
     retention_days: int = 365
     clock_skew_ms: int = 0
     extra_codes: ExtraCodes = ExtraCodes()
+    approvals: Approvals = Approvals()
 
 
 class AccountCreated(Struct, frozen=True, tag="account_created"):
@@ -76,10 +84,13 @@ class AccountDeleted(Struct, frozen=True, tag="account_deleted"):
 
 
 class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
-    """`changed` names the settings that differ from those before."""
+    """`changed` names the settings that differ from those before; `proposal` is the number of the one
+    that asked for it, if one did, here and in other changes.
+    """
 
     settings: AccountSettings
     changed: tuple[str, ...]
+    proposal: int | None = None
 
 
 class KeyCreated(Struct, frozen=True, tag="key_created"):
@@ -143,6 +154,7 @@ class Activated(Struct, frozen=True, tag="activated"):
     None means from the moment of the change. A rollout of the name ends with it. `untested` says
     that its author did not want its tests to be asked. At `until` (µs) what was active for good
     before is active again, which an activation with `ended` tells of. `reason` is the author's.
+    `alone` says that nobody else approved, where somebody must.
     """
 
     kind: ProgramKind
@@ -153,6 +165,8 @@ class Activated(Struct, frozen=True, tag="activated"):
     until: int | None = None
     ended: bool = False
     reason: str = ""
+    proposal: int | None = None
+    alone: bool = False
 
 
 class Deactivated(Struct, frozen=True, tag="deactivated"):
@@ -161,6 +175,8 @@ class Deactivated(Struct, frozen=True, tag="deactivated"):
     kind: ProgramKind
     name: str
     ended: bool = False
+    reason: str = ""
+    proposal: int | None = None
 
 
 class ShadowSet(Struct, frozen=True, tag="shadow_set"):
@@ -182,11 +198,49 @@ class RolloutSet(Struct, frozen=True, tag="rollout_set"):
     number: int
     percent: int
     by: RolloutKey
+    proposal: int | None = None
 
 
 class RolloutCleared(Struct, frozen=True, tag="rollout_cleared"):
     kind: ProgramKind
     name: str
+
+
+Proposable: TypeAlias = Activated | Deactivated | RolloutSet | SettingsChanged
+"""What can wait for another person."""
+
+
+class MovedPayments(Struct, frozen=True):
+    """So many payments went from one action to another; None is no recommendation."""
+
+    was: str | None
+    now: str | None
+    payments: int
+
+
+class BacktestFigures(Struct, frozen=True):
+    """What a backtest found of a proposed version, without the payments; times as RFC 3339."""
+
+    since: str
+    until: str
+    payments: int
+    changed: int
+    moved: tuple[MovedPayments, ...]
+
+
+class Proposed(Struct, frozen=True, tag="proposed"):
+    """A change that waits; `base` names what it would take the place of."""
+
+    number: int
+    change: Proposable
+    base: str
+    note: str
+    backtest: BacktestFigures | None = None
+
+
+class ProposalRefused(Struct, frozen=True, tag="proposal_refused"):
+    number: int
+    reason: str
 
 
 class ListMade(Struct, frozen=True, tag="list_made"):
@@ -295,6 +349,8 @@ Change: TypeAlias = (
     | UserRemoved
     | UserLinkMade
     | VersionChange
+    | Proposed
+    | ProposalRefused
     | ListMade
     | EntriesChanged
     | ListReplaced

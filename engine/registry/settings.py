@@ -18,17 +18,20 @@ from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.registry.changes import (
     AccountSettings,
+    Approvals,
     ExtraCodes,
     SettingsChanged,
     Thresholds,
 )
-from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.errors import Forbidden, Invalid
 from tollkeeper.engine.registry.state import Account
 
 MAX_RETENTION_DAYS = 3650
 MAX_CLOCK_SKEW_MS = 60_000
 MAX_EXTRA_CODES = 100
 MAX_RATE = 10**12
+_DECIDING = ("thresholds", "default_rule")
+"""Settings that decide payments, and are guarded with the thresholds."""
 
 # More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
 _EXACT = Context(prec=200)
@@ -62,6 +65,20 @@ def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsCh
     if not changed:
         return None
     return SettingsChanged(msgspec.structs.replace(account.settings, **new), changed)
+
+
+def check_settings_alone(account: Account, change: SettingsChanged) -> None:
+    """Raises `Forbidden` for what another person must approve first.
+
+    Whoever could alone lift the rule of four eyes would not be bound by it.
+    """
+    approvals = account.settings.approvals
+    guarded = {*_DECIDING} if approvals.thresholds else set()
+    if approvals != Approvals():
+        guarded.add("approvals")
+    if met := guarded.intersection(change.changed):
+        message = "another person must approve this: propose it"
+        raise Forbidden(f"account.{min(met)}", message)
 
 
 def show_settings(settings: AccountSettings) -> dict[str, Any]:
@@ -241,6 +258,20 @@ def _codes(value: object, name: str, report: _Report) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
+def _approvals(account: Account, asked: Mapping[str, object], report: _Report) -> Approvals:
+    wanted = _object(asked["approvals"], "approvals", report)
+    names = ("publish", "thresholds")
+    _refuse_others(wanted, names, "approvals.", report)
+    read: dict[str, bool] = {}
+    for name in names:
+        if name in wanted:
+            value = wanted[name]
+            if not isinstance(value, bool):
+                _report_type(f"approvals.{name}", value, "this is true or false", report)
+            read[name] = value is True
+    return msgspec.structs.replace(account.settings.approvals, **read)
+
+
 def _object(value: object, path: str, report: _Report) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         _report_type(path, value, "this is an object", report)
@@ -270,4 +301,5 @@ _READERS: Mapping[str, Callable[[Account, Mapping[str, object], _Report], object
     "retention_days": _retention_days,
     "clock_skew_ms": _clock_skew_ms,
     "extra_codes": _extra_codes,
+    "approvals": _approvals,
 }

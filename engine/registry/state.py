@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Literal, TypeAlias
 
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.changes import (
@@ -16,6 +17,7 @@ from tollkeeper.engine.registry.changes import (
     AccountSettings,
     AccountSuspended,
     Activated,
+    BacktestFigures,
     Deactivated,
     DecidedFilter,
     EntriesChanged,
@@ -26,6 +28,9 @@ from tollkeeper.engine.registry.changes import (
     NoticeKind,
     PersonErased,
     ProgramKind,
+    Proposable,
+    ProposalRefused,
+    Proposed,
     RecordedChange,
     RolloutCleared,
     RolloutKey,
@@ -125,6 +130,29 @@ class Lineage:
     rollout: Rollout | None = None
 
 
+ProposalState: TypeAlias = Literal["waiting", "approved", "refused", "alone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that one person proposed; `alone` is one that was made before anybody approved it.
+
+    Times in µs; `decided_by`, `decided_at` and `reason` are of the last decision about it.
+    """
+
+    number: int
+    change: Proposable
+    base: str
+    note: str
+    backtest: BacktestFigures | None
+    by: str
+    at: int
+    state: ProposalState = "waiting"
+    decided_by: str | None = None
+    decided_at: int | None = None
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ListState:
     """A list or table: what it is, the journal's content id, and where it last changed.
@@ -173,6 +201,7 @@ class Account:
     files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
+    proposals: Mapping[int, Proposal] = field(default_factory=dict)
     shipped: Version | None = None
     test: int | None = None
     live: int | None = None
@@ -221,7 +250,7 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
             }
             account = _share(live, replace(account, live=live.number, lists=empty))
     else:
-        account = _fold_account(accounts[recorded.account], recorded)
+        account = _fold_proposal(_fold_account(accounts[recorded.account], recorded), recorded)
     accounts[recorded.account] = account
     if account.test is not None:
         accounts[account.test] = _share(account, accounts[account.test])
@@ -347,12 +376,61 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 stored_by=recorded.by,
             )
             return replace(account, shipped=shipped)
-        case AccountCreated() | AccountDeleted() | PersonErased() | UserLinkMade():
+        case (
+            AccountCreated()
+            | AccountDeleted()
+            | PersonErased()
+            | UserLinkMade()
+            | Proposed()
+            | ProposalRefused()
+        ):
             return account
         case _:
             of = (change.kind, change.name)
             lineage = _fold_lineage(account.files.get(of, Lineage()), recorded)
             return replace(account, files={**account.files, of: lineage})
+
+
+def _fold_proposal(account: Account, recorded: RecordedChange) -> Account:
+    """The proposals, after one of them was made, refused, or is in force by the change."""
+    change = recorded.change
+    state: ProposalState
+    reason = ""
+    match change:
+        case Proposed():
+            proposal = Proposal(
+                number=change.number,
+                change=change.change,
+                base=change.base,
+                note=change.note,
+                backtest=change.backtest,
+                by=recorded.by,
+                at=recorded.at,
+            )
+            return replace(account, proposals={**account.proposals, change.number: proposal})
+        case ProposalRefused():
+            number, state, reason = change.number, "refused", change.reason
+        case Activated(proposal=int(number)) | Deactivated(proposal=int(number)) if change.ended:
+            state, reason = "refused", change.reason
+        case Activated(proposal=int(number), alone=True):
+            state, reason = "alone", change.reason
+        case (
+            Activated(proposal=int(number))
+            | Deactivated(proposal=int(number))
+            | RolloutSet(proposal=int(number))
+            | SettingsChanged(proposal=int(number))
+        ):
+            state = "approved"
+        case _:
+            return account
+    decided = replace(
+        account.proposals[number],
+        state=state,
+        decided_by=recorded.by,
+        decided_at=recorded.at,
+        reason=reason,
+    )
+    return replace(account, proposals={**account.proposals, number: decided})
 
 
 def _fold_lineage(lineage: Lineage, recorded: RecordedChange) -> Lineage:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import Activated, Deactivated, ProgramKind, VersionStored
-from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.registry.errors import Conflict, Forbidden, Invalid, NotFound
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
@@ -130,6 +130,12 @@ def version_in_force(lineage: Lineage, at: int) -> Version | None:
         if activation.applies_from <= at:
             number = activation.number
     return lineage.versions[number - 1]
+
+
+def check_publish_alone(account: Account) -> None:
+    """Raises `Forbidden` where another person must approve what is published."""
+    if account.settings.approvals.publish:
+        raise Forbidden("approval", "another person must approve this: propose it")
 
 
 class Terms(Struct, frozen=True):

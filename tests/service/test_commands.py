@@ -214,3 +214,34 @@ def test_a_user_is_let_in_by_a_link_while_the_service_runs_and_out_again(
     assert (listed["name"], listed["role"]) == ("ana", "lead")
     assert toll(folder, "users", "remove", "ana", *account).returncode == 0
     assert who().status_code == 401
+
+
+def test_a_proposal_is_made_and_approved_by_two_people_while_the_service_runs(
+    served: tuple[Path, Running], tmp_path: Path
+) -> None:
+    folder, _ = served
+    new_key(folder, "payments")
+    account = ("--account", "shop")
+    file = tmp_path / "night.rule"
+    for limit in (2, 3):
+        file.write_text(f"rule night\n  condition busy when amount > {limit} then deny\n")
+        draft = ("--draft",) if limit == 3 else ()
+        assert toll(folder, "publish", str(file), *draft, *account).returncode == 0
+    for name in ("eva", "rui"):
+        toll(folder, "users", "set", name, "--role", "lead", *account)
+    assert toll(folder, "accounts", "set", "shop", "approvals.publish=true").returncode == 0
+    refused = toll(folder, "activate", "night", "2", *account)
+    assert (refused.returncode, "propose it" in refused.stderr) == (1, True)
+    made = ("proposals", "make", "night", "2", "--note", "less", "--author", "eva", *account)
+    for _ in range(2):
+        assert toll(folder, *made).returncode == 0
+    own = toll(folder, "proposals", "approve", "1", "--author", "eva", *account)
+    assert (own.returncode, "another person" in own.stderr) == (1, True)
+    alone = ("proposals", "alone", "1", "--reason", "an attack", "--author", "eva", *account)
+    assert toll(folder, *alone).returncode == 1
+    assert toll(folder, *alone, "--until", "1h").returncode == 0
+    assert toll(folder, "proposals", "approve", "1", "--author", "rui", *account).returncode == 0
+    no = ("proposals", "refuse", "2", "--reason", "done already", "--author", "rui", *account)
+    assert toll(folder, *no).returncode == 0
+    listed = msgspec.json.decode(toll(folder, "proposals", "list", "--json", *account).stdout)
+    assert [each["state"] for each in listed] == ["refused", "approved"]

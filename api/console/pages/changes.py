@@ -1,45 +1,91 @@
-"""Who changed what: the audit, newest first, and as a file."""
+"""What waits for another person; who changed what, newest first, and as a file."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from litestar import Request, get
+from litestar import Request, get, post
+from litestar.params import FromPath
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import csv_file, html
-from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.console.answers import csv_file, go_to, html
+from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import instant, next_page, row, table
-from tollkeeper.api.console.visit import Visit, visit
+from tollkeeper.api.console.pages.rules import difference
+from tollkeeper.api.console.parts import (
+    allowed,
+    choices,
+    field,
+    instant,
+    next_page,
+    notice,
+    number,
+    row,
+    table,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
+CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
+_ALONE = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"))
+"""How long somebody may publish alone."""
 
 
-@get("/console/changes")
+@get(CHANGES)
 async def changes(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    found = await here.client.get("/v1/audit", {"cursor": here.query.get("cursor"), "limit": "50"})
-    titles = ("at", "by", "what", "subject", "detail")
+    proposals = (await here.client.get("/v1/proposals"))["proposals"]
+    export = element("a", words("payments.csv"), href=f"{CHANGES}/export.csv")
     content = joined(
         element(
             "header",
             element("h1", words("frame.changes")),
-            element("a", words("payments.csv"), href="/console/changes/export.csv"),
+            allowed(here, "audit:read", export),
             class_="tools",
         ),
+        _done(here),
+        await _proposals(here, [each for each in proposals if each["open"]]),
+        await _audit(here) if here.may("audit:read") else Html(""),
+    )
+    return html(page(here, words("frame.changes"), content))
+
+
+async def _audit(here: Visit) -> Html:
+    words = here.words
+    found = await here.client.get("/v1/audit", {"cursor": here.query.get("cursor"), "limit": "50"})
+    titles = ("at", "by", "what", "subject", "detail")
+    return joined(
+        element("h2", words("changes.audit")),
         table(
             [words(f"changes.{title}") for title in titles],
             [_row(here, each) for each in found["audit"]],
-            words("frame.changes"),
+            words("changes.audit"),
             class_="rows",
         ),
         next_page(here, found["cursor"], words("payments.older")),
     )
-    return html(page(here, words("frame.changes"), content))
+
+
+@post("/console/changes/{number_:str}")
+async def decide(request: Request[Any, Any, Any], number_: FromPath[str]) -> Response[str]:
+    """Approve a proposal, refuse it, or publish it alone."""
+    here = await visit(request)
+    sent = await read_form(request)
+    path = f"/v1/proposals/{segment(number_)}"
+    match sent["act"]:
+        case "approve":
+            await here.client.send("POST", f"{path}/approval")
+        case "refuse":
+            body: JsonObject = {"refusal": {"reason": sent.get("reason")}}
+            await here.client.send("POST", f"{path}/refusal", body=body)
+        case _:
+            body = {"alone": {"until": sent["until"], "reason": sent.get("reason")}}
+            await here.client.send("POST", f"{path}/alone", body=body)
+    return go_to(target(CHANGES, decided=number_))
 
 
 @get("/console/changes/export.csv")
@@ -56,6 +102,138 @@ async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
         if cursor is None:
             break
     return csv_file("changes", ("at", "by", "action", "subject", "detail"), rows)
+
+
+def _done(here: Visit) -> Html:
+    for what in ("proposed", "decided"):
+        if what in here.query:
+            return notice("good", here.words(f"changes.done_{what}", number=here.query[what]))
+    return Html("")
+
+
+async def _proposals(here: Visit, waiting: list[JsonObject]) -> Html:
+    """What waits, each with what it changes and what can be done about it."""
+    if not waiting:
+        return element("p", here.words("changes.none_waiting"), class_="empty")
+    shown = [await _proposal(here, each) for each in waiting]
+    return element("section", element("h2", here.words("changes.waiting")), *shown)
+
+
+async def _proposal(here: Visit, proposal: JsonObject) -> Html:
+    words, alone = here.words, proposal["state"] == "alone"
+    facts: list[tuple[str, str]] = [
+        (words("changes.by"), proposal["by"]),
+        (words("changes.at"), instant(here, proposal["at"])),
+        (words("changes.note"), proposal["note"]),
+    ]
+    if proposal["until"] is not None:
+        facts.append((words("rule.until"), instant(here, proposal["until"])))
+    if alone:
+        facts.append((words("changes.alone_by"), proposal["decided_by"]))
+        facts.append((words("rule.reason"), proposal["reason"]))
+    return element(
+        "article",
+        element("h3", f"{proposal['number']} · ", _what(here, proposal)),
+        notice("alarm", words("changes.is_alone")) if alone else Html(""),
+        element(
+            "dl",
+            *(element("div", element("dt", name), element("dd", said)) for name, said in facts),
+            class_="facts",
+        ),
+        await _meaning(here, proposal),
+        _backtest(here, proposal),
+        _decision(here, proposal, alone=alone),
+        class_="entity",
+    )
+
+
+def _what(here: Visit, proposal: JsonObject) -> Html:
+    if proposal["settings"] is not None:
+        said = json.dumps(proposal["settings"], default=str)
+        return joined(here.words("changes.settings"), " ", element("code", said))
+    named = here.words(
+        f"changes.{proposal['action']}", name=proposal["name"], version=proposal["version"]
+    )
+    if proposal["rollout"] is not None:
+        named += f" · {proposal['rollout']['percent']} %"
+    if proposal["kind"] != "rule":
+        return element("span", named)
+    return element("a", named, href=f"/console/rules/{segment(proposal['name'])}")
+
+
+async def _meaning(here: Visit, proposal: JsonObject) -> Html:
+    """What the version changes of the one it was proposed beside."""
+    base, version = proposal["base"].removeprefix("version "), proposal["version"]
+    if proposal["kind"] != "rule" or version is None or not base.isdigit():
+        return Html("")
+    address = f"rules/{segment(proposal['name'])}"
+    found = await here.client.get(f"/v1/{address}/diff", {"from": base, "to": str(version)})
+    items = [element("li", difference(each)) for each in found["differences"]]
+    beside = target(f"/console/{address}/compare", before=base, after=str(version))
+    return joined(
+        element("h4", element("a", here.words("changes.meaning", base=base), href=beside)),
+        element("ul", *items) if items else element("p", here.words("rule.same"), class_="empty"),
+    )
+
+
+def _backtest(here: Visit, proposal: JsonObject) -> Html:
+    words, figures = here.words, proposal["backtest"]
+    if proposal["action"] != "publish":
+        return Html("")
+    if figures is None:
+        return element("p", words("changes.no_backtest"), class_="hints")
+    rows = [
+        row(f"{each['was'] or '–'} → {each['now'] or '–'}", number(each["payments"]), numeric=(1,))
+        for each in figures["moved"]
+    ]
+    said = words(
+        "changes.backtest",
+        payments=number(figures["payments"]),
+        changed=number(figures["changed"]),
+        since=figures["since"][:10],
+    )
+    return joined(
+        element("h4", said),
+        table([words("rule.turn"), words("payment.payments")], rows, said, numeric=(1,)),
+    )
+
+
+def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
+    words = here.words
+    is_own, may_publish = proposal["by"] == here.owner, here.may("rules:publish")
+    controls = []
+    if may_publish and not is_own:
+        controls.append(element("button", words("changes.approve"), name="act", value="approve"))
+    if may_publish or (is_own and not alone):
+        said = "take_back" if is_own and not alone else "refuse"
+        controls.append(
+            element("button", words(f"changes.{said}"), name="act", value="refuse", class_="quiet")
+        )
+    if not controls:
+        return Html("")
+    action = f"{CHANGES}/{proposal['number']}"
+    reason = field(
+        words("rule.reason"),
+        element("input", name="reason", maxlength="500", autocomplete="off"),
+    )
+    deciding = element("form", reason, *controls, method="post", action=action, class_="line")
+    if alone or proposal["action"] != "publish" or proposal["kind"] not in ("rule", "scorecard"):
+        return deciding
+    glass = element(
+        "details",
+        element("summary", words("changes.break_glass")),
+        element("p", words("changes.glass_note"), class_="hints"),
+        element(
+            "form",
+            reason,
+            field(words("rule.how_long"), choices("until", _ALONE)),
+            element("button", words("changes.alone"), name="act", value="alone"),
+            method="post",
+            action=action,
+            class_="line",
+        ),
+    )
+    return joined(deciding, allowed(here, "rules:publish", glass))
 
 
 def _row(here: Visit, change: JsonObject) -> Html:

@@ -13,7 +13,13 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.rules import rule_address, terms_fields, text_diff
+from tollkeeper.api.console.pages.rules import (
+    publishing_scope,
+    rule_address,
+    send_proposal,
+    terms_fields,
+    text_diff,
+)
 from tollkeeper.api.console.parts import allowed, errors_notice, number
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
@@ -88,6 +94,12 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
         )
     except RefusalError as refusal:
         return await _editor(here, text, name or None, expected, refusal)
+    if sent.get("act") == "propose":
+        try:
+            number_ = await send_proposal(here, name, answer["rule"]["version"], sent)
+        except RefusalError as refusal:
+            return await _editor(here, text, name or None, answer["rule"]["version"], refusal)
+        return go_to(target("/console/changes", proposed=str(number_)))
     stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
     return go_to(target(rule_address(name), published=str(stored)))
 
@@ -124,14 +136,12 @@ async def _editor(
             ),
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
             element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
-            allowed(
-                here,
-                "rules:publish",
-                element("button", words("editor.publish"), name="act", value="publish"),
-            ),
+            allowed(here, publishing_scope(here), _publish_button(here)),
             class_="actions",
         ),
-        allowed(here, "rules:publish", element("div", *terms_fields(here), class_="line terms")),
+        allowed(
+            here, publishing_scope(here), element("div", *terms_fields(here), class_="line terms")
+        ),
         element("p", words("editor.leave"), class_="hints"),
         method="post",
         action="/console/publish",
@@ -164,6 +174,11 @@ async def _editor(
     )
     status = 200 if refusal is None else refusal.status
     return html(page(here, title, content, scripts=("vendor/codemirror.js", "editor.js")), status)
+
+
+def _publish_button(here: Visit) -> Html:
+    act = "propose" if here.four_eyes else "publish"
+    return element("button", here.words(f"editor.{act}"), name="act", value=act)
 
 
 async def _live_text(here: Visit, name: str | None) -> str | None:

@@ -46,12 +46,14 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
     firing = (await ask("/v1/figures", {"since": "1h", "by": "condition"}))["figures"]
     usual = (await ask("/v1/figures", {"since": "1w", "by": "condition"}))["figures"]
     alerts = (await ask("/v1/alerts", {"limit": "5"}))["alerts"]
+    alone = await _alone(here)
     moving = [mover for mover in movers if mover["by"] not in _HIDDEN][:_SHOWN]
     behind = await mover_addresses(here, moving)
     words = here.words
     content = element(
         "div",
         element("h1", words("now.title")),
+        alone,
         _banner(here, moving, behind),
         _tiles(here, flow),
         _flow(here, flow),
@@ -69,6 +71,34 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         hx_swap="outerHTML",
     )
     return html(page(here, words("now.title"), content, scripts=("vendor/uplot.js",)))
+
+
+async def _alone(here: Visit) -> Html:
+    """What decides though nobody has approved it yet."""
+    if not here.may("rules:read"):
+        return Html("")
+    proposals = (await here.client.get("/v1/proposals"))["proposals"]
+    return joined(
+        *(
+            notice(
+                "alarm",
+                element(
+                    "strong",
+                    here.words(
+                        "now.alone",
+                        name=each["name"],
+                        version=each["version"],
+                        by=each["decided_by"],
+                        reason=each["reason"],
+                    ),
+                ),
+                " ",
+                element("a", here.words("now.look"), href="/console/changes", class_="button"),
+            )
+            for each in proposals
+            if each["state"] == "alone"
+        )
+    )
 
 
 async def mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:

@@ -13,7 +13,7 @@ from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
-from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     allowed,
@@ -102,6 +102,34 @@ async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     body = {"version": version, "reason": sent.get("reason"), "until": sent.get("until") or None}
     await here.client.send("PUT", f"/v1/rules/{segment(name)}/active", body=body)
     return go_to(target(rule_address(name), active=str(version)))
+
+
+@post("/console/rules/{name:str}/propose")
+async def propose(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Ask another person to make a version the active one."""
+    here = await visit(request)
+    sent = await read_form(request)
+    number = await send_proposal(here, name, sent.whole("version"), sent)
+    return go_to(target("/console/changes", proposed=str(number)))
+
+
+async def send_proposal(here: Visit, name: str, version: int, terms: Form) -> int:
+    """The number of the proposal of a version, with the newest backtest of it that is done."""
+    found = (await here.client.get("/v1/backtests"))["backtests"]
+    backtests = [
+        each["id"]
+        for each in found
+        if (each["kind"], each["name"], each["version"], each["state"])
+        == ("rule", name, version, "done")
+    ]
+    proposal = {
+        "note": terms.get("reason"),
+        "publish": {"name": name, "version": version, "until": terms.get("until") or None},
+        "backtest": backtests[0] if backtests else None,
+    }
+    answer = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
+    made: int = answer["proposal"]["number"]
+    return made
 
 
 @post("/console/rules/{name:str}/shadow")
@@ -345,11 +373,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
             words("rule.live")
             if is_active
             else joined(
-                allowed(
-                    here,
-                    "rules:publish",
-                    _activation(here, name, number_),
-                ),
+                allowed(here, publishing_scope(here), _activation(here, name, number_)),
                 allowed(
                     here,
                     "rules:write",
@@ -372,7 +396,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
         "section",
         element("h2", words("rule.versions")),
         table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
-        allowed(here, "rules:publish", _rollout_form(here, found)),
+        Html("") if here.four_eyes else allowed(here, "rules:publish", _rollout_form(here, found)),
     )
 
 
@@ -386,16 +410,22 @@ def _button(action: str, version: int, text: str) -> Html:
     )
 
 
+def publishing_scope(here: Visit) -> str:
+    """What it takes to publish, or to propose it where another person must approve."""
+    return "rules:write" if here.four_eyes else "rules:publish"
+
+
 def _activation(here: Visit, name: str, version: int) -> Html:
+    said, act = ("propose", "propose") if here.four_eyes else ("activate", "active")
     return element(
         "details",
-        element("summary", here.words("rule.activate")),
+        element("summary", here.words(f"rule.{said}")),
         element(
             "form",
             *terms_fields(here),
-            element("button", here.words("rule.activate_now"), name="version", value=str(version)),
+            element("button", here.words(f"rule.{said}_now"), name="version", value=str(version)),
             method="post",
-            action=f"{rule_address(name)}/active",
+            action=f"{rule_address(name)}/{act}",
             class_="line",
         ),
         class_="inline",
@@ -440,7 +470,7 @@ async def compare(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
         here.client.get(f"{path}/versions/{segment(after)}"),
     )
     differences = found["differences"]
-    items = [element("li", _difference(each)) for each in differences]
+    items = [element("li", difference(each)) for each in differences]
     content = joined(
         element("h1", words("rule.compared", name=name, before=before, after=after)),
         element("h2", words("rule.meaning")),
@@ -456,7 +486,7 @@ async def compare(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
     return html(page(here, name, content))
 
 
-def _difference(each: JsonObject) -> Html:
+def difference(each: JsonObject) -> Html:
     aspect = f" · {each['aspect']}" if each.get("aspect") else ""
     values = [
         element(tag, str(each[name]))

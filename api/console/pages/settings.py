@@ -16,6 +16,9 @@ from tollkeeper.api.console.parts import allowed, field, instant, notice, row, t
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
+_APPROVALS = ("publish", "thresholds")
+"""What another person can have to approve."""
+
 
 @get("/console/settings")
 async def settings(request: Request[Any, Any, Any]) -> Response[str]:
@@ -58,13 +61,28 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
     thresholds = {name: _number(sent[name]) for name in ("challenge", "deny")}
-    account = {
+    wanted = {
         "thresholds": thresholds,
         "time_zone": sent["time_zone"],
         "retention_days": _number(sent["retention_days"]),
+        "approvals": {name: bool(sent.get(f"approve_{name}")) for name in _APPROVALS},
     }
-    await here.client.send("PUT", "/v1/account", body={"account": account})
+    known = (await here.client.get("/v1/account"))["account"]
+    changed = {name: value for name, value in wanted.items() if value != known[name]}
+    shared = {name: changed.pop(name) for name in _guarded(known["approvals"]) & changed.keys()}
+    if changed:
+        await here.client.send("PUT", "/v1/account", body={"account": changed})
+    if shared:
+        proposal = {"note": sent.get("note"), "settings": shared}
+        made = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
+        return go_to(target("/console/changes", proposed=str(made["proposal"]["number"])))
     return go_to(target("/console/settings", saved="1"))
+
+
+def _guarded(approvals: JsonObject) -> set[str]:
+    """The settings that another person must approve."""
+    guarded = {"thresholds"} if approvals["thresholds"] else set()
+    return guarded | {"approvals"} if any(approvals.values()) else guarded
 
 
 def _number(text: str) -> Any:
@@ -110,10 +128,33 @@ def _form(here: Visit, account: JsonObject) -> Html:
                 value=str(account["retention_days"]),
             ),
         ),
+        element(
+            "fieldset",
+            element("legend", words("settings.approvals")),
+            *(_approval(here, name, account["approvals"][name]) for name in _APPROVALS),
+        ),
+        field(words("settings.note"), element("input", name="note", maxlength="500"))
+        if any(account["approvals"].values())
+        else Html(""),
         element("button", words("settings.save")),
         method="post",
         action="/console/settings",
         class_="line",
+    )
+
+
+def _approval(here: Visit, name: str, needed: bool) -> Html:
+    return element(
+        "label",
+        element(
+            "input",
+            type="checkbox",
+            name=f"approve_{name}",
+            value="1",
+            checked="" if needed else None,
+        ),
+        element("span", here.words(f"settings.approve_{name}")),
+        class_="choice",
     )
 
 

@@ -29,6 +29,7 @@ from tollkeeper.engine.intake.violations import ViolationType
 from tollkeeper.engine.openid.issuer import IssuerMetadata
 from tollkeeper.engine.openid.providers import Provider
 from tollkeeper.engine.openid.sign_in import OpenId
+from tollkeeper.engine.publish.accounts import CreateKey
 from tollkeeper.engine.registry.scopes import SCOPES
 from tollkeeper.tests.api.http.described import Witness, pointer, validator
 from tollkeeper.tests.api.http.service import Service
@@ -285,6 +286,24 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("PUT", "/v1/users/ana", json={"user": {"role": "lead"}})
     await good("POST", "/v1/users/ana/links")
     await good("GET", "/v1/users")
+    spare = examples.RULE.replace("rule checkout", "rule spare")
+    await good("POST", "/v1/rules/spare/versions?publish=true", content=spare)
+    await good("POST", "/v1/rules/spare/versions", content=spare + "\n# reviewed\n")
+    for number, act in (("1", "refusal"), ("2", "approval"), ("3", "alone")):
+        wanted = {"note": "stricter", "publish": {"name": "spare", "version": 2}}
+        await good("POST", "/v1/proposals", json={"proposal": wanted})
+        await good("GET", f"/v1/proposals/{number}")
+        path = f"/v1/proposals/{number}/{act}"
+        if act == "approval":
+            key = await CreateKey("shop", ("admin",), owner="ana").perform(
+                service.engine, "test", lambda _share: None
+            )
+            await good("POST", path, headers={"authorization": f"Bearer {key.key}"})
+            await good("PUT", "/v1/rules/spare/active", json={"version": 1})
+        else:
+            terms = {"reason": "card testing"} | ({"until": "6h"} if act == "alone" else {})
+            await good("POST", path, json={act: terms})
+    await good("GET", "/v1/proposals")
     await good("DELETE", "/v1/users/ana")
     await good("GET", "/v1/sign-ins")
     async with with_provider(service, witness) as newcomer:

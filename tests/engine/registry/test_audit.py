@@ -31,6 +31,14 @@ EVERY = [
     changes.ShadowCleared("rule", "checkout"),
     changes.RolloutSet("scorecard", "bot_behaviour", 2, 25, "user"),
     changes.RolloutCleared("scorecard", "bot_behaviour"),
+    changes.Proposed(
+        1, changes.Activated("rule", "checkout", 4), "version 3", "guessing also by night"
+    ),
+    changes.ProposalRefused(1, "it denies our best customers"),
+    changes.Activated(
+        "rule", "checkout", 4, until=1_800_000_000_000_000, reason="a", proposal=1, alone=True
+    ),
+    changes.RolloutSet("rule", "checkout", 4, 10, "user", 2),
     changes.ListMade("trusted", ListSpec("string")),
     changes.EntriesChanged("trusted", "put", 2, ("ana", "bob")),
     changes.ListReplaced("trusted", 12, 1_000_000),

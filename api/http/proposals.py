@@ -1,0 +1,417 @@
+"""`/v1/proposals`: changes that another person makes by approving them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from litestar import Response
+from msgspec import UNSET, Struct
+
+from tollkeeper.api.http.account import AccountChange
+from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.authentication import check_scope
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.files import read_terms, require_passing
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import path_parameter, whole
+from tollkeeper.api.http.publishing import Filling, accepted, later, untold, within_time
+from tollkeeper.api.http.queries import read_version_number
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import RULES
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.backtest.report import Report
+from tollkeeper.engine.publish.proposals import (
+    approve,
+    make_proposal,
+    publish_alone,
+    refuse,
+)
+from tollkeeper.engine.registry.changes import (
+    Activated,
+    BacktestFigures,
+    Deactivated,
+    MovedPayments,
+    ProgramKind,
+    Proposable,
+    RolloutSet,
+    SettingsChanged,
+)
+from tollkeeper.engine.registry.errors import Conflict
+from tollkeeper.engine.registry.proposals import find_proposal, is_waiting
+from tollkeeper.engine.registry.settings import change_settings, show_settings
+from tollkeeper.engine.registry.state import Proposal, ProposalState
+from tollkeeper.engine.registry.trials import Decider, set_rollout
+from tollkeeper.engine.registry.versions import activate, deactivate, find_version
+
+ProposalNumber = Annotated[str, path_parameter("The proposal's number.", 1, whole(1))]
+
+
+class ProposedVersion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A version to make active; `until` as when one publishes."""
+
+    name: str
+    version: int
+    kind: ProgramKind = "rule"
+    until: str | None = None
+    untested: bool = False
+
+
+class ProposedEnd(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file to take out of force."""
+
+    name: str
+    kind: ProgramKind = "rule"
+
+
+class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
+    """A version to give a percentage of the payments."""
+
+    name: str
+    version: int
+    percent: int
+    by: str
+    kind: Decider = "rule"
+
+
+class WantedProposal(Struct, frozen=True, forbid_unknown_fields=True):
+    """Exactly one of `publish`, `unpublish`, `rollout` and `settings`. `note` says why; `backtest` is
+    the id of one of the version that is done, whose figures are kept with the proposal.
+    """
+
+    note: str
+    publish: ProposedVersion | None = None
+    unpublish: ProposedEnd | None = None
+    rollout: ProposedRollout | None = None
+    settings: AccountChange | None = None  # type: ignore[valid-type]
+    backtest: str | None = None
+
+
+class WantedProposalBody(Struct, frozen=True, forbid_unknown_fields=True):
+    proposal: WantedProposal
+
+
+class SentProposal(Struct, frozen=True, forbid_unknown_fields=True):
+    """A `WantedProposal` whose settings are still to be checked."""
+
+    note: str
+    publish: ProposedVersion | None = None
+    unpublish: ProposedEnd | None = None
+    rollout: ProposedRollout | None = None
+    settings: dict[str, Any] | None = None
+    backtest: str | None = None
+
+
+class SentProposalBody(Struct, frozen=True, forbid_unknown_fields=True):
+    proposal: SentProposal
+
+
+class Refusing(Struct, frozen=True, forbid_unknown_fields=True):
+    reason: str
+
+
+class RefusingBody(Struct, frozen=True, forbid_unknown_fields=True):
+    refusal: Refusing
+
+
+class AloneTerms(Struct, frozen=True, forbid_unknown_fields=True):
+    """`until` is an instant or a span ahead, within 24 hours."""
+
+    until: str
+    reason: str
+
+
+class AloneBody(Struct, frozen=True, forbid_unknown_fields=True):
+    alone: AloneTerms
+
+
+class ProposalView(Struct, frozen=True):
+    """What is proposed: `kind`, `name` and `version` of a file, with the `base` that is active, or
+    `settings`. `open` says whether it can still be decided; `alone` is in force before anybody
+    approved it, and waits for that.
+    """
+
+    number: int
+    action: str
+    kind: ProgramKind | None
+    name: str | None
+    version: int | None
+    base: str
+    until: InstantText | None
+    rollout: ProposedRollout | None
+    settings: dict[str, Any] | None
+    note: str
+    backtest: BacktestFigures | None
+    by: str
+    at: InstantText
+    state: ProposalState
+    open: bool
+    decided_by: str | None
+    decided_at: InstantText | None
+    reason: str
+    filling: Filling = UNSET
+
+
+class ProposalList(Struct, frozen=True):
+    proposals: list[ProposalView]
+
+
+class ProposalAnswer(Struct, frozen=True):
+    proposal: ProposalView
+
+
+@operation(
+    "GET",
+    "/v1/proposals",
+    "list_proposals",
+    tag=RULES,
+    summary="List the proposals, newest first",
+    doc="What waits for another person, and the last hundred that were decided.",
+    scope="rules:read",
+    answers={200: Answer("Those.")},
+)
+async def list_proposals(request: Request) -> ProposalList:
+    now = request.engine.clock()
+    every = sorted(request.account.proposals.values(), key=lambda each: -each.number)
+    waiting = [each for each in every if is_waiting(each, now)]
+    decided = [each for each in every if not is_waiting(each, now)][:100]
+    return ProposalList([_view(request, each) for each in waiting + decided])
+
+
+@operation(
+    "GET",
+    "/v1/proposals/{number:str}",
+    "read_proposal",
+    tag=RULES,
+    summary="Read a proposal",
+    doc="What is proposed, why, and what became of it.",
+    scope="rules:read",
+    answers={200: Answer("The proposal.")},
+    refusals=(404,),
+)
+async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAnswer:
+    return _answer(request, read_version_number(number))
+
+
+@operation(
+    "POST",
+    "/v1/proposals",
+    "propose",
+    tag=RULES,
+    summary="Propose a change",
+    doc="The tests of a version run first. What it changes in meaning is the difference between its `base` and its version, neither of which ever changes.",
+    scope="rules:write",
+    sent=Body(
+        WantedProposalBody,
+        {
+            "publish": Example(
+                "a version",
+                {
+                    "proposal": {
+                        "note": "guessing also by night",
+                        "publish": {"name": "checkout", "version": 2},
+                    }
+                },
+            )
+        },
+    ),
+    answers={201: Answer("It waits.")},
+    refusals=(404, 409, 503),
+)
+async def propose(request: Request) -> ProposalAnswer:
+    sent = (await read_json(request, SentProposalBody)).proposal
+    change = await _change(request, sent)
+    figures = None if sent.backtest is None else _figures(request, sent.backtest, change)
+    number = await make_proposal(
+        request.engine, request.key.account, request.key.id, change, sent.note, figures
+    )
+    return _answer(request, number)
+
+
+@operation(
+    "POST",
+    "/v1/proposals/{number:str}/approval",
+    "approve_proposal",
+    tag=RULES,
+    summary="Approve a proposal, and so make the change",
+    doc="As another user than the one who proposed it, with a session or a key that a user answers for. A proposal is void once something else is active than when it was made, and after 7 days. To approve what was published alone makes it stay.",
+    scope="rules:publish",
+    answers={200: Answer("It is in force.", ProposalAnswer), 202: later(ProposalAnswer)},
+    refusals=(404, 409, 422, 503),
+)
+async def approve_proposal(request: Request, number: ProposalNumber) -> Response[Struct]:
+    wanted, engine, key = read_version_number(number), request.engine, request.key
+    proposal = find_proposal(request.account, wanted)
+    if isinstance(proposal.change, SettingsChanged):
+        check_scope(key, "settings:write")
+    doing = approve(engine, key.account, key.id, wanted, untold)
+    return await _decided(request, proposal, doing)
+
+
+@operation(
+    "POST",
+    "/v1/proposals/{number:str}/refusal",
+    "refuse_proposal",
+    tag=RULES,
+    summary="Refuse a proposal, or take one's own back",
+    doc="With a reason. What was published alone and still decides gives way at once. Whoever did not make it needs the scope `rules:publish` too.",
+    scope="rules:write",
+    sent=Body(
+        RefusingBody,
+        {"reason": Example("a reason", {"refusal": {"reason": "it denies our best customers"}})},
+    ),
+    answers={200: Answer("It is refused.")},
+    refusals=(404, 409, 503),
+)
+async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalAnswer:
+    wanted, key = read_version_number(number), request.key
+    proposal = find_proposal(request.account, wanted)
+    if proposal.by != key.id or proposal.state == "alone":
+        check_scope(key, "rules:publish")
+    reason = (await read_json(request, RefusingBody)).refusal.reason
+    await refuse(request.engine, key.account, key.id, wanted, reason)
+    return _answer(request, wanted)
+
+
+@operation(
+    "POST",
+    "/v1/proposals/{number:str}/alone",
+    "publish_alone",
+    tag=RULES,
+    summary="Break the glass: publish before anybody approves",
+    doc="In need, a version that decides, until a time within 24 hours, with a reason. It stands in the audit log as done alone, and waits for a second signature.",
+    scope="rules:publish",
+    sent=Body(
+        AloneBody,
+        {"night": Example("at night", {"alone": {"until": "6h", "reason": "card testing"}})},
+    ),
+    answers={200: Answer("It is in force.", ProposalAnswer), 202: later(ProposalAnswer)},
+    refusals=(404, 409, 422, 503),
+)
+async def break_glass(request: Request, number: ProposalNumber) -> Response[Struct]:
+    wanted, engine, key = read_version_number(number), request.engine, request.key
+    proposal = find_proposal(request.account, wanted)
+    sent = (await read_json(request, AloneBody)).alone
+    until = read_terms(request, False, sent.until, "").until
+    assert until is not None
+    doing = publish_alone(engine, key.account, key.id, wanted, until, sent.reason, untold)
+    return await _decided(request, proposal, doing)
+
+
+async def _decided(request: Request, proposal: Proposal, doing: Any) -> Response[Struct]:
+    change = proposal.change
+    if isinstance(change, SettingsChanged):
+        await doing
+        return Response(_answer(request, proposal.number))
+    of = change.kind, change.name
+    filling = await within_time(request.engine, request.key.account, *of, doing)
+    return accepted(_answer(request, proposal.number, filling), filling, HTTPStatus.OK)
+
+
+async def _change(request: Request, sent: SentProposal) -> Proposable:
+    """What is proposed, checked as if it were made. Raises `Problem`, `Refused`."""
+    asked = (sent.publish, sent.unpublish, sent.rollout, sent.settings)
+    if sum(each is not None for each in asked) != 1:
+        message = "propose one of `publish`, `unpublish`, `rollout` and `settings`"
+        raise invalid([Violation("proposal", "invalid_value", message)])
+    account = request.account
+    if sent.publish is not None:
+        wanted = sent.publish
+        version = find_version(account, wanted.kind, wanted.name, wanted.version)
+        if not wanted.untested:
+            await require_passing(request, wanted.name, version.text.encode())
+        terms = read_terms(request, wanted.untested, wanted.until, sent.note)
+        return activate(account, wanted.kind, wanted.name, wanted.version, terms)
+    if sent.unpublish is not None:
+        return deactivate(account, sent.unpublish.kind, sent.unpublish.name)
+    if sent.rollout is not None:
+        each = sent.rollout
+        return set_rollout(account, each.kind, each.name, each.version, each.percent, each.by)
+    assert sent.settings is not None
+    change = change_settings(account, sent.settings)
+    if change is None:
+        raise Conflict("proposal.settings", "the settings are so already")
+    return change
+
+
+def _figures(request: Request, id_: str, change: Proposable) -> BacktestFigures:
+    """What a backtest of the proposed version found. Raises `NotFound`, `Conflict`."""
+    run = request.jobs.run(request.key.account, "backtest", id_)
+    report: Report | None = run.found
+    if report is None:
+        raise Conflict("proposal.backtest", "this backtest is not done")
+    tried = run.subject
+    wanted = (change.kind, change.name, change.number) if isinstance(change, Activated) else None
+    if (tried.kind, tried.name, tried.version) != wanted:
+        raise Conflict("proposal.backtest", "this backtest is of something else")
+    moved = tuple(MovedPayments(each.was, each.now, each.payments) for each in report.actions)
+    return BacktestFigures(
+        report.since, report.until, report.payments.payments, report.changed.payments, moved
+    )
+
+
+def _answer(request: Request, number: int, filling: Filling = UNSET) -> ProposalAnswer:
+    return ProposalAnswer(_view(request, find_proposal(request.account, number), filling))
+
+
+def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> ProposalView:
+    change = proposal.change
+    version = change.number if isinstance(change, Activated | RolloutSet) else None
+    until = change.until if isinstance(change, Activated) else None
+    settings = None
+    if isinstance(change, SettingsChanged):
+        shown = show_settings(change.settings)
+        settings = {name: shown[name] for name in change.changed}
+    return ProposalView(
+        number=proposal.number,
+        action=_ACTIONS[type(change)],
+        kind=None if isinstance(change, SettingsChanged) else change.kind,
+        name=None if isinstance(change, SettingsChanged) else change.name,
+        version=version,
+        base=proposal.base,
+        until=_instant(until),
+        rollout=ProposedRollout(
+            change.name,
+            change.number,
+            change.percent,
+            change.by,
+            change.kind,  # type: ignore[arg-type]
+        )
+        if isinstance(change, RolloutSet)
+        else None,
+        settings=settings,
+        note=proposal.note,
+        backtest=proposal.backtest,
+        by=proposal.by,
+        at=show_instant(proposal.at),
+        state=proposal.state,
+        open=is_waiting(proposal, request.engine.clock()),
+        decided_by=proposal.decided_by,
+        decided_at=_instant(proposal.decided_at),
+        reason=proposal.reason,
+        filling=filling,
+    )
+
+
+_ACTIONS: dict[type[Proposable], str] = {
+    Activated: "publish",
+    Deactivated: "unpublish",
+    RolloutSet: "rollout",
+    SettingsChanged: "settings",
+}
+
+
+def _instant(at: int | None) -> str | None:
+    return None if at is None else show_instant(at)
+
+
+ROUTES = (
+    list_proposals,
+    read_proposal,
+    propose,
+    approve_proposal,
+    refuse_proposal,
+    break_glass,
+)

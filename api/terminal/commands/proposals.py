@@ -1,0 +1,124 @@
+"""`toll proposals`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tollkeeper.api.terminal.commands.activate import require_passing_version
+from tollkeeper.api.terminal.folder import perform, read_account, refusals
+from tollkeeper.api.terminal.options import (
+    account_option,
+    author_option,
+    data_option,
+    json_option,
+    kind_option,
+    until_option,
+)
+from tollkeeper.api.terminal.output import progress_bar, refuse, say, show_rows
+
+
+@click.group(panel="What decides")
+def proposals() -> None:
+    """Changes that another person makes by approving them."""
+
+
+@proposals.command("list")
+@account_option
+@json_option
+@data_option
+def list_proposals(account: str, as_json_: bool, data: Path) -> None:
+    """List the proposals, newest first."""
+    from tollkeeper.engine.instants import show_instant
+    from tollkeeper.engine.registry.audit import audit_item
+    from tollkeeper.engine.registry.changes import RecordedChange
+
+    found = sorted(read_account(data, account).proposals.values(), key=lambda each: -each.number)
+    rows = [
+        (
+            each.number,
+            each.state,
+            audit_item(RecordedChange(0, each.at, 0, each.by, each.change)).subject,
+            str(getattr(each.change, "number", "")),
+            each.by,
+            show_instant(each.at),
+            each.note,
+            each.decided_by or "",
+            each.reason,
+        )
+        for each in found
+    ]
+    titles = ("number", "state", "subject", "version", "by", "at", "note", "decided_by", "reason")
+    show_rows(titles, rows, as_json_)
+
+
+@proposals.command("make")
+@click.argument("name")
+@click.argument("version", type=int)
+@kind_option
+@account_option
+@until_option
+@click.option("--note", required=True, help="Why, for who approves.")
+@author_option
+@data_option
+def propose(
+    name: str, version: int, kind: Any, account: str, until: int | None, note: str, data: Path
+) -> None:
+    """Propose to make VERSION of NAME active; its tests run first."""
+    from tollkeeper.engine.publish.proposals import Propose
+    from tollkeeper.engine.registry.versions import Terms, activate
+
+    found = read_account(data, account)
+    require_passing_version(found, kind, name, version)
+    with refusals():
+        change = activate(found, kind, name, version, Terms(until=until, reason=note))
+    number = perform(data, Propose(account, change, note)).count
+    say(f"proposal {number}: {name} version {version} waits for another person")
+
+
+@proposals.command("approve")
+@click.argument("number", type=int)
+@account_option
+@author_option
+@data_option
+def approve(number: int, account: str, data: Path) -> None:
+    """Approve proposal NUMBER and so make its change; the author is a user, and not its own."""
+    from tollkeeper.engine.publish.proposals import Approve
+
+    with progress_bar("filling windows") as progress:
+        perform(data, Approve(account, number), progress)
+    say(f"proposal {number} is approved")
+
+
+@proposals.command("refuse")
+@click.argument("number", type=int)
+@account_option
+@click.option("--reason", required=True, help="Why, for who proposed.")
+@author_option
+@data_option
+def refuse_proposal(number: int, account: str, reason: str, data: Path) -> None:
+    """Refuse proposal NUMBER; what was published alone gives way at once."""
+    from tollkeeper.engine.publish.proposals import Refuse
+
+    perform(data, Refuse(account, number, reason))
+    say(f"proposal {number} is refused")
+
+
+@proposals.command("alone")
+@click.argument("number", type=int)
+@account_option
+@until_option
+@click.option("--reason", required=True, help="Why nobody else could be asked.")
+@author_option
+@data_option
+def publish_alone(number: int, account: str, until: int | None, reason: str, data: Path) -> None:
+    """Break the glass: publish proposal NUMBER before anybody approves it, for 24 hours at most."""
+    from tollkeeper.engine.publish.proposals import PublishAlone
+
+    if until is None:
+        refuse("say until when: --until 6h")
+    with progress_bar("filling windows") as progress:
+        perform(data, PublishAlone(account, number, until, reason), progress)
+    say(f"proposal {number} is in force, and waits for a second signature")

@@ -1,0 +1,132 @@
+"""Changes that wait for another person: proposed, approved or refused, or made alone in need.
+
+A proposal is the change itself. What makes it carries the proposal's number, so that being decided
+and being in force are one entry of the journal.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.registry.accounts import check_live
+from tollkeeper.engine.registry.changes import (
+    Activated,
+    BacktestFigures,
+    Proposable,
+    ProposalRefused,
+    Proposed,
+    SettingsChanged,
+)
+from tollkeeper.engine.registry.errors import Conflict, Forbidden, Invalid, NotFound
+from tollkeeper.engine.registry.state import Account, Proposal
+from tollkeeper.engine.registry.users import person_of
+from tollkeeper.engine.registry.versions import MAX_REASON
+
+LASTS: Final = 7 * DAY
+"""How long a proposal can be approved (µs)."""
+LONGEST_ALONE: Final = DAY
+"""How long what somebody made alone may last (µs)."""
+MAX_WAITING: Final = 100
+
+
+def propose(
+    account: Account, change: Proposable, note: str, backtest: BacktestFigures | None, now: int
+) -> Proposed:
+    """Raises `Invalid` for a note that says nothing, `Conflict` when too many wait."""
+    check_live(account)
+    _check_reason("note", note)
+    if sum(is_waiting(each, now) for each in account.proposals.values()) >= MAX_WAITING:
+        raise Conflict("proposal", f"{MAX_WAITING} proposals wait already: decide some of them")
+    return Proposed(len(account.proposals) + 1, change, base_of(account, change), note, backtest)
+
+
+def base_of(account: Account, change: Proposable) -> str:
+    """What the change would take the place of, for a proposal to notice that it is another by now."""
+    if isinstance(change, SettingsChanged):
+        return repr([getattr(account.settings, name) for name in change.changed])
+    lineage = account.files.get((change.kind, change.name))
+    return "none" if lineage is None or lineage.active is None else f"version {lineage.active}"
+
+
+def find_proposal(account: Account, number: int) -> Proposal:
+    """Raises `NotFound`."""
+    proposal = account.proposals.get(number)
+    if proposal is None:
+        raise NotFound("proposal", f"there is no proposal {number}")
+    return proposal
+
+
+def is_waiting(proposal: Proposal, now: int) -> bool:
+    """Whether it can still be decided: one made alone waits for a second signature."""
+    return proposal.state == "alone" or (proposal.state == "waiting" and now < proposal.at + LASTS)
+
+
+def check_approval(account: Account, number: int, by: str, now: int) -> Proposal:
+    """The proposal that `by` may approve now.
+
+    Raises `NotFound`, `Conflict` for one that is decided, over or void, and `Forbidden` unless `by`
+    is a user who did not propose it.
+    """
+    proposal = _waiting(account, number, now)
+    person = person_of(account, by)
+    if person not in account.users:
+        message = "only a person approves: sign in as a user, or with a key that a user answers for"
+        raise Forbidden("approval", message)
+    if person == person_of(account, proposal.by) or by == proposal.by:
+        raise Forbidden("approval", "another person approves than the one who proposed")
+    change = proposal.change
+    if isinstance(change, Activated) and change.until is not None and change.until <= now:
+        raise Conflict("proposal", "the time until which it was to hold is over")
+    if not is_in_force(account, proposal) and base_of(account, change) != proposal.base:
+        raise Conflict("proposal", "what it would take the place of has changed: propose it anew")
+    return proposal
+
+
+def refuse_proposal(account: Account, number: int, reason: str, now: int) -> ProposalRefused:
+    """Raises `NotFound`, `Conflict`, `Invalid` without a reason."""
+    _check_reason("reason", reason)
+    return ProposalRefused(_waiting(account, number, now).number, reason)
+
+
+def check_alone(account: Account, number: int, until: int, reason: str, now: int) -> Activated:
+    """The change that somebody makes alone, in need, until a time within a day.
+
+    Raises `NotFound`, `Conflict`, and `Invalid` with all that is wrong.
+    """
+    proposal = _waiting(account, number, now)
+    _check_reason("reason", reason)
+    change = proposal.change
+    if not isinstance(change, Activated) or change.kind not in ("rule", "scorecard"):
+        raise Conflict("proposal", "only a version that decides can be published alone")
+    if proposal.state == "alone":
+        raise Conflict("proposal", "it was published alone already")
+    if not now < until <= now + LONGEST_ALONE:
+        message = "what is published alone ends within 24 hours"
+        raise Invalid([Violation("until", "out_of_range", message)])
+    return change
+
+
+def is_in_force(account: Account, proposal: Proposal) -> bool:
+    """Whether what was made alone still decides."""
+    change = proposal.change
+    if proposal.state != "alone" or not isinstance(change, Activated):
+        return False
+    lineage = account.files[change.kind, change.name]
+    return lineage.until is not None and lineage.active == change.number
+
+
+def _waiting(account: Account, number: int, now: int) -> Proposal:
+    proposal = find_proposal(account, number)
+    if proposal.state in ("approved", "refused"):
+        raise Conflict("proposal", f"proposal {number} is {proposal.state} already")
+    if not is_waiting(proposal, now):
+        raise Conflict("proposal", f"proposal {number} is older than 7 days: propose it anew")
+    return proposal
+
+
+def _check_reason(field: str, text: str) -> None:
+    if not text.strip() or len(text) > MAX_REASON or not text.isprintable():
+        message = f"say why, in at most {MAX_REASON} characters, none of them a control"
+        raise Invalid([Violation(field, "invalid_format", message)])

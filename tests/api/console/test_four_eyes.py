@@ -1,0 +1,88 @@
+"""Four eyes on the pages: proposed in the editor, weighed under changes, approved by another."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tollkeeper.tests.api.console.conftest import Shop
+from tollkeeper.tests.api.console.test_users import come_in
+
+pytestmark = pytest.mark.anyio
+
+
+async def need_two(shop: Shop) -> None:
+    settings = {"account": {"approvals": {"publish": True, "thresholds": True}}}
+    assert (await shop.service.client.put("/v1/account", json=settings)).status_code == 200
+
+
+async def text_of(shop: Shop) -> str:
+    text: str = (await shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    return text
+
+
+async def test_a_text_is_proposed_in_the_editor_and_approved_by_another(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    text = (await text_of(own_shop)).replace("100.00", "90.00")
+    async with come_in(own_shop, "eva", "analyst") as eva, come_in(own_shop, "rui", "lead") as rui:
+        editor = (await eva.get("/console/rules/gate/edit")).text
+        assert 'value="propose"' in editor
+        assert 'value="publish"' not in editor
+        sent = {"name": "gate", "expected": "1", "text": text, "act": "propose"}
+        answer = await eva.post("/console/publish", data={**sent, "reason": "more card testing"})
+        assert answer.headers["location"] == "/console/changes?proposed=1", answer.text
+        seen = (await eva.get("/console/changes")).text
+        assert "Approve" not in seen
+        assert "Take back" in seen
+        seen = (await rui.get("/console/changes")).text
+        assert "more card testing" in seen
+        assert re.search(r"<del>[^<]*100[^<]*</del>", seen)
+        assert re.search(r"<ins>[^<]*90[^<]*</ins>", seen)
+        decided = await rui.post("/console/changes/1", data={"act": "approve"})
+        assert decided.status_code == 303, decided.text
+        assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 2
+        seen = (await rui.get("/console/changes")).text
+        assert "Nothing waits" in seen
+
+
+async def test_a_proposal_without_a_reason_keeps_the_text(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    text = (await text_of(own_shop)).replace("100.00", "90.00")
+    sent = {"name": "gate", "expected": "1", "text": text, "act": "propose", "reason": ""}
+    answer = await own_shop.browser.post("/console/publish", data=sent)
+    assert answer.status_code == 422
+    assert "amount &gt; 90.00" in answer.text
+
+
+async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    await own_shop.service.client.post(
+        "/v1/rules/gate/versions", content=(await text_of(own_shop)).replace("100.00", "90.00")
+    )
+    async with come_in(own_shop, "ana", "lead") as ana, come_in(own_shop, "rui", "lead") as rui:
+        proposed = {"version": "2", "reason": "an attack", "until": ""}
+        assert (await ana.post("/console/rules/gate/propose", data=proposed)).status_code == 303
+        alone = {"act": "alone", "until": "6h", "reason": "nobody is awake"}
+        assert (await ana.post("/console/changes/1", data=alone)).status_code == 303
+        first = (await rui.get("/console")).text
+        assert "gate v2 was published by ana alone: nobody is awake" in first
+        refused = {"act": "refuse", "reason": "it was a sale"}
+        assert (await rui.post("/console/changes/1", data=refused)).status_code == 303
+        assert "alone" not in (await rui.get("/console")).text
+    assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 1
+
+
+async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop: Shop) -> None:
+    form = {"challenge": "0.5", "deny": "0.85", "time_zone": "UTC", "retention_days": "365"}
+    api = own_shop.service.client
+    both = {"approve_publish": "1", "approve_thresholds": "1"}
+    saved = await own_shop.browser.post("/console/settings", data={**form, **both})
+    assert saved.headers["location"] == "/console/settings?saved=1"
+    stricter = {**form, **both, "deny": "0.8", "time_zone": "Europe/Berlin", "note": "an attack"}
+    proposed = await own_shop.browser.post("/console/settings", data=stricter)
+    assert proposed.headers["location"] == "/console/changes?proposed=1"
+    account = (await api.get("/v1/account")).json()["account"]
+    assert (account["time_zone"], account["thresholds"]["deny"]) == ("Europe/Berlin", 0.85)
+    lifted = await own_shop.browser.post("/console/settings", data={**form, "note": "a nuisance"})
+    assert lifted.headers["location"] == "/console/changes?proposed=2"

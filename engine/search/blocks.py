@@ -58,7 +58,7 @@ def set_of(bits: Collection[int]) -> int:
     return int.from_bytes(flags, "little")
 
 
-def listed(bits: Iterable[int]) -> bytes:
+def pack_list(bits: Iterable[int]) -> bytes:
     """What is stored of a set of few members, given in their order."""
     return array("H", bits).tobytes()
 
@@ -66,7 +66,7 @@ def listed(bits: Iterable[int]) -> bytes:
 def changed(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
     """What is stored of a set once these positions have come and gone; empty for no members."""
     if len(stored) < _BYTES and len(stored) // 2 + len(come) <= _LISTED:
-        return listed(sorted({*array("H", stored), *come}.difference(gone)))
+        return pack_list(sorted({*array("H", stored), *come}.difference(gone)))
     return without(unpack(stored) | set_of(come), set_of(gone))
 
 

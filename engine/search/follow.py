@@ -27,7 +27,7 @@ from tollkeeper.engine.search.blocks import (
     block_of,
     by_block,
     changed,
-    listed,
+    pack_list,
     unpack,
     without,
 )
@@ -186,7 +186,7 @@ class _Changes:
         appended = []
         for of, bits in self._new.items():
             if of[1] in ENTITIES and of not in moved:
-                appended.append((*of, listed(bits)))
+                appended.append((*of, pack_list(bits)))
             else:
                 moved[of][0].extend(bits)
         self._append(appended)

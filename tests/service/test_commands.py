@@ -20,6 +20,7 @@ from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.lists.spec import EntryType, Lookup
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.offline.prove.questions import ProofBasis
+from tollkeeper.engine.offline.suggest.report import SuggestedAction
 from tollkeeper.engine.registry.changes import NoticeKind, ProgramKind, RolloutKey
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
@@ -174,6 +175,7 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
         Switch,
         KeyScope,
         Role,
+        SuggestedAction,
     ]
     offered = {
         frozenset(parameter.type.choices)

@@ -262,6 +262,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/backtests")
     await good("GET", f"/v1/backtests/{started.json()['backtest']['id']}")
     await good("DELETE", f"/v1/backtests/{started.json()['backtest']['id']}")
+    started = await good("POST", "/v1/suggestions", json={"since": "30d"})
+    await good("GET", "/v1/suggestions")
+    await good("GET", f"/v1/suggestions/{started.json()['suggestion']['id']}")
+    await good("DELETE", f"/v1/suggestions/{started.json()['suggestion']['id']}")
     for file in ("rules/checkout", "scorecards/bot_behaviour"):
         await good("PUT", f"/v1/{file}/shadow", json={"version": 2})
         rollout = {"version": 2, "percent": 50, "by": "user"}

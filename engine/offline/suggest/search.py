@@ -1,0 +1,200 @@
+"""A beam search for conjunctions of few atoms that stop much fraud and few people.
+
+What a conjunction is worth is what it stops less a price for each person it hits. It counts only
+where the lower bound of its precision reaches the target, and where it stops several incidents.
+Conditions are taken one by one, each by what it adds to those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tollkeeper.engine.offline.suggest.atoms import Atom
+from tollkeeper.engine.progress import Progress
+
+Bits: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+"""One bit for each payment, in words of 64."""
+
+_Z = 1.2815515594600038
+"""Of a bound that holds nine times in ten."""
+_BEAM = 80
+_LONGEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAims:
+    """`price` is how many stopped payments one person is worth; `precision` the least that the lower
+    bound must reach; `people` the share of honest payments that all conditions together may hit;
+    `without` are the families that no condition may read (`SuggestionColumn`)."""
+
+    conditions: int = 5
+    price: float = 10.0
+    precision: float = 0.9
+    people: float = 0.002
+    incidents: int = 3
+    without: frozenset[str] = frozenset()
+
+
+class Conjunction(NamedTuple):
+    """Atoms by their numbers, with the fraudulent and the honest payments that meet all of them."""
+
+    atoms: tuple[int, ...]
+    fraud: Bits
+    honest: Bits
+
+
+class SearchSpace:
+    """Atoms over payments that are fraudulent and payments that are honest."""
+
+    def __init__(
+        self,
+        atoms: Sequence[Atom],
+        rows: np.ndarray[Any, Any],
+        fraud: np.ndarray[Any, Any],
+        incidents: np.ndarray[Any, Any],
+    ) -> None:
+        """`rows` are the indexes of the payments, `fraud` whether each of them is; `incidents` are
+        those of the fraudulent ones."""
+        self.families = [atom.column.family for atom in atoms]
+        self.bad, self.good = rows[fraud], rows[~fraud]
+        self.fraud = _packed([atom.holds[self.bad] for atom in atoms])
+        self.honest = _packed([atom.holds[self.good] for atom in atoms])
+        self._incidents = incidents
+
+    def incidents(self, fraud: Bits) -> int:
+        """How many incidents these fraudulent payments belong to."""
+        flags = np.unpackbits(fraud.view(np.uint8), bitorder="little")[: len(self.bad)]
+        return len(set(self._incidents[flags.astype(np.bool_)].tolist()))
+
+
+def wilson(hits: int, of: int, sign: int = -1) -> float:
+    """The lower (or with `sign` 1 the upper) bound of a share, nine times in ten."""
+    if of == 0:
+        return 0.0 if sign < 0 else 1.0
+    share, square = hits / of, _Z * _Z
+    spread = _Z * sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return max(0.0, min(1.0, (share + square / (2 * of) + sign * spread) / (1 + square / of)))
+
+
+def cover(
+    space: SearchSpace, aims: SearchAims, floor: float, progress: Progress
+) -> list[Conjunction]:
+    """The conjunctions worth more than `floor`, each by what it adds to those before it."""
+    taken: list[Conjunction] = []
+    fraud, honest = _all(len(space.bad)), _all(len(space.good))
+    room = int(aims.people * len(space.good))
+    for step in range(aims.conditions):
+        best = best_conjunction(space, fraud, honest, room, aims)
+        progress((step + 1) / aims.conditions)
+        if best is None or worth(best, fraud, honest, aims) <= floor:
+            break
+        taken.append(best)
+        room -= _count(best.honest & honest)
+        fraud, honest = fraud & ~best.fraud, honest & ~best.honest
+    return taken
+
+
+def best_conjunction(
+    space: SearchSpace, fraud: Bits, honest: Bits, room: int, aims: SearchAims, beam: int = _BEAM
+) -> Conjunction | None:
+    """The best for what is left of both, that hits at most `room` honest payments more."""
+    best: tuple[float, Conjunction] | None = None
+    front = [Conjunction((), _all(len(space.bad)), _all(len(space.good)))]
+    for _ in range(_LONGEST):
+        found: dict[tuple[int, int, frozenset[str]], tuple[float, Conjunction, int]] = {}
+        for conjunction in front:
+            for gain, made, people in _extended(space, conjunction, fraud, honest):
+                key = (_count(made.fraud & fraud), people, _families(space, made))
+                if key not in found or found[key][0] < gain:
+                    found[key] = (gain, made, people)
+        ranked = sorted(found.values(), key=lambda each: -each[0])[: beam * 4]
+        for _, made, people in ranked:
+            value = worth(made, fraud, honest, aims)
+            stopped = _count(made.fraud & fraud)
+            if people > room or (best is not None and value <= best[0]):
+                continue
+            if wilson(stopped, stopped + people) < aims.precision:
+                continue
+            if space.incidents(made.fraud & fraud) >= aims.incidents:
+                best = value, made
+        front = [made for _, made, _ in ranked[:beam]]
+    return None if best is None else best[1]
+
+
+def worth(conjunction: Conjunction, fraud: Bits, honest: Bits, aims: SearchAims) -> float:
+    """What it stops of what is left, less the price of the people; a longer one is worth less."""
+    value = _count(conjunction.fraud & fraud) - aims.price * _count(conjunction.honest & honest)
+    return value * (1 - 0.02 * (len(conjunction.atoms) - 1))
+
+
+def chance(
+    space_of: Callable[[np.ndarray[Any, Any]], SearchSpace],
+    fraud: np.ndarray[Any, Any],
+    aims: SearchAims,
+) -> float:
+    """What the best conjunction is worth where labels say nothing: three times they are moved along
+    time, so that attacks stay together but are no longer those of the payments."""
+    worths = [0.0]
+    for quarter in (1, 2, 3):
+        moved = np.roll(fraud, quarter * len(fraud) // 4)
+        space = space_of(moved)
+        left = _all(len(space.bad)), _all(len(space.good))
+        room = int(aims.people * len(space.good))
+        best = best_conjunction(space, *left, room, aims, beam=20)
+        if best is not None:
+            worths.append(worth(best, *left, aims))
+    return max(worths)
+
+
+def _extended(
+    space: SearchSpace, conjunction: Conjunction, fraud: Bits, honest: Bits
+) -> list[tuple[float, Conjunction, int]]:
+    """What one more atom of another family makes of it, the best by information gained."""
+    used = _families(space, conjunction)
+    stopped = _counts(space.fraud & (conjunction.fraud & fraud))
+    people = _counts(space.honest & (conjunction.honest & honest))
+    prior = (_count(fraud) + 1) / (_count(fraud) + _count(honest) + 2)
+    gains = stopped * (np.log2((stopped + 0.5) / (stopped + people + 1.0)) - np.log2(prior))
+    extended = []
+    for index in np.argsort(-gains)[: _BEAM * 2]:
+        if gains[index] <= 0:
+            break
+        if space.families[index] in used:
+            continue
+        made = Conjunction(
+            (*conjunction.atoms, int(index)),
+            conjunction.fraud & space.fraud[index],
+            conjunction.honest & space.honest[index],
+        )
+        extended.append((float(gains[index]), made, int(people[index])))
+    return extended
+
+
+def _families(space: SearchSpace, conjunction: Conjunction) -> frozenset[str]:
+    return frozenset(space.families[index] for index in conjunction.atoms)
+
+
+def _packed(rows: Sequence[np.ndarray[Any, Any]]) -> Bits:
+    """A row of bits for each row of truth values."""
+    flags = np.packbits(np.array(rows, np.bool_), axis=1, bitorder="little")
+    padded = np.pad(flags, ((0, 0), (0, -flags.shape[1] % 8)))
+    return np.ascontiguousarray(padded).view(np.uint64)
+
+
+def _all(count: int) -> Bits:
+    found: Bits = _packed([np.ones(count, np.bool_)])[0]
+    return found
+
+
+def _count(bits: Bits) -> int:
+    return int(np.bitwise_count(bits).sum())
+
+
+def _counts(rows: Bits) -> np.ndarray[Any, Any]:
+    counts: np.ndarray[Any, Any] = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+    return counts

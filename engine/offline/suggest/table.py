@@ -1,0 +1,273 @@
+"""Every payment of a history with all that a condition may read, by one replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.backtest.candidate import Candidate, rule_candidate
+from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.replay import (
+    RecordedHistory,
+    ReplayedPayment,
+    try_candidate,
+)
+from tollkeeper.engine.offline.backtest.rows import FORMATS
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.suggest.columns import suggestion_columns, table_rule
+from tollkeeper.engine.programs.compile.python import compile_values
+from tollkeeper.engine.programs.loaded import load_rule
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import Progress
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule, Value
+from tollkeeper.grammar.types import Boolean, Number, Type
+from tollkeeper.grammar.vocabulary import Vocabulary
+
+Verdicts: TypeAlias = Mapping[str, str]
+"""What is known of payments, by id."""
+Labelling: TypeAlias = Callable[[ReplayedPayment], str | None]
+"""What a payment was, None where nobody knows."""
+FRAUDULENT = frozenset({"fraud", "chargeback", "1"})
+HONEST = frozenset({"legitimate", "genuine", "0"})
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentTable:
+    """Payments in the order of their arrival (µs), a row each.
+
+    `columns` are numbers, truth values as 0 and 1, and texts; missing is nan, or None among texts.
+    `fraud` says of each whether it was fraud, `denied` whether it was denied when it came.
+    `entities` are what payments may share: device, address, user, e-mail, order, card, and merchant
+    with BIN; None where there is none. `set_aside` counts the payments
+    whose outcome nobody knows, by why.
+    """
+
+    ids: list[str]
+    arrived: np.ndarray[Any, np.dtype[np.int64]]
+    fraud: np.ndarray[Any, np.dtype[np.bool_]]
+    denied: np.ndarray[Any, np.dtype[np.bool_]]
+    hundredths: np.ndarray[Any, np.dtype[np.int64]]
+    currencies: list[str]
+    entities: list[tuple[Any, ...]]
+    columns: Mapping[str, np.ndarray[Any, Any]]
+    set_aside: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class NothingToLearnError(Exception):
+    """A history without fraud, or without honest payments; the message is for its author."""
+
+
+def labels_known(labels: Verdicts) -> Callable[[Verdicts], Labelling]:
+    """Payments by what is known of them; `labels` win over those of the journal."""
+
+    def labelling(stored: Verdicts) -> Labelling:
+        known = {**stored, **labels}
+        return lambda payment: known.get(payment.id)
+
+    return labelling
+
+
+def labels_by_score(hundredths: int) -> Callable[[Verdicts], Labelling]:
+    """Payments by their score in place of labels: fraud from so many hundredths on."""
+
+    def label(payment: ReplayedPayment) -> str | None:
+        if payment.score is None:
+            return None
+        return "fraud" if payment.score >= hundredths else "legitimate"
+
+    return lambda _stored: label
+
+
+def read_account(
+    folder: Path,
+    name: str,
+    since: int,
+    mature: int,
+    labelling: Callable[[Verdicts], Labelling],
+    progress: Progress,
+) -> PaymentTable:
+    """The payments of an account that arrived at `since` (µs) or later.
+
+    A payment that nobody labelled counts as honest once it is `mature` (µs) old. Raises `NotFound`,
+    `JournalError`, `NothingToLearnError`.
+    """
+    account = account_now(folder, name)
+    candidate = table_candidate()
+    reach = candidate.plan.reach
+    with closing(schema.connect_for_reading(folder)) as connection:
+        history = stored_history(
+            connection, account.number, candidate.program, None if reach is None else since - reach
+        )
+        label_of = labelling(stored_labels(connection, account.number))
+        replayed = _replayed(candidate, history, since, progress)
+        return table_of(replayed, label_of, mature, candidate)
+
+
+def read_files(
+    paths: Sequence[Path],
+    mature: int,
+    labelling: Callable[[Verdicts], Labelling],
+    progress: Progress,
+) -> PaymentTable:
+    """The payments of files, by the labels that their lines have and as `read_account`.
+
+    Raises `HistoryError`, `NothingToLearnError`.
+    """
+    candidate = table_candidate()
+    history = file_history(paths, candidate.program, {})
+    label_of = labelling(dict(_labels_in(paths)))
+    return table_of(_replayed(candidate, history, 0, progress), label_of, mature, candidate)
+
+
+def table_candidate(late: int = 25 * 3_600_000_000) -> Candidate:
+    """A rule that reads every column, to be tried on history."""
+    rule = read_file(table_rule().encode(), Known()).program
+    assert isinstance(rule, Rule)
+    vocabulary = full_vocabulary()
+    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, late)
+
+
+def column_reader(
+    rule: Rule, vocabulary: Vocabulary
+) -> Callable[[ReplayedPayment], tuple[Any, ...]]:
+    """The values of the columns for a payment, in the order of `suggestion_columns`."""
+    lets = {let.name: let for let in rule.lets}
+    chosen = [lets[column.name].value for column in suggestion_columns()]
+    read = compile_values(chosen, rule.lets, rule.histories, vocabulary)
+    types = [each.type for each in chosen]
+    environment = Environment()
+
+    def values(payment: ReplayedPayment) -> tuple[Any, ...]:
+        found = read(payment.facts, payment.score, payment.values, environment)
+        return tuple(map(_plain, found, types))
+
+    return values
+
+
+def table_of(
+    replayed: Iterable[ReplayedPayment], label_of: Labelling, mature: int, candidate: Candidate
+) -> PaymentTable:
+    """The table of payments whose outcome is known. Raises `NothingToLearnError`."""
+    assert isinstance(candidate.program, Rule)
+    values_of = column_reader(candidate.program, full_vocabulary())
+    seen = [(each, values_of(each)) for each in replayed]
+    last = max((each.arrived for each, _ in seen), default=0)
+    set_aside = {"denied": 0, "unsure": 0, "young": 0}
+    rows: list[tuple[ReplayedPayment, tuple[Any, ...], bool]] = []
+    for payment, values in seen:
+        label = label_of(payment)
+        if label is None and _is_denied(payment):
+            set_aside["denied"] += 1
+        elif label is None and payment.arrived > last - mature:
+            set_aside["young"] += 1
+        elif label is not None and label not in FRAUDULENT | HONEST:
+            set_aside["unsure"] += 1
+        else:
+            rows.append((payment, values, label in FRAUDULENT))
+    frauds = sum(fraud for *_, fraud in rows)
+    if frauds in (0, len(rows)):
+        missing = "no fraud" if frauds == 0 else "no honest payment"
+        raise NothingToLearnError(
+            f"there is {missing} among {len(rows):,} payments whose outcome is known"
+        )
+    by_column = zip(*(values for _, values, _ in rows), strict=True)
+    columns = suggestion_columns()
+    return PaymentTable(
+        ids=[payment.id for payment, *_ in rows],
+        arrived=np.array([payment.arrived for payment, *_ in rows], np.int64),
+        fraud=np.array([fraud for *_, fraud in rows], np.bool_),
+        denied=np.array([_is_denied(payment) for payment, *_ in rows], np.bool_),
+        hundredths=np.array([payment.facts.amount or 0 for payment, *_ in rows], np.int64),
+        currencies=[payment.facts.payment.currency for payment, *_ in rows],
+        entities=[_entities(payment.facts) for payment, *_ in rows],
+        columns={
+            column.name: _array(found) for column, found in zip(columns, by_column, strict=True)
+        },
+        set_aside={why: count for why, count in set_aside.items() if count},
+    )
+
+
+def _replayed(
+    candidate: Candidate, history: RecordedHistory, since: int, progress: Progress
+) -> Iterator[ReplayedPayment]:
+    last = max(1, history.total)
+    for done, each in enumerate(try_candidate(candidate, history, since)):
+        if done % 1000 == 0:
+            progress(min(0.99, done / last))
+        if isinstance(each, ReplayedPayment):
+            yield each
+    progress(1.0)
+
+
+def _every_payment(_facts: Any, _was: Any, _situation: Any) -> bool:
+    return True
+
+
+class _LabelledId(Struct, frozen=True):
+    id: str = ""
+
+
+class _LabelledLine(Struct, frozen=True):
+    payment: _LabelledId = _LabelledId()
+    label: int | None = None
+
+
+_decode_line = msgspec.json.Decoder(_LabelledLine).decode
+
+
+def _labels_in(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """The labels of lines of JSON, which were read before."""
+    for path in paths:
+        if path.suffix not in FORMATS:
+            for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
+                read = _decode_line(line)
+                if read.label is not None:
+                    yield read.payment.id, str(read.label)
+
+
+def _is_denied(payment: ReplayedPayment) -> bool:
+    return payment.was is not None and payment.was.action == "deny"
+
+
+def _plain(value: Value | None, type_: Type) -> Any:
+    match type_:
+        case Number(scale=scale) if value is not None and scale:
+            return float(value) / 10**scale
+        case Boolean() | Number():
+            return np.nan if value is None else float(value)
+        case _:
+            return value
+
+
+def _array(values: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    if any(isinstance(each, str) for each in values):
+        return np.array(values, object)
+    return np.array([np.nan if each is None else each for each in values], np.float64)
+
+
+def _entities(facts: Any) -> tuple[Any, ...]:
+    payment = facts.payment
+    device, user, card = payment.device, payment.user, payment.method.card
+    return (
+        None if device is None or device.fingerprint is None else device.fingerprint.id,
+        facts.device_ip,
+        None if user is None else user.id,
+        None if user is None else user.email,
+        None if payment.order is None else payment.order.id,
+        facts.card_fingerprint,
+        None if card is None or card.bin is None else (payment.merchant.id, card.bin),
+    )

@@ -27,6 +27,7 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tollkeeper.engine.facts.fields_read import Access
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
@@ -164,6 +165,7 @@ def _headers(values: CarriedValues) -> Any:
 
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.decode
 
 
 def _json(values: CarriedValues) -> Any:
@@ -207,3 +209,20 @@ def _values(access: Access, known: dict[Access, CarriedValues]) -> CarriedValues
             None if each is None else getattr(each, name) for each in _values(access[:-1], known)
         ]
     return known[access]
+
+
+def carried_values(kind: t.Type, values: CarriedValues) -> list[Any]:
+    """The values of a column as `grammar/types.py` carries them."""
+    match kind:
+        case t.Number(scale=int(scale)) if scale:
+            return [None if each is None else int(each.scaleb(scale, _EXACT)) for each in values]
+        case t.Instant():
+            return [None if each is None else to_microseconds(each) for each in values]
+        case t.Ip():
+            return [None if each is None else int.from_bytes(each) for each in values]
+        case t.Headers():
+            return [None if each is None else dict(each) for each in values]
+        case t.Metadata():
+            return [None if each is None else _decode(each) for each in values]
+        case _:
+            return list(values)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, show_whole
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.offline.backtest.compare import Labels
+    from tollkeeper.engine.offline.backtest.report import Report
+    from tollkeeper.engine.progress import Progress
+    from tollkeeper.grammar.program import Rule, Scorecard
 
 
 @click.command(panel="Rule files")
@@ -23,6 +31,11 @@ from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, sho
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSONL, CSV or Parquet in place of an account's history.",
+)
+@click.option(
+    "--columns",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="An export's folder in place of the service's data.",
 )
 @click.option(
     "--labels",
@@ -47,6 +60,7 @@ def backtest(
     since: str | None,
     account: str | None,
     histories: tuple[Path, ...],
+    columns: Path | None,
     labels: Path | None,
     late_hours: int,
     html: Path | None,
@@ -74,6 +88,8 @@ def backtest(
 
     if bool(account) == bool(histories):
         raise click.UsageError("give either --account or --history")
+    if columns is not None and account is None:
+        raise click.UsageError("an export is of accounts: give --account, too")
     try:
         with refusals():
             program, event_types = read_candidate(candidate, account, data)
@@ -82,13 +98,18 @@ def backtest(
             late = (late_hours + 1) * HOUR
             known = {} if labels is None else read_labels(labels)
             with progress_bar("replaying") as progress:
-                report = (
-                    backtest_account(data, account, program, (begin, moment), known, progress, late)
-                    if account
-                    else backtest_files(
+                if columns is not None:
+                    report = _over_columns(
+                        columns, account or "", program, (begin, moment), known, progress, late
+                    )
+                elif account:
+                    report = backtest_account(
+                        data, account, program, (begin, moment), known, progress, late
+                    )
+                else:
+                    report = backtest_files(
                         histories, program, event_types, begin, known, progress, late
                     )
-                )
     except (BrokenFileError, GivenError, HistoryError) as error:
         refuse(str(error))
     if html is not None:
@@ -99,3 +120,21 @@ def backtest(
         print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
     else:
         show_whole(draw_backtest(report))
+
+
+def _over_columns(
+    columns: Path,
+    account: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    progress: Progress,
+    late: int,
+) -> Report:
+    with extra("columns"):
+        from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+
+    try:
+        return backtest_columns(columns, account, program, period, labels, progress, late)
+    except NotExportedError as error:
+        refuse(str(error))

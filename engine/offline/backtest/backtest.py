@@ -61,13 +61,12 @@ def backtest_account(
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
         labels = {**stored_labels(connection, account.number), **labels}
-        found = _compare(candidate, history, since, labels, progress)
-    notes = [*_notes(candidate, found), *_shortfalls(candidate, history, since)]
-    if not _was_published(account, program):
-        notes.append(
-            f"no rule `{program.name}` was ever published: it was tried on every payment that"
-            " asked for a recommendation"
-        )
+        found = compare_history(candidate, history, since, labels, progress)
+    notes = [
+        *candidate_notes(candidate, found),
+        *shortfalls(candidate, history, since),
+        *account_notes(account, program),
+    ]
     return report_of(program, account_name, (since, until), found, notes)
 
 
@@ -96,8 +95,8 @@ def backtest_files(
     """
     candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
-    found = _compare(candidate, history, since, labels, progress)
-    notes = [*_notes(candidate, found), *_shortfalls(candidate, history, since)]
+    found = compare_history(candidate, history, since, labels, progress)
+    notes = [*candidate_notes(candidate, found), *shortfalls(candidate, history, since)]
     period = (found.first or since, found.last or since)
     return report_of(program, FILES, period, found, notes)
 
@@ -108,7 +107,7 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
     if isinstance(program, Rule):
         concerns: Concerns = (
             concerns_named(program.name)
-            if _was_published(account, program)
+            if was_published(account, program)
             else every_recommendation
         )
         return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary, late)
@@ -126,7 +125,16 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
     )
 
 
-def _was_published(account: Account, program: Rule | Scorecard) -> bool:
+def account_notes(account: Account, program: Rule | Scorecard) -> Iterator[str]:
+    """What a reader should know of the candidate's place in the account."""
+    if not was_published(account, program):
+        yield (
+            f"no rule `{program.name}` was ever published: it was tried on every payment that"
+            " asked for a recommendation"
+        )
+
+
+def was_published(account: Account, program: Rule | Scorecard) -> bool:
     """Whether payments could ever have got a rule of this name."""
     if isinstance(program, Scorecard):
         return True
@@ -134,9 +142,10 @@ def _was_published(account: Account, program: Rule | Scorecard) -> bool:
     return lineage is not None and lineage.active is not None
 
 
-def _compare(
+def compare_history(
     candidate: Candidate, history: RecordedHistory, since: int, labels: Labels, progress: Progress
 ) -> Comparison:
+    """What the candidate would change of a history's payments that arrived from `since` (µs) on."""
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
     with _no_cycles():
         found = compare_outcomes(try_candidate(candidate, watched, since), labels)
@@ -165,7 +174,8 @@ def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> 
             progress(min(0.99, done / max(1, total)))
 
 
-def _notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
+def candidate_notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
+    """What a reader should know of the candidate before trusting the figures."""
     program = candidate.program
     if not found.cells:
         yield f"no payment of this time would have got `{program.name}`"
@@ -190,7 +200,7 @@ def _reads_score(program: Rule | Scorecard) -> bool:
     return any(isinstance(part, Score) for root in roots for part in parts(root))
 
 
-def _shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
+def shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
     """What windows lack when history begins later than they reach."""
     reach, begins = candidate.plan.reach, history.begins
     if (

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome, outcome_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, StatusUpdate
 
-_EXAMPLES = 5
+SHOWN_EXAMPLES = 5
 """How many payments are shown of each change, the latest ones."""
 
 Labels: TypeAlias = Mapping[str, str]
@@ -147,7 +147,7 @@ def _show(shown: list[ComparedPayment], replayed: ReplayedPayment) -> None:
             merchant=facts.payment.merchant.id,
         )
     )
-    if len(shown) > _EXAMPLES:
+    if len(shown) > SHOWN_EXAMPLES:
         del shown[0]
 
 

@@ -1,7 +1,7 @@
 """What a replay needs of history, worked out before any of it is read.
 
-Running a plan is left to others: `replay.py` runs it payment by payment, and an engine over columns
-could run the same one.
+Running a plan is left to others: `replay.py` runs it payment by payment over whatever history it is
+given, a journal's or that of an export.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
@@ -34,6 +37,16 @@ UPDATABLE: frozenset[str] = frozenset({"status", "method", "transactions"})
 """The fields of a payment that an update can change."""
 
 
+class _Status(Struct, gc=False):
+    status: str
+
+
+class _Updated(Struct, gc=False):
+    payment: _Status
+
+
+_decode_updated = msgspec.json.Decoder(_Updated).decode
+
 CARD_FINGERPRINT = ("card_fingerprint",)
 
 
@@ -56,6 +69,8 @@ class ReplayPlan:
     reach: int | None
     update: Callable[[Entry], Any]
     changing: Callable[[Any], Sequence[Any]] | None
+    status: Callable[[Entry], str]
+    read: frozenset[Access]
 
     @property
     def series(self) -> tuple[SeriesPlan, ...]:
@@ -114,7 +129,13 @@ def _plan(
         reach=None if any(each.ages for each in series) else longest + late if series else 0,
         update=facts_decoder(counted),
         changing=_getter(changing) if changing else None,
+        status=_status_of,
+        read=read | COUNTED | counted,
     )
+
+
+def _status_of(entry: Entry) -> str:
+    return _decode_updated(entry.body).payment.status
 
 
 def _can_change(access: Access) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.journal.entries import Entry
@@ -40,17 +39,6 @@ class RecordedHistory:
     begins: int | None
 
 
-class _Status(Struct, gc=False):
-    status: str
-
-
-class _Updated(Struct, gc=False):
-    payment: _Status
-
-
-_decode_updated = msgspec.json.Decoder(_Updated).decode
-
-
 class ReplayedPayment(Struct, gc=False):
     """A payment that the candidate has a say in: what was decided, and what it would have got.
 
@@ -67,14 +55,15 @@ class ReplayedPayment(Struct, gc=False):
 
 
 class StatusUpdate(Struct, gc=False):
-    """The payment `id` got a final status; `body` is what was known of it from then on."""
+    """The payment `id` got a final status; `entry` is what was known of it from then on."""
 
     id: str
-    body: bytes
+    entry: Entry
+    read: Callable[[Entry], str]
 
     @property
     def status(self) -> str:
-        return _decode_updated(self.body).payment.status
+        return self.read(self.entry)
 
 
 def try_candidate(
@@ -116,7 +105,7 @@ def try_candidate(
     def update(entry: Entry) -> StatusUpdate | None:
         if windows is not None:
             windows.update(entry)
-        return StatusUpdate(entry.id, entry.body) if entry.arrived >= since else None
+        return StatusUpdate(entry.id, entry, plan.status) if entry.arrived >= since else None
 
     def occur(entry: Entry) -> None:
         record = history.read_event(entry)

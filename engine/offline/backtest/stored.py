@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.journal import list_contents, reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
@@ -19,7 +20,7 @@ from tollkeeper.engine.labels.label import (
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
 from tollkeeper.engine.offline.backtest.candidate import Situation
-from tollkeeper.engine.offline.backtest.replay import RecordedHistory
+from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
@@ -31,7 +32,7 @@ from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
-from tollkeeper.engine.stored_records import event_reader
+from tollkeeper.engine.stored_records import ReadEvent, event_reader
 from tollkeeper.grammar.checker.walk import parts, roots
 from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
 
@@ -50,6 +51,10 @@ def account_now(folder: Path, name: str) -> Account:
         connection.close()
 
 
+EntriesBetween: TypeAlias = Callable[[int, int], Iterable[list[Entry]]]
+"""What happened with sequence numbers beyond the first one up to the second, in batches."""
+
+
 def stored_history(
     connection: sqlite3.Connection, account: int, program: Rule | Scorecard, start: int | None
 ) -> RecordedHistory:
@@ -57,26 +62,52 @@ def stored_history(
     start = 0 if start is None else max(0, start)
     begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
     up_to = reads.last_sequence(connection)
+    kinds = _kinds(program)
+
+    def between(after: int, last: int) -> Iterator[list[Entry]]:
+        return reads.replay_entries(connection, account, start, after, last, kinds)
+
+    return RecordedHistory(
+        *configured_history(connection, account, program, (begin, up_to), between),
+        total=reads.count_entries(connection, account, start, begin),
+        begins=reads.first_arrival(connection, account),
+    )
+
+
+class ConfiguredHistory(NamedTuple):
+    """What happened, from a situation on, each new one where it began."""
+
+    situation: Situation
+    happened: HistoryBatches
+    read_event: ReadEvent
+
+
+def configured_history(
+    connection: sqlite3.Connection,
+    account: int,
+    program: Rule | Scorecard,
+    sequences: tuple[int, int],
+    between: EntriesBetween,
+) -> ConfiguredHistory:
+    """What happened `between` sequence numbers, beyond the first up to the second, among what was
+    configured by the changes of `connection`.
+    """
+    begin, up_to = sequences
     changes = list(recorded_changes(reads.changes(connection, 0)))
     state = fold_changes(
         Configuration(), (each for each in changes if _is_within(each, account, 0, begin))
     )
     later = [each for each in changes if _is_within(each, account, begin, up_to)]
-    configured = state.accounts.get(account)
     now = fold_changes(state, later).accounts.get(account)
     specs = _specs(program, now)
     contents = {
         name: build_contents(spec, list_contents.entries_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
-    return RecordedHistory(
-        situation=_situation(configured, contents),
-        happened=_history_from(
-            connection, account, state, contents, later, start, (begin, up_to), _kinds(program)
-        ),
-        read_event=event_reader(now or Account(0, "", 0)),
-        total=reads.count_entries(connection, account, start, begin),
-        begins=reads.first_arrival(connection, account),
+    return ConfiguredHistory(
+        _situation(state.accounts.get(account), contents),
+        _history_from(connection, account, state, contents, later, sequences, between),
+        event_reader(now or Account(0, "", 0)),
     )
 
 
@@ -100,9 +131,8 @@ def _history_from(
     state: Configuration,
     contents: dict[str, Contents],
     changes: Iterable[RecordedChange],
-    start: int,
     sequences: tuple[int, int],
-    kinds: Collection[Kind],
+    between: EntriesBetween,
 ) -> Iterator[list[Entry] | Situation]:
     after, up_to = sequences
     lists = _ListChanges(connection, account, contents, after)
@@ -110,10 +140,10 @@ def _history_from(
         state = fold_change(state, each)
         contents = lists.contents_after(each, contents)
         if isinstance(each.change, SettingsChanged) or lists.concerns(each):
-            yield from reads.replay_entries(connection, account, start, after, each.sequence, kinds)
+            yield from between(after, each.sequence)
             yield _situation(state.accounts[account], contents)
             after = each.sequence
-    yield from reads.replay_entries(connection, account, start, after, up_to, kinds)
+    yield from between(after, up_to)
 
 
 def _kinds(program: Rule | Scorecard) -> Collection[Kind]:

@@ -1,4 +1,4 @@
-"""`toll export`: what it says to a person and to a program."""
+"""`toll export`, and `toll backtest` over what it wrote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tollkeeper.cli import main
-from tollkeeper.tests.engine.columns.test_export import three_days
+from tollkeeper.tests.engine.columns.test_export import RULE, three_days
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 
 
@@ -45,3 +45,27 @@ def test_a_program_reads_json(data: Path, tmp_path: Path) -> None:
 def test_an_unknown_account_is_refused(data: Path, tmp_path: Path) -> None:
     ended = export(data, tmp_path / "to", "--account", "nobody")
     assert (ended.exit_code, ended.stderr) == (1, "account: there is no account `nobody`\n")
+
+
+def test_a_backtest_over_columns_prints_what_one_over_the_data_does(
+    data: Path, tmp_path: Path
+) -> None:
+    export(data, tmp_path / "to")
+    candidate = tmp_path / "checkout.rule"
+    candidate.write_text(RULE.replace("> 100", "> 20"))
+    given = ["backtest", str(candidate), "--account", "shop", "--since", "2026-03-01"]
+    given += ["--summary", "--data", str(data)]
+    over_data = CliRunner().invoke(main, given)
+    over_columns = CliRunner().invoke(main, [*given, "--columns", str(tmp_path / "to")])
+    assert "challenge" in over_data.stdout or "deny" in over_data.stdout
+    # Windows that were recorded need no history before the first payment.
+    table, _, note = over_data.stdout.partition("\n> history begins")
+    assert (over_columns.stdout, bool(note)) == (table, True)
+
+
+def test_an_export_is_asked_for_an_account(tmp_path: Path) -> None:
+    history = tmp_path / "h.jsonl"
+    history.touch()
+    given = ["backtest", "a.rule", "--history", str(history), "--columns", str(tmp_path)]
+    ended = CliRunner().invoke(main, given)
+    assert (ended.exit_code, "give --account, too" in ended.stderr) == (2, True)

@@ -1,0 +1,413 @@
+"""A rule over the rows of an export: the conditions that SQL says exactly, then the decider's own.
+
+The conditions are asked in their order. Up to the first one that SQL can't say exactly, SQL decides;
+what is left then is decided by the compiled rule over batches of Arrow. Aggregates are those that the
+recorded decisions read.
+"""
+
+# ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from sqlglot import exp
+
+from tollkeeper.engine.columns.columns import carried_values
+from tollkeeper.engine.columns.windows import WindowColumn, window_columns
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.backtest.candidate import (
+    Candidate,
+    CandidateOutcome,
+    PastDecision,
+    Situation,
+    outcome_of,
+)
+from tollkeeper.engine.offline.backtest.compare import (
+    SHOWN_EXAMPLES,
+    AmountTally,
+    Cell,
+    ComparedPayment,
+    Comparison,
+    Labels,
+    OutcomePair,
+)
+from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.slices import SequenceSlices
+from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError, Translation
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.decider import action_at
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.registry.changes import AccountSettings, SettingsChanged
+from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.program import History, Rule
+
+_BATCH = 20_000
+_MOST_SQL = 200_000
+"""Characters of a condition in SQL; lets stand in it in full, again and again."""
+_DIGITS = 18
+_SCORES = range(101)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAsked:
+    """A rule over payments that arrived from `since` (µs) on; `everyone` says that every payment
+    that asked for a recommendation gets it, else those that name it or have it by default.
+    """
+
+    exported: ExportedHistory
+    candidate: Candidate
+    rule: Rule
+    since: int
+    everyone: bool
+
+
+def make_concerned(asked: RowsAsked) -> FactRows:
+    """Makes the view `concerned`: the payments that get the rule, with what it reads of them."""
+    tables = asked.exported.tables
+    _make_situations(asked)
+    facts = FactRows(asked.candidate.plan.read, "payment")
+    columns = {
+        "sequence": "payment.sequence",
+        "id": "payment.id",
+        "arrived": "epoch_us(payment.arrived)",
+        "currency": "payment.currency",
+        "merchant": "payment.merchant.id",
+        "hundredths": "CAST(payment.amount * 100 AS BIGINT)",
+        "recommends": "coalesce(payment.analyze.bot_behaviour, FALSE)",
+        "situation": "situation.number",
+        "unrecorded": "payment.decision IS NULL",
+        "was_action": "payment.decision.action",
+        "was_rule": "payment.decision.rule",
+        "was_version": "payment.decision.version",
+        "was_condition": "payment.decision.condition",
+        "scorecard": "payment.decision.scorecard",
+        "score": "CAST(payment.decision.score * 100 AS BIGINT)",
+        "lost": "payment.decision.lost",
+        **facts.columns,
+    }
+    there = {name for name, *_ in tables.execute("DESCRIBE payments").fetchall()}
+    for index, window in enumerate(_windows(asked.rule)):
+        columns[raw_window(index)] = f"payment.{window.name}" if window.name in there else "NULL"
+        columns[read_window(index)] = carried_window(window.type, columns[raw_window(index)])
+    selected = ", ".join(f"{said} AS {name}" for name, said in columns.items())
+    tables.execute(
+        f"CREATE VIEW concerned AS SELECT {selected} FROM payments AS payment"
+        " ASOF JOIN situations AS situation ON payment.sequence >= situation.begins"
+        f" WHERE epoch_us(payment.arrived) >= {asked.since} AND {_concerns(asked)}"
+    )
+    return facts
+
+
+def are_recorded(asked: RowsAsked) -> bool:
+    """Whether every concerned payment's decision read, exactly, all that the rule reads."""
+    columns = {each.name for each in _windows(asked.rule)}
+    if not columns:
+        return True
+    tables = asked.exported.tables
+    readers: defaultdict[tuple[str, str, int, int], set[str]] = defaultdict(set)
+    rows = "SELECT kind, name, version, valid_from, column_name FROM windows"
+    for kind, name, version, begins, column in tables.execute(rows).fetchall():
+        readers[kind, name, version, begins].add(column)
+    shipped = sorted(
+        begins for kind, _, version, begins in readers if (kind, version) == ("scorecard", 0)
+    )
+    era = " + ".join(["0", *(f"(sequence > {begins})::INT" for begins in shipped)])
+    deciders = tables.execute(
+        "SELECT DISTINCT was_rule, was_version, CASE WHEN score IS NOT NULL THEN scorecard END,"
+        f" {era}, lost FROM concerned"
+    ).fetchall()
+    for rule, version, scorecard, begun, lost in deciders:
+        begins = shipped[begun - 1] if begun else None
+        read = {
+            column
+            for (kind, name, number, since), found in readers.items()
+            if (kind, name, number) == ("rule", rule, version)
+            or (kind == "scorecard" and number == scorecard and (number or since == begins))
+            for column in found
+        }
+        if not columns <= read.difference(lost or ()):
+            return False
+    return True
+
+
+def decide_rows(
+    asked: RowsAsked, facts: FactRows, labels: Labels, progress: Progress
+) -> Comparison:
+    """What would change, counted as a replay counts it."""
+    tables, rule = asked.exported.tables, asked.rule
+    said = _sayable(asked, facts)
+    met = " ".join(f"WHEN {each} THEN {number}" for number, each in enumerate(said))
+    met = f"CASE {met} ELSE -1 END" if said else "-1"
+    tables.execute(
+        "CREATE TABLE decided AS SELECT sequence, id, arrived, currency, merchant, hundredths,"
+        " recommends, situation, unrecorded, was_action, was_rule, was_condition, score,"
+        f" len(lost) > 0 AS was_lost, {met} AS met FROM concerned AS seen"
+    )
+    progress(0.5)
+    named = [(number, each.name, each.action) for number, each in enumerate(rule.conditions)]
+    _register(tables, "conditions", ("met", "name", "action"), [*named, (-1, None, rule.otherwise)])
+    tables.execute("CREATE TABLE rest (sequence BIGINT, action VARCHAR, name VARCHAR)")
+    if len(said) < len(rule.conditions):
+        _decide_rest(asked, facts, said)
+    label_rows = list(labels.items()) or [("", "")]
+    _register(tables, "labelled", ("id", "label"), label_rows)
+    tables.execute(_OUTCOMES)
+    progress(0.9)
+    found = _counted(tables, rule)
+    progress(1.0)
+    return found
+
+
+_OUTCOMES = """
+CREATE TABLE outcomes AS
+SELECT
+  decided.* EXCLUDE (met),
+  CASE WHEN rest.sequence IS NULL THEN conditions.name ELSE rest.name END AS now_condition,
+  CASE
+    WHEN NOT recommends THEN NULL
+    WHEN rest.sequence IS NULL THEN coalesce(conditions.action, threshold_actions.action)
+    ELSE rest.action
+  END AS now_action,
+  labelled.label,
+  unrecorded OR was_action IS DISTINCT FROM now_action
+    OR was_condition IS DISTINCT FROM now_condition AS followed
+FROM decided
+JOIN conditions USING (met)
+JOIN threshold_actions
+  ON threshold_actions.situation = decided.situation
+  AND threshold_actions.score = coalesce(decided.score, 0)
+LEFT JOIN rest USING (sequence)
+LEFT JOIN labelled ON labelled.id = decided.id
+"""
+_CELLS = """
+SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, currency,
+  merchant, label, CASE WHEN followed THEN state.status END AS status,
+  count(*), sum(coalesce(hundredths, 0))::BIGINT
+FROM outcomes
+LEFT JOIN states AS state
+  ON followed AND state.payment = outcomes.sequence AND state.valid_to IS NULL
+GROUP BY ALL
+"""
+_SHOWN = f"""
+SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, id, arrived,
+  score, hundredths, currency, merchant
+FROM outcomes WHERE followed
+QUALIFY row_number() OVER (
+  PARTITION BY unrecorded, was_action, was_rule, was_condition, now_action, now_condition
+  ORDER BY sequence DESC
+) <= {SHOWN_EXAMPLES}
+ORDER BY sequence
+"""
+_TOTALS = """
+SELECT count(*) FILTER (was_lost AND NOT unrecorded), count(*) FILTER (score IS NULL),
+  arg_min(arrived, sequence), arg_max(arrived, sequence)
+FROM outcomes
+"""
+
+
+def _counted(tables: Any, rule: Rule) -> Comparison:
+    def pair(row: Sequence[Any]) -> OutcomePair:
+        unrecorded, was_action, was_rule, was_condition, now_action, now_condition = row
+        now = CandidateOutcome(now_action, rule.name, now_condition)
+        return (
+            None if unrecorded else CandidateOutcome(was_action, was_rule, was_condition),
+            now,
+        )
+
+    cells = {}
+    for *of, currency, merchant, label, status, payments, hundredths in tables.execute(
+        _CELLS
+    ).fetchall():
+        cell = Cell(*pair(of), currency, merchant, label, status)
+        cells[cell] = AmountTally(payments, hundredths)
+    examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
+    for *of, id_, arrived, score, amount, currency, merchant in tables.execute(_SHOWN).fetchall():
+        shown = ComparedPayment(id_, arrived, score, amount, currency, merchant)
+        examples[pair(of)].append(shown)
+    ((lost, scoreless, first, last),) = tables.execute(_TOTALS).fetchall()
+    return Comparison(cells, dict(examples), lost, scoreless, first, last)
+
+
+def _make_situations(asked: RowsAsked) -> None:
+    """The tables of settings by where they began, and of what a score leads to in each."""
+    changes = recorded_changes(reads.changes(asked.exported.changes, 0))
+    settings = [(0, AccountSettings())]
+    settings += [
+        (each.sequence, each.change.settings)
+        for each in changes
+        if isinstance(each.change, SettingsChanged)
+    ]
+    _register(
+        asked.exported.tables,
+        "situations",
+        ("number", "begins", "default_rule"),
+        [(number, begins, each.default_rule) for number, (begins, each) in enumerate(settings)],
+    )
+    _register(
+        asked.exported.tables,
+        "threshold_actions",
+        ("situation", "score", "action"),
+        [
+            (number, score, action_at(score, each.thresholds))
+            for number, (_, each) in enumerate(settings)
+            for score in _SCORES
+        ],
+    )
+
+
+def _register(
+    tables: Any, name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    values = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+    numbers = {"met", "sequence", "number", "begins", "situation", "score"}
+    types = [(each, pa.int64() if each in numbers else pa.string()) for each in columns]
+    tables.register("made", pa.table(values, schema=pa.schema(types)))
+    tables.execute(f"CREATE OR REPLACE TABLE {name} AS FROM made")
+    tables.unregister("made")
+
+
+def _concerns(asked: RowsAsked) -> str:
+    if asked.everyone:
+        return "payment.analyze.bot_behaviour"
+    wanted = (
+        "coalesce(payment.analyze.rule.name,"
+        " CASE WHEN payment.analyze.bot_behaviour THEN situation.default_rule END)"
+    )
+    return f"{wanted} = {exp.Literal.string(asked.rule.name).sql(DIALECT)}"
+
+
+def _windows(rule: Rule) -> tuple[WindowColumn, ...]:
+    return window_columns(rule, {})
+
+
+def read_window(index: int) -> str:
+    """The column with the values of a rule's aggregate, carried."""
+    return f"window_{index}"
+
+
+def raw_window(index: int) -> str:
+    """The column with the values of a rule's aggregate as they were exported."""
+    return f"recorded_{index}"
+
+
+def carried_window(kind: t.Type, column: str) -> str:
+    """A window's values in SQL, carried as `grammar/types.py` says; NULL where that would be too large."""
+    match kind:
+        case t.Instant():
+            return f"epoch_us({column})"
+        case t.Number(scale=int(scale)) if 0 < scale < _DIGITS:
+            fitting = f"TRY_CAST({column} AS DECIMAL({_DIGITS}, {scale}))"
+            return f"CAST({fitting} * {10**scale} AS BIGINT)"
+        case _:
+            return column
+
+
+def _sayable(asked: RowsAsked, facts: FactRows) -> list[str]:
+    """The conditions in SQL, up to the first that it can't say exactly of all the payments."""
+    found: list[str] = []
+    translation, guards = translation_of(asked.rule, facts), []
+    for condition in asked.rule.conditions:
+        translation.guards.clear()
+        try:
+            text = translation.test(condition.when).sql(DIALECT)
+        except (NotExactError, RecursionError):
+            break
+        if len(text) > _MOST_SQL:
+            break
+        tests = [each.sql(DIALECT) for each in translation.guards]
+        guards.append(" AND ".join(f"coalesce({each}, TRUE)" for each in tests) or "TRUE")
+        found.append(text)
+    if not found:
+        return found
+    asked_all = ", ".join(f"coalesce(bool_and({each}), TRUE)" for each in guards)
+    query = f"SELECT {asked_all} FROM concerned AS seen"
+    (held,) = asked.exported.tables.execute(query).fetchall()
+    return found[: next((at for at, each in enumerate(held) if not each), len(found))]
+
+
+def translation_of(rule: Rule, facts: FactRows) -> Translation:
+    """What the rule's names mean among the columns of `seen`."""
+    digests = Digests(rule.lets)
+    places = {digests.of(history): index for index, history in enumerate(rule.histories)}
+
+    def window(node: History) -> str:
+        index = places[digests.of(node)]
+        kind = node.type
+        if isinstance(kind, t.Number) and kind.scale:
+            if kind.scale >= _DIGITS:
+                raise NotExactError("decimals of many places")
+            both = f"({raw_window(index)} IS NULL) = ({read_window(index)} IS NULL)"
+            translation.guards.append(exp.maybe_parse(both, dialect=DIALECT))
+        return read_window(index)
+
+    translation = Translation(
+        vocabulary=full_vocabulary(),
+        facts=facts.names,
+        lets=rule.lets,
+        window=window,
+        text_lists=frozenset(each.name for each in rule.lists if each.type == "string"),
+    )
+    return translation
+
+
+def _decide_rest(asked: RowsAsked, facts: FactRows, said: Sequence[str]) -> None:
+    """Fills `rest`: what the rule decides about payments that meet none of the conditions `said`."""
+    tables, decide = asked.exported.tables, asked.candidate.decide
+    slices = SequenceSlices(_rest_batches(asked, facts, said))
+    span = (0, asked.exported.progress.sequence)
+    changes = asked.exported.changes
+    history = configured_history(changes, NUMBER, asked.rule, span, slices.between)
+    situation = history.situation
+    for each in history.happened:
+        if isinstance(each, Situation):
+            situation = each
+            continue
+        found = []
+        for entry in each:
+            row: Any = entry.body
+            read, was, values = row
+            outcome = outcome_of(decide(read, was, values, situation))
+            found.append((entry.sequence, outcome.action, outcome.condition))
+        _register(tables, "found", ("sequence", "action", "name"), found)
+        tables.execute("INSERT INTO rest FROM found")
+
+
+def _rest_batches(asked: RowsAsked, facts: FactRows, said: Sequence[str]) -> Iterator[list[Entry]]:
+    """Payments as entries whose bodies are their facts, what was decided, and what was read."""
+    windows = _windows(asked.rule)
+    columns = [*facts.columns, *(raw_window(index) for index in range(len(windows)))]
+    undecided = " AND ".join(f"NOT coalesce({each}, FALSE)" for each in said) or "TRUE"
+    reader = (
+        asked.exported.tables.cursor()
+        .sql(
+            f"SELECT sequence, id, arrived, score, {', '.join(columns)} FROM concerned AS seen"
+            f" WHERE {undecided} ORDER BY sequence"
+        )
+        .to_arrow_reader(_BATCH)
+    )
+    for batch in reader:
+        sequences, ids, arrived, scores = (batch.column(n).to_pylist() for n in range(4))
+        read = [
+            carried_values(window.type, batch.column(raw_window(index)).to_pylist())
+            for index, window in enumerate(windows)
+        ]
+        values = zip(*read, strict=True) if read else ((),) * len(ids)
+        rows = zip(facts.facts(batch, arrived), map(_past, scores), values, strict=True)
+        yield [
+            Entry(sequence, NUMBER, Kind.PAYMENT, id_, at, 0, row)  # type: ignore[arg-type]
+            for sequence, id_, at, row in zip(sequences, ids, arrived, rows, strict=True)
+        ]
+
+
+def _past(score: int | None) -> PastDecision:
+    return PastDecision(score=score)

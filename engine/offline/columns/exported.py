@@ -1,0 +1,130 @@
+"""An account's export as tables of DuckDB, and its configuration as the journal's own."""
+
+# ruff: noqa: S608 - only constants of this module are put into the queries
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from sqlite_utils import Database
+
+from tollkeeper.engine.columns.layout import (
+    DAY_TABLES,
+    ExportProgress,
+    day_file,
+    day_number,
+    read_progress,
+    whole_file,
+)
+from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.registry.accounts import find_account
+from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
+
+NUMBER = 1
+"""The account's number among what was exported, which has it alone."""
+_CHANGES = "SELECT sequence, epoch_us(arrived), change FROM changes ORDER BY sequence"
+_CONTENTS = "SELECT DISTINCT content, list, content_from, content_to FROM lists"
+_ENTRIES = (
+    "SELECT content, value, columns, epoch_us(expires_at), NULL, NULL, valid_from, valid_to"
+    " FROM lists WHERE value IS NOT NULL"
+)
+_FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
+_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedHistory:
+    """`tables` has a view for each table of the account, `changes` its configuration as a journal
+    has it. `progress` says how far the export came, `days` are those that `tables` has;
+    `begins` (µs) is when the first payment that was exported arrived.
+    """
+
+    tables: Any
+    changes: sqlite3.Connection
+    account: Account
+    progress: ExportProgress
+    days: tuple[str, ...]
+
+    begins: int | None
+
+
+@contextmanager
+def open_export(target: Path, name: str, begin: int) -> Iterator[ExportedHistory]:
+    """What an export has of an account, payments from the day of `begin` (µs) on.
+
+    Raises `JournalError` for a folder that is no export, or has nothing of the account.
+    """
+    progress = read_progress(target, name)
+    if progress is None:
+        raise JournalError(f"`{target}` is no export with an account `{name}`")
+    if progress.sequence < progress.target:
+        raise JournalError(f"the export of `{name}` in `{target}` was cut off: run it again")
+    days = tuple(each for each in sorted(progress.days) if (day_number(each) + 1) * DAY > begin)
+    try:
+        with (
+            closing(_connect()) as tables,
+            closing(sqlite3.connect(":memory:", check_same_thread=False)) as changes,
+        ):
+            tables.execute("SET TimeZone = 'UTC'")
+            tables.execute("SET enable_progress_bar = false")
+            for table in DAY_TABLES:
+                files = [str(day_file(target, table, name, each)) for each in days]
+                _make_view(tables, table, files)
+            for whole in ("windows", "lists", "changes"):
+                _make_view(tables, whole, [str(whole_file(target, whole, name))])
+            _fill_changes(tables, changes)
+            state = fold_changes(Configuration(), recorded_changes(reads.changes(changes, 0)))
+            begins = None
+            if progress.days:
+                first = day_file(target, "payments", name, min(progress.days))
+                ((begins,),) = tables.execute(_FIRST_ARRIVAL, [str(first)]).fetchall()
+            account = find_account(state, name)
+            yield ExportedHistory(tables, changes, account, progress, days, begins)
+    except duckdb.IOException as error:
+        raise JournalError(f"`{target}` can't be read: {error}") from error
+
+
+def _connect() -> Any:
+    return duckdb.connect()
+
+
+def _make_view(tables: Any, table: str, files: list[str]) -> None:
+    if files:
+        tables.read_parquet(files, union_by_name=True).create_view(table)
+
+
+def _fill_changes(tables: Any, changes: sqlite3.Connection) -> None:
+    schema.migrations.apply(Database(changes))
+    for row in _rows(tables, _CHANGES):
+        changes.execute(
+            "INSERT INTO journal (place, account, kind, id, arrived, time, body)"
+            f" VALUES (?, {NUMBER}, {Kind.CHANGE:d}, '', ?, 0, CAST(? AS BLOB))",
+            row,
+        )
+    changes.executemany(
+        "INSERT INTO list_contents (id, account, list, from_place, to_place, staged)"
+        f" VALUES (?, {NUMBER}, ?, ?, ?, 0)",
+        _rows(tables, _CONTENTS),
+    )
+    changes.executemany(
+        "INSERT INTO list_entries (content, value, columns, expires_at, note, by, from_place,"
+        " to_place) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        _rows(tables, _ENTRIES),
+    )
+    changes.commit()
+
+
+def _rows(tables: Any, query: str) -> Iterator[tuple[Any, ...]]:
+    found = tables.cursor().execute(query)
+    while rows := found.fetchmany(_BATCH):
+        yield from rows

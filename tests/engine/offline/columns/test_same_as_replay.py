@@ -1,0 +1,350 @@
+"""Live, a replay of the journal and an export say the same of every payment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollkeeper.engine.columns.export import export_columns
+from tollkeeper.engine.facts.fields_read import facts_decoder
+from tollkeeper.engine.instants import DAY, HOUR, to_microseconds
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.offline.backtest.backtest import backtest_account, candidate_of
+from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation, outcome_of
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+from tollkeeper.engine.offline.columns.decide_rows import (
+    RowsAsked,
+    are_recorded,
+    decide_rows,
+    make_concerned,
+)
+from tollkeeper.engine.offline.columns.exported import open_export
+from tollkeeper.engine.offline.columns.replayed import exported_candidate, exported_history
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
+from tollkeeper.engine.publish.set_settings import ChangeSettings
+from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.stored_records import decode_decision
+from tollkeeper.grammar.program import Rule
+from tollkeeper.tests.engine.happenings import happen, payments, steps
+from tollkeeper.tests.engine.offline.backtest.shop import START, Shop, open_shop
+from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
+from tollkeeper.tests.engine.offline.backtest.test_same_as_live import (
+    an_eventful_evening,
+    stored_rule,
+)
+
+HISTORIES = int(os.environ.get("TOLLKEEPER_HISTORIES", "12"))
+Outcomes = dict[str, tuple[str | None, str | None]]
+"""The action and the condition of each payment, by its id."""
+
+
+def quiet(_share: float) -> None:
+    pass
+
+
+def of_journal(folder: Path, program: Rule) -> Outcomes:
+    """What a replay of the journal decides."""
+    account = account_now(folder, "shop")
+    with closing(schema.connect_for_reading(folder)) as connection:
+        history = stored_history(connection, account.number, program, None)
+        return taken(try_candidate(candidate_of(program, account), history, 0))
+
+
+def of_reads(folder: Path, program: Rule) -> Outcomes:
+    """What the rule decides by what was recorded as read: all that it reads, in the order of
+    `PUBLISHED`."""
+    candidate = candidate_of(program, account_now(folder, "shop"))
+    published, digests = rule(PUBLISHED), Digests(program.lets)
+    order = [Digests(published.lets).of(each) for each in published.histories]
+    places = [order.index(digests.of(each)) for each in program.histories]
+    facts_of, found = facts_decoder(candidate.plan.read), {}
+    for entry, situation in of_entries(folder, program):
+        decision = decode_decision(entry.outcome)
+        read = decision.reads[len(decision.reads) - len(order) :]
+        values = [read[place] for place in places]
+        was = PastDecision(score=decision.score)
+        now = candidate.decide(facts_of(entry), was, values, situation)
+        found[entry.id] = outcome_of(now)[::2]
+    return found
+
+
+def of_export(target: Path, program: Rule) -> tuple[bool, Outcomes]:
+    """What an export decides, and whether by recorded windows."""
+    with open_export(target, "shop", 0) as exported:
+        if not exported.days:
+            return True, {}
+        candidate = candidate_of(program, exported.account)
+        asked = RowsAsked(exported, candidate, program, 0, everyone=False)
+        facts = make_concerned(asked)
+        if are_recorded(asked):
+            decide_rows(asked, facts, {}, quiet)
+            rows = exported.tables.execute("SELECT id, now_action, now_condition FROM outcomes")
+            return True, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
+        history = exported_history(exported, candidate, program, None)
+        return False, taken(try_candidate(exported_candidate(candidate), history, 0))
+
+
+def taken(replayed: Any) -> Outcomes:
+    return {each.id: each.now[::2] for each in replayed if isinstance(each, ReplayedPayment)}
+
+
+def live(folder: Path) -> Outcomes:
+    """What was decided."""
+    found = {}
+    for entry, _ in of_entries(folder, rule(PUBLISHED)):
+        decision = decode_decision(entry.outcome)
+        assert decision.rule is not None
+        found[entry.id] = decision.action, decision.rule.condition
+    return found
+
+
+def of_entries(folder: Path, program: Rule) -> Iterator[tuple[Any, Situation]]:
+    """The payments with what was configured when they came."""
+    account = account_now(folder, "shop")
+    with closing(schema.connect_for_reading(folder)) as connection:
+        history = stored_history(connection, account.number, program, None)
+        situation = history.situation
+        for batch in history.happened:
+            if isinstance(batch, Situation):
+                situation = batch
+            else:
+                yield from ((each, situation) for each in batch if each.kind == Kind.PAYMENT)
+
+
+PUBLISHED = """
+rule checkout
+  list watched: string
+  let often = count(payments by user.id over 9h)
+  let spent = sum(payments.amount by user.id over 2h where status != "failed")
+  condition watched when user.id in @watched and amount > 2 then deny
+  condition cards when distinct(payments.method.card.fingerprint by user.id over 30h) > 1 then challenge
+  condition often when often > 2 or (often > 1 and spent >= 9) then deny
+  condition skus when max(payments.amount by merchant.id over 50h where metadata["sku"] != "b") > 7
+    then challenge
+  condition declines when count(transactions by user.id over 30h where status == "declined") > 1 then deny
+  condition near when interval(payments by user.id) < 1h then challenge
+"""
+# The same windows with other numbers: the analyst's loop.
+CHANGED = """
+rule checkout
+  list watched: string
+  let often = count(payments by user.id over 9h)
+  let spent = sum(payments.amount by user.id over 2h where status != "failed")
+  condition some when often > 1 and not (spent < 5) or spent / often > 4.5 then challenge
+  condition watched when user.id not in @watched and amount * 2 - 0.5 between 3 and 2 * 5 then allow
+  condition skus when max(payments.amount by merchant.id over 50h where metadata["sku"] != "b") > 5
+    and device.ip_address in ["198.51.100.0/24"] then deny
+  condition sku when metadata["sku"] == "a" and status == "declined" then deny
+  condition cards when distinct(payments.method.card.fingerprint by user.id over 30h) > 0
+    and method.card.last_four starts with "1" then challenge
+  condition far when not (interval(payments by user.id) < 2h) then deny
+  condition declines when count(transactions by user.id over 30h where status == "declined") > 0 then deny
+"""
+ANEW = """
+rule checkout
+  list watched: string
+  condition watched when user.id in @watched then challenge
+  condition often when count(payments by user.id over 11h) > 1 then deny
+  condition denied when count(payments by merchant.id over 9h where decision.action == "deny") > 1 then deny
+  condition spent when sum(payments.amount by method.card.fingerprint over 3h where status == "declined") > 4
+    then challenge
+  condition young when age(payments by user.id where status == "declined") < 2d then challenge
+"""
+configured = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.sampled_from(
+            [
+                PutEntries("shop", "watched", [{"value": "u"}]),
+                PutEntries("shop", "watched", [{"value": "v"}]),
+                RemoveEntries("shop", "watched", ["u"]),
+                ChangeSettings("shop", {"thresholds": {"challenge": 0.01, "deny": 0.2}}),
+                ChangeSettings("shop", {"thresholds": {"challenge": 0.2, "deny": 0.9}}),
+            ]
+        ),
+    ),
+    max_size=4,
+)
+
+
+async def lived(folder: Path, happened: list[Any], changes: list[Any], stop: int) -> None:
+    """Exports on the way, too, so that what follows is brought up by later exports."""
+    async with open_shop(folder) as shop:
+        await shop.do(ChangeSettings("shop", {"retention_days": 6}))
+        await shop.publish(PUBLISHED)
+
+        def making(change: Any) -> Any:
+            async def make(shop: Shop) -> None:
+                # There may be no entry to remove.
+                with suppress(NotFound):
+                    await shop.do(change)
+
+            return make
+
+        async def export(_shop: Shop) -> None:
+            await shop.engine.journal.flush()
+            await asyncio.to_thread(export_columns, folder, folder.parent / "columns", None)
+
+        calls = [*((at, making(change)) for at, change in changes), (stop, export)]
+        for at, call in sorted(calls, key=lambda each: -each[0]):
+            happened = [*happened[:at], (0, ("call", call)), *happened[at:]]
+        await happen(shop, happened)
+        await export(shop)
+
+
+pays = st.lists(
+    st.tuples(st.sampled_from([0, 1, HOUR // 3, HOUR]), payments.map(lambda sent: ("pay", sent))),
+    min_size=6,
+    max_size=12,
+)
+
+
+@given(pays, steps, configured, st.integers(0, 20))
+@settings(max_examples=HISTORIES, deadline=None)
+def test_an_export_decides_what_live_and_a_replay_decide(
+    paid: list[Any], further: list[Any], changes: list[Any], stop: int
+) -> None:
+    happened = [*paid[:4], *further, *paid[4:]]
+    with TemporaryDirectory() as made:
+        folder, target = Path(made, "data"), Path(made, "columns")
+        asyncio.run(lived(folder, happened, changes, stop))
+        recorded, found = of_export(target, rule(PUBLISHED))
+        whole = not {"erase", "purge"} & {what for _, (what, _) in happened}
+        if recorded and whole:
+            assert found == live(folder)
+        for text in (PUBLISHED, CHANGED):
+            recorded, found = of_export(target, rule(text))
+            if recorded:
+                assert found == of_reads(folder, rule(text))
+            if whole or not recorded:
+                assert found == of_journal(folder, rule(text))
+        recorded, found = of_export(target, rule(ANEW))
+        assert found == of_journal(folder, rule(ANEW))
+        assert not recorded or not found
+
+
+@pytest.fixture(scope="module")
+def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of an eventful evening, with its export beside it."""
+    made = tmp_path_factory.mktemp("shop")
+
+    async def live_on() -> None:
+        async with open_shop(made / "data") as shop:
+            await an_eventful_evening(shop)
+
+    asyncio.run(live_on())
+    export_columns(made / "data", made / "columns", None)
+    return made
+
+
+# Two versions with other windows decided in the evening: these two read none of them.
+SAID = """
+rule checkout
+  list blocked: string
+  let network = upper(method.card.network)
+  condition blocked when method.card.fingerprint in @blocked then deny
+  condition dear when amount * 2 + 3.5 >= 130 or amount / 3 > 30 then challenge
+  condition near when device.ip_address in ["100.0.0.0/8", "2.0.0.0/7"] or network matches /^AM.*X/
+    then challenge
+  condition scored when not (score < 0.90) or device.client.kind == "library" then deny
+  condition exact when amount not in [1.123, 2.2222] and email_domain(user.email) == "gmail.com" then allow
+  condition late when timestamp - 1h > timestamp or order.id is missing then challenge
+"""
+MIXED = """
+rule checkout
+  list blocked: string
+  list offices: ip
+  table bins by prefix: funding: "credit" | "debit" | "prepaid"
+  condition dear when amount > 120 then challenge
+  condition office when device.ip_address in @offices then allow
+  condition prepaid when @bins[method.card.bin].funding == "prepaid" then challenge
+  condition blocked when method.card.fingerprint in @blocked then deny
+  condition dollars when amount_in("USD") > 15 then deny
+  condition morning when hour(timestamp) < 7 and device.headers["User-Agent"] contains "Mozilla" then deny
+"""
+REPLAYED = """
+rule checkout
+  list blocked: string
+  list offices: ip
+  let cards = distinct(payments.method.card.fingerprint by device.ip_address over 50m)
+  let declined = count(transactions by device.fingerprint.id over 2h where status == "declined")
+  let spent = sum(payments.amount by user.id, currency over 1d where status == "succeeded")
+  condition blocked_card when method.card.fingerprint in @blocked then deny
+  condition new_card when first(payments by user.id, method.card.fingerprint)
+    and count(earlier payments by user.id over 1d) > 1 and amount > 50 then challenge
+  condition office when device.ip_address in @offices then allow
+  condition dear when amount_in("USD") > 60 then challenge
+  condition many_cards when cards >= 3 then deny
+  condition declines when declined > 2 or score >= 0.90 then deny
+  condition spender when spent > 50 then challenge
+  condition returning when count(payments by merchant.id over 1h where decision.action == "deny") > 6
+    and interval(payments by user.id) < 1h then challenge
+  condition failing when any(payments by device.ip_address over 3h where status == "declined")
+    and device.headers["User-Agent"] contains "Mozilla" then challenge
+"""
+
+
+@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
+@pytest.mark.parametrize("hour", [0, 2])
+def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) -> None:
+    since = to_microseconds(START) + hour * HOUR
+    period = (since if hour else 0, since + DAY)
+    labels = {entry.id: "fraud" for entry, _ in list(of_entries(evening / "data", rule(SAID)))[::9]}
+    of = (rule(text), period, labels, quiet)
+    assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
+        evening / "data", "shop", *of
+    )
+
+
+@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
+def test_every_payment_gets_what_a_replay_gives_it(evening: Path, text: str) -> None:
+    recorded, found = of_export(evening / "columns", rule(text))
+    assert recorded is (text is not REPLAYED)
+    assert found == of_journal(evening / "data", rule(text))
+    assert len(found) > 900
+
+
+def test_a_rule_that_needs_events_is_refused(evening: Path) -> None:
+    with pytest.raises(NotExportedError, match="metrics of events in windows that not every"):
+        backtest_columns(
+            evening / "columns",
+            "shop",
+            stored_rule(account_now(evening / "data", "shop"), 1),
+            (0, DAY),
+            {},
+            quiet,
+        )
+
+
+def test_a_scorecard_is_refused(evening: Path) -> None:
+    scorecard = shipped_scorecard().scorecard
+    with pytest.raises(NotExportedError, match="a scorecard is tried on the service's data"):
+        backtest_columns(evening / "columns", "shop", scorecard, (0, DAY), {}, quiet)
+
+
+def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="is no export with an account `shop`"):
+        backtest_columns(tmp_path, "shop", rule(SAID), (0, DAY), {}, quiet)
+
+
+def test_a_rule_that_was_never_published_is_tried_on_all(evening: Path) -> None:
+    text = SAID.replace("rule checkout", "rule other")
+    of = (rule(text), (0, DAY), {}, quiet)
+    report = backtest_columns(evening / "columns", "shop", *of)
+    assert report == backtest_account(evening / "data", "shop", *of)
+    assert any("was ever published" in note for note in report.notes)

@@ -1,0 +1,159 @@
+"""What SQL says of an expression is what the interpreter says, for whatever it doesn't refuse to say."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tollkeeper.engine.columns.columns import arrays_of, column_form
+from tollkeeper.engine.columns.tables import fact_columns
+from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.offline.columns.decide_rows import (
+    carried_window,
+    raw_window,
+    read_window,
+    translation_of,
+)
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
+from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
+from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, Situation, situation
+from tollkeeper.tests.engine.programs.compile.programs import rules
+from tollkeeper.tests.engine.programs.compile.test_agreement import (
+    PROGRAMS,
+    THOROUGH,
+    scalars,
+    scope_of,
+)
+
+PAYMENTS = 40
+EVERY_FACT = [field.access for field in full_vocabulary().payment.values()]
+TEXT_LIST = "strings"
+
+
+def as_exported(seen: Situation) -> Situation:
+    """As an export has it: what is derived of a device or a card is there with these alone."""
+    facts, payment = seen.facts, seen.facts.payment
+    method = payment.method
+    facts = replace(
+        facts,
+        card_fingerprint=facts.card_fingerprint if method and method.card else None,
+        device_client=facts.device_client if payment.device else None,
+        backend_client=facts.backend_client if payment.backend else None,
+        device_ip=facts.device_ip if payment.device else None,
+        backend_ip=facts.backend_ip if payment.backend else None,
+    )
+    return Situation(facts, seen.score, seen.values, ENVIRONMENT)
+
+
+def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
+    """The view `seen` of the situations, and the list of texts."""
+    facts: list[Facts] = [each.facts for each in seen]
+    columns = {
+        c.name: array
+        for c, array in zip(fact_columns(), arrays_of(fact_columns(), facts), strict=True)
+    }
+    columns["sequence"] = pa.array(range(len(seen)))
+    columns["arrived"] = pa.array([each.arrived for each in facts])
+    columns["score"] = pa.array([each.score for each in seen], pa.int64())
+    for index, history in enumerate(program.histories):
+        values = [each.values[index] for each in seen]
+        columns[raw_window(index)] = column_form(history.type)[1](values)
+    tables.register("payments", pa.table(columns))
+    read = FactRows(EVERY_FACT, "payment")
+    chosen = {**read.columns}
+    for index, history in enumerate(program.histories):
+        chosen[raw_window(index)] = f"payment.{raw_window(index)}"
+        chosen[read_window(index)] = carried_window(history.type, chosen[raw_window(index)])
+    selected = ", ".join(f"{said} AS {name}" for name, said in chosen.items())
+    tables.execute(
+        f"CREATE VIEW seen AS SELECT sequence, arrived, score, {selected} FROM payments AS payment"
+    )
+    tables.execute(
+        "CREATE VIEW lists AS SELECT unnest(['a', 'visa']) AS value, 'strings' AS list,"
+        " 0 AS valid_from, NULL::BIGINT AS valid_to, NULL::TIMESTAMPTZ AS expires_at"
+    )
+    return read
+
+
+def in_sql(
+    tables: Any, program: p.Rule, read: FactRows, parts: list[p.Expression]
+) -> dict[int, list[Any]]:
+    """The values of the parts that SQL says exactly of all the rows, by their indexes."""
+    said = {}
+    for index, part in enumerate(parts):
+        translation = translation_of(program, read)
+        translation.text_lists = frozenset({TEXT_LIST})
+        try:
+            text = translation.test(part).sql(DIALECT)
+        except NotExactError:
+            continue
+        guards = " AND ".join(f"coalesce({g.sql(DIALECT)}, TRUE)" for g in translation.guards)
+        query = f"SELECT coalesce(bool_and({guards or 'TRUE'}), TRUE) FROM seen"
+        ((is_exact,),) = tables.execute(query).fetchall()
+        if is_exact:
+            found = tables.execute(f"SELECT {text} FROM seen ORDER BY sequence").fetchall()
+            said[index] = [value for (value,) in found]
+    return said
+
+
+def of_kind(value: Any, kind: t.Type) -> Any:
+    return int.from_bytes(value) if isinstance(kind, t.Ip) and value is not None else value
+
+
+def compare(program: p.Rule, seen: list[Situation], parts: list[p.Expression]) -> set[int]:
+    """Which of the parts SQL says."""
+    with closing(duckdb.connect()) as tables:
+        said = in_sql(tables, program, put_rows(tables, program, seen), parts)
+    for index, found in said.items():
+        part = parts[index]
+        for each, value in zip(seen, found, strict=True):
+            meant = carried(evaluate(part, scope_of(program, each)), part.type)
+            value = of_kind(value, part.type)
+            assert (type(value), value) == (type(meant), meant), (part, each.facts, each.values)
+    return {*said}
+
+
+@given(rules(), st.integers(0, 2**32))
+@settings(THOROUGH, max_examples=max(PROGRAMS // 10, 1))
+def test_sql_values_every_part_as_the_interpreter(program: p.Rule, seed: int) -> None:
+    random = Random(seed)
+    seen = [as_exported(situation(random, program.histories)) for _ in range(PAYMENTS)]
+    compare(program, seen, scalars(program))
+
+
+def test_what_few_would_expect_of_sql() -> None:
+    """`NULL NOT IN ()` is true to SQL, `least` passes over what is missing, sums wrap or fail."""
+    seen = [as_exported(situation(Random(seed), ())) for seed in range(PAYMENTS)]
+    for text in (
+        "amount not in [1.123, 2.2222]",
+        "amount in [0.001]",
+        "min(amount, 5) < 3",
+        "max(amount, score) >= 0",
+        "not (user.email is missing) and amount / 0 > 1",
+        "amount * 99999999999999999999 > 1",
+        "(amount + 99999999999999999999) * 3 > 1",
+        "user.id in @strings or user.id not in @strings",
+        "device is missing or transactions is missing",
+        "amount between 1 and score",
+        "user.email contains user.id",
+        'method.card.bin starts with "41" and not (user.id matches /^$/)',
+        'device.ip_address in ["10.0.0.0/8"] or backend.ip_address not in ["::/0"]',
+        'coalesce(user.id, order.id, "none") == "none"',
+        "length(user.id) > 1",
+        "timestamp - 7000d < timestamp",
+    ):
+        program = rule(f"rule r\n  list strings: string\n  condition c when {text} then deny\n")
+        assert compare(program, seen, [program.conditions[0].when]) == {0}, text

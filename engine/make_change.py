@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 from tollkeeper.engine.journal.entries import (
-    Addition,
     Entry,
     Kind,
     ListChange,
-    Removal,
-    Replacement,
 )
-from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
+from tollkeeper.engine.lists.contents import Contents, build_contents
 from tollkeeper.engine.programs.active import ActivePrograms, Loaded, VersionId
-from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.programs.load import load_account, with_contents
 from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
 from tollkeeper.engine.registry.state import Account, fold_change
@@ -31,14 +28,14 @@ async def make_change(
     by: str,
     change: Change,
     content: ListChange | None = None,
-    replaced: Contents | None = None,
+    contents: Contents | None = None,
     compiled: Mapping[VersionId, Loaded] = {},
 ) -> None:
     """Done once it is on disk; to be called under `engine.changing`.
 
     Payments behind it in the sequence meet it already while it is written; when it can't be
     written none of them is kept either, and all is as before. `content` goes with a change of a
-    list's entries, `replaced` are the new ones of a whole import. `compiled` are versions that
+    list's entries, as `contents`, which is what the list holds from then on. `compiled` are versions that
     the change brings in. Raises `JournalError`.
     """
     state, active = engine.state, dict(engine.active)
@@ -47,7 +44,7 @@ async def make_change(
     engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
     if account in engine.state.accounts:
         engine.active[account] = _reloaded(
-            engine.state.accounts[account], active.get(account), content, replaced, compiled
+            engine.state.accounts[account], active.get(account), content, contents, compiled
         )
         for other in sharing(engine.state, account)[1:]:
             if engine.state.accounts[other] is not state.accounts[other]:
@@ -79,28 +76,18 @@ def _reloaded(
     account: Account,
     before: ActivePrograms | None,
     content: ListChange | None,
-    replaced: Contents | None,
+    contents: Contents | None,
     compiled: Mapping[VersionId, Loaded],
 ) -> ActivePrograms:
+    if before is not None and content is not None:
+        assert contents is not None
+        return with_contents(before, account, content.list, contents)
     held = {} if before is None else dict(before.contents)
     in_force = {} if before is None else before.compiled()
     for name, entries in account.lists.items():
         if name not in held:
             held[name] = build_contents(entries.spec, ())
-    if content is not None:
-        held[content.list] = _changed(held[content.list], content, replaced)
     return load_account(account, held, {**in_force, **compiled})
-
-
-def _changed(held: Contents, content: ListChange, replaced: Contents | None) -> Contents:
-    match content:
-        case Addition(entries=entries):
-            return add_entries(held, entries)
-        case Removal(values=values):
-            return remove_values(held, values)
-        case Replacement():
-            assert replaced is not None
-            return replaced
 
 
 def contents_of(engine: Engine, account: Account) -> Mapping[str, Contents]:

@@ -19,7 +19,7 @@ from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.labels.label import decode_label, encode_label
 from tollkeeper.engine.labels.payment_state import payment_state
-from tollkeeper.engine.lists.contents import Contents, has_value
+from tollkeeper.engine.lists.contents import Contents, has_value, remove_values
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.privacy.forgetting import (
@@ -226,7 +226,8 @@ async def _erase_from_lists(
             values = tuple(sorted(_listed_values(held, person.names)))
             if values:
                 change = EntriesChanged(name, "remove", len(values), ())
-                await make_change(engine, account, by, change, Removal(name, values))
+                contents = remove_values(held, values)
+                await make_change(engine, account, by, change, Removal(name, values), contents)
                 removed[name] = len(values)
     return removed
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
-from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.lists.contents import Contents, ListContents
 from tollkeeper.engine.programs.active import (
     SCORECARD_NAME,
     ActivePrograms,
@@ -65,6 +66,22 @@ def load_account(
         events=events,
         shadows=tuple(_shadows(account, find)),
     )
+
+
+def with_contents(
+    active: ActivePrograms, account: Account, name: str, contents: Contents
+) -> ActivePrograms:
+    """The same with other entries in one list or table: nothing else is looked at, so that an edit
+    costs what it changes, however much the account has published.
+    """
+    kept = active.environment
+    environment = (
+        replace(kept, lists={**kept.lists, name: contents})
+        if isinstance(contents, ListContents)
+        else replace(kept, tables={**kept.tables, name: contents})
+    )
+    held = {**active.contents, name: contents}
+    return replace(active, account=account, contents=held, environment=environment)
 
 
 def id_of(version: Version) -> VersionId:

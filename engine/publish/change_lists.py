@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.journal.lock import mark_import
-from tollkeeper.engine.lists.contents import build_contents
+from tollkeeper.engine.lists.contents import add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
@@ -26,6 +26,9 @@ from tollkeeper.engine.registry.lists import (
     replace_entries,
 )
 from tollkeeper.engine.runtime import Engine
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 LIST_PAGE = 500
 _STEP = 200
@@ -53,8 +56,12 @@ async def make(engine: Engine, account: int, by: str, name: str, spec: Spec) -> 
 async def put(engine: Engine, account: int, by: str, name: str, given: Sequence[object]) -> int:
     """Add or renew entries; how many. Raises `NotFound` or `Invalid`."""
     async with engine.changing:
-        change, content = put_entries(engine.state.accounts[account], name, given, by)
-        await make_change(engine, account, by, change, content)
+        state = engine.state.accounts[account]
+        find_list(state, name)
+        change, content = await _beside(given, lambda each: put_entries(state, name, each, by))
+        held = engine.active[account].contents[name]
+        contents = await _beside(content.entries, lambda each: add_entries(held, each))
+        await make_change(engine, account, by, change, content, contents)
         return change.count
 
 
@@ -64,8 +71,9 @@ async def remove(engine: Engine, account: int, by: str, name: str, given: Sequen
         state = engine.state.accounts[account]
         find_list(state, name)
         held = engine.active[account].contents[name]
-        change, content = remove_entries(state, name, given, held)
-        await make_change(engine, account, by, change, content)
+        change, content = await _beside(given, lambda each: remove_entries(state, name, each, held))
+        contents = await _beside(content.values, lambda each: remove_values(held, each))
+        await make_change(engine, account, by, change, content, contents)
         return change.count
 
 
@@ -90,7 +98,14 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     return count
 
 
-def _with_pauses(entries: Iterator[ListEntry]) -> Iterator[ListEntry]:
+async def _beside(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
+    """What `work` makes of the items, many of them beside the traffic."""
+    if len(items) <= _STEP:
+        return work(items)
+    return await asyncio.to_thread(work, _with_pauses(items))
+
+
+def _with_pauses(entries: Iterable[T]) -> Iterator[T]:
     """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep
     it.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from tollkeeper.engine.intake.violations import Violation, ViolationType
@@ -120,7 +120,7 @@ def read_spec(given: Mapping[str, object]) -> Spec:
 
 
 def put_entries(
-    account: Account, name: str, given: Sequence[object], by: str
+    account: Account, name: str, given: Iterable[object], by: str
 ) -> tuple[EntriesChanged, Addition]:
     """Adds entries or renews those whose value is there: the change, and what the journal does.
 
@@ -145,7 +145,7 @@ def put_entries(
 
 
 def remove_entries(
-    account: Account, name: str, given: Sequence[object], contents: Contents
+    account: Account, name: str, given: Iterable[object], contents: Contents
 ) -> tuple[EntriesChanged, Removal]:
     """Removes the entries of these values. `contents` are those that the list has now.
 

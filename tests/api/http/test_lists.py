@@ -168,3 +168,25 @@ async def test_one_account_does_not_see_the_lists_of_another(service: Service) -
     await service.account("rival")
     async with service.client_with(await service.key("rival", "rules")) as rival:
         assert (await rival.get("/v1/lists/blocked/entries")).status_code == 404
+
+
+async def test_an_edit_leaves_what_is_published_as_it_was_compiled(service: Service) -> None:
+    rule = (
+        "rule gate\n  list blocked: string\n  condition listed when user.id in @blocked then deny\n"
+    )
+    for name in ("gate", "door"):
+        text = rule.replace("gate", name)
+        answer = await service.client.post(f"/v1/rules/{name}/versions?publish=true", content=text)
+        assert answer.status_code == 201, answer.text
+    before = service.engine.active[1]
+    many = {"entries": [{"value": f"u-{number}"} for number in range(1000)]}
+    assert (await service.client.put("/v1/lists/blocked/entries", json=many)).status_code == 200
+    after = service.engine.active[1]
+    assert all(after.rules[of] is rule for of, rule in before.rules.items())
+    assert before.environment.lists["blocked"].contains("u-999", 0) is False
+    assert after.environment.lists["blocked"].contains("u-999", 0) is True
+    gone = {"entries": [{"value": f"u-{number}"} for number in range(500, 1000)]}
+    removed = await service.client.request("DELETE", "/v1/lists/blocked/entries", json=gone)
+    assert removed.status_code == 200
+    left = service.engine.active[1].environment.lists["blocked"]
+    assert [left.contains(f"u-{number}", 0) for number in (499, 500)] == [True, False]

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.explain.explain import Explanation, explain
 from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.publish import change_lists
 from tollkeeper.engine.registry.changes import SettingsChanged, Thresholds
-from tollkeeper.engine.registry.lists import put_entries, remove_entries
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 
 pytestmark = pytest.mark.anyio
@@ -46,16 +46,11 @@ async def pay(shop: Shop, id_: str) -> None:
 
 
 async def put(shop: Shop, name: str, *entries: object) -> None:
-    account = shop.engine.state.accounts[shop.account]
-    change, content = put_entries(account, name, entries, "test")
-    await make_change(shop.engine, shop.account, "test", change, content)
+    await change_lists.put(shop.engine, shop.account, "test", name, entries)
 
 
 async def remove(shop: Shop, name: str, *values: str) -> None:
-    account = shop.engine.state.accounts[shop.account]
-    held = shop.engine.active[shop.account].contents[name]
-    change, content = remove_entries(account, name, values, held)
-    await make_change(shop.engine, shop.account, "test", change, content)
+    await change_lists.remove(shop.engine, shop.account, "test", name, values)
 
 
 async def explained(shop: Shop, id_: str) -> Explanation:

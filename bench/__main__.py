@@ -28,6 +28,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "clients": (),
     "editor": ("--strokes", "40"),
     "lists": ("--entries", "100000"),
+    "mutants": ("--every", "20"),
     "windows": ("--payments", "100000"),
     "scores": ("201",),
     "journal": ("100000",),

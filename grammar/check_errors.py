@@ -610,13 +610,22 @@ def earlier_of_a_decided_payment(span: Span) -> Diagnostic:
     return _error(
         "aggregate-form",
         span,
-        "`age`, `interval`, `since`, `first` and `earlier` can't be read in the type `payment`",
+        "`age`, `interval`, `since`, `first`, `streak` and `earlier` can't be read in the type `payment`",
         "its monitors look at a payment that is counted already; read them in a rule",
     )
 
 
 def needs_where(span: Span, name: str) -> Diagnostic:
     return _error("aggregate-form", span, f"`{name}` needs a `where` to ask of each record")
+
+
+def streak_of_payments(span: Span, collection: str) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        f"`streak` counts payments, not {collection}",
+        "write `streak(payments by … where …)`",
+    )
 
 
 def window_length(span: Span, is_zero: bool) -> Diagnostic:

@@ -28,6 +28,7 @@ ResultType: TypeAlias = Literal[
     "text",
     "number",
     "whole number",
+    "streak",
     "duration",
     "boolean",
     "weekday name",
@@ -305,6 +306,15 @@ AGGREGATES = {
             "The time since the last earlier record of the key that meets the `where`; missing when "
             "there is none.",
             'since(payments by user.id where status == "declined") < 5m',
+        ),
+        Aggregate(
+            "streak",
+            None,
+            "streak",
+            ("history",),
+            "How many payments of the key, counted back in order of arrival from the current one on, "
+            "meet the `where` without a break; at most 100.",
+            'streak(payments by device.fingerprint.id where status == "declined") >= 3',
         ),
         Aggregate(
             "sum",

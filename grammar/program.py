@@ -77,6 +77,11 @@ class DecisionFact(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrivalFact(Node):
+    """When a payment arrived: an instant that no author can name, by which streaks are ordered."""
+
+
+@dataclass(frozen=True, slots=True)
 class LabelFact(Node):
     """`label`: what is known of a historical record's payment by now."""
 
@@ -266,7 +271,7 @@ class History(Node):
     `keys` are read on the current payment (or event) and select the group. They are the same
     expressions as `series.by`, but for a metric read with keys of its own
     (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for
-    `age`, `interval`, `since` and `first`, which look at all of the history. `earlier` leaves out the
+    `age`, `interval`, `since`, `first` and `streak`, which look at all of the history. `earlier` leaves out the
     record that is being decided.
     """
 
@@ -283,6 +288,7 @@ class History(Node):
         "interval",
         "since",
         "first",
+        "streak",
     ]
     series: Series
     keys: tuple[Expression, ...]
@@ -298,6 +304,7 @@ Expression: TypeAlias = (
     | ElementFact
     | DecisionFact
     | LabelFact
+    | ArrivalFact
     | EventFact
     | Score
     | LetValue

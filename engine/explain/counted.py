@@ -76,7 +76,7 @@ def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -
 
 def _says_no_time(read: AggregateRead) -> bool:
     """Whether one that looks at all of history tells of no one record."""
-    return read.value is None or isinstance(read.value, bool)
+    return read.value is None or isinstance(read.value, bool) or read.window.function == "streak"
 
 
 def _times(read: AggregateRead) -> tuple[int, int]:

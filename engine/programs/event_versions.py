@@ -104,7 +104,7 @@ def _check_payment_type(version: Version) -> None:
     program = decode_program(version.program)
     assert isinstance(program, p.EventType)
     if any(each.over is None for each in program.histories):
-        message = "`age`, `interval` and `since` can't be read in the type `payment`"
+        message = "`age`, `interval`, `since` and `streak` can't be read in the type `payment`"
         raise Invalid([Violation("version", "invalid_value", message)])
 
 

@@ -58,12 +58,14 @@ class SeriesFilling:
 class Own(NamedTuple):
     """How `windows` are read in a record's own groups: where each one's group is, and its reader.
 
-    `ages` are read before the record is counted: the index of each, where its group is, its series.
+    `ages` are read before the record is counted, `streaks` after: the index of each, where its group
+    is, its series.
     """
 
     windows: tuple[Window, ...]
     readers: list[tuple[int, Reader]]
     ages: list[tuple[int, int, FirstSeenSeries]]
+    streaks: list[tuple[int, int, FirstSeenSeries]]
 
 
 class AccountWindows:
@@ -129,6 +131,7 @@ class AccountWindows:
                 try:
                     ages = self._own_ages_at(own, groups, at)
                     whole.put_ages()
+                    ages += self._own_streaks(own, groups, at)
                 except BaseException:
                     # The file of the times can't be used: nothing is counted then.
                     whole.take_back(record.event, at, record.state)
@@ -306,7 +309,7 @@ class AccountWindows:
         """Gives `values` those that look at earlier records only, or the others."""
         ages, is_late = self._whole.ages, at < self._whole.clock.newest - self._late
         for index, (window, key) in enumerate(reads):
-            if key is None or (window.earlier or window.over is None) is not of_earlier:
+            if key is None or window.is_of_earlier is not of_earlier:
                 continue
             if window.over is None:
                 values[index] = ages[window.series].read(window, group_of(key), at)
@@ -326,6 +329,21 @@ class AccountWindows:
                     ages.append((before + index, series.read(windows[index], group, at)))
             before += len(windows)
         return ages
+
+    def _own_streaks(
+        self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
+    ) -> list[tuple[int, Value | None]]:
+        """The streaks of a record's own groups, which say last whether it is part of them."""
+        streaks: list[tuple[int, Value | None]] = []
+        before = 0
+        for windows in own:
+            for index, position, series in self._own[id(windows)].streaks:
+                group = groups[position]
+                if group is not None:
+                    assert isinstance(group, tuple)
+                    streaks.append((before + index, series.read(windows[index], group[:-1], at)))
+            before += len(windows)
+        return streaks
 
     def _own_at(
         self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
@@ -351,7 +369,12 @@ class AccountWindows:
             [
                 (index, positions[each.series], ages[each.series])
                 for index, each in enumerate(own)
-                if each.over is None
+                if each.over is None and each.is_of_earlier
+            ],
+            [
+                (index, positions[each.series], ages[each.series])
+                for index, each in enumerate(own)
+                if each.over is None and not each.is_of_earlier
             ],
         )
 

@@ -11,7 +11,8 @@ account: nothing else of that account happens within it.
 
 A window is (t - over, t] on event time, t being the reading record's own (docs/language.md,
 "Aggregates"). The record itself is in it, unless the window is `earlier`: that one, `age`,
-`interval`, `since` and `first` look at records of earlier sequence numbers only.
+`interval`, `since` and `first` look at records of earlier sequence numbers only. A streak has no
+window: its series is grouped by whether the `where` is met, too, and holds times of arrival.
 
 A new series is filled from the journal while traffic goes on:
 
@@ -54,6 +55,7 @@ AggregateFunction: TypeAlias = Literal[
     "interval",
     "since",
     "first",
+    "streak",
 ]
 Key: TypeAlias = tuple[Value, ...]
 
@@ -136,8 +138,8 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One aggregate that a program reads; `over` in µs, None for `age`, `interval`, `since` and
-    `first`.
+    """One aggregate that a program reads; `over` in µs, None for `age`, `interval`, `since`,
+    `first` and `streak`.
 
     `series` is the digest of what it looks at, `type` that of the values, None for bare records.
     `earlier` leaves out the record that is observed.
@@ -149,6 +151,11 @@ class Window:
     type: Type | None
     earlier: bool = False
 
+    @property
+    def is_of_earlier(self) -> bool:
+        """Whether it looks at earlier records only."""
+        return self.earlier or (self.over is None and self.function != "streak")
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesPlan:
@@ -156,7 +163,7 @@ class SeriesPlan:
 
     `event` is the type whose events it holds, None for payments. Series with the same `by` find the
     same key in every record of it. `over` is its longest window in µs, None when only `age`,
-    `interval`, `since` and `first` are read. `ages` says whether these are. `decided` says whether its expressions read
+    `interval`, `since`, `first` and `streak` are read. `ages` says whether these are. `decided` says whether its expressions read
     the decision, `looks_up` whether they read lists, tables or rates, `labelled` whether the label;
     `valued` whether its elements have values. `missing` says whether elements whose
     value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some

@@ -9,7 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from typing import Any, Protocol
 
-from tollkeeper.engine.velocity.contract import AggregateFunction, Group, SeriesPlan, Window
+from tollkeeper.engine.velocity.contract import (
+    BEFORE_ALL,
+    AggregateFunction,
+    Group,
+    SeriesPlan,
+    Window,
+)
+from tollkeeper.grammar.checker.aggregates import MAX_STREAK
 
 
 class SeenTimes(Protocol):
@@ -29,6 +36,10 @@ class SeenTimes(Protocol):
 
     def latest(self, group: Group, at: int) -> int | None:
         """The latest time not after `at` (µs)."""
+        ...
+
+    def count_after(self, group: Group, after: int, most: int) -> int:
+        """How many times are later than `after` (µs), `most` at the most."""
         ...
 
     def discard(self) -> None:
@@ -76,25 +87,33 @@ class MemorySeenTimes:
             return held[before - 1] if before else None
         return held if held is not None and held <= at else None
 
+    def count_after(self, group: Group, after: int, most: int) -> int:
+        held = self._seen_times.get(group)
+        if isinstance(held, list):
+            return min(most, len(held) - bisect_right(held, after))
+        return 1 if held is not None and held > after else 0
+
     def discard(self) -> None:
         self._seen_times.clear()
 
 
 class FirstSeenSeries:
-    """One series' `age`, `interval`, `since` and `first`, by the times at which its groups were seen."""
+    """One series' `age`, `interval`, `since` and `first`, by the times at which its groups were seen,
+    or its `streak`, by the arrivals that are its values.
+    """
 
     def __init__(self, plan: SeriesPlan, seen_times: SeenTimes, up_to: int) -> None:
         self.plan = plan
         self.seen_times = seen_times
         self.up_to = up_to
 
-    def put(self, time: int, group: Group, _value: Any) -> None:
+    def put(self, time: int, group: Group, value: Any) -> None:
         """Takes in one element of event time `time` (µs)."""
-        self.seen_times.add(group, time)
+        self.seen_times.add(group, value if self.plan.valued else time)
 
-    def take(self, time: int, group: Group, _value: Any) -> None:
+    def take(self, time: int, group: Group, value: Any) -> None:
         """Takes out one element, if it is there."""
-        self.seen_times.remove(group, time)
+        self.seen_times.remove(group, value if self.plan.valued else time)
 
     def read(self, window: Window, group: Group, at: int) -> int | None:
         """A duration (µs) from the first or the latest time not after `at`, or whether none is."""
@@ -105,6 +124,11 @@ def read_ages(
     seen_times: SeenTimes, function: AggregateFunction, group: Group, at: int
 ) -> int | None:
     """What `function` makes of the times of a group, as of event time `at` (µs)."""
+    if function == "streak":
+        key = group if isinstance(group, tuple) else (group,)
+        broken = seen_times.latest((*key, False), -BEFORE_ALL)
+        after = BEFORE_ALL if broken is None else broken
+        return seen_times.count_after((*key, True), after, MAX_STREAK)
     if function in ("interval", "since"):
         latest = seen_times.latest(group, at)
         return None if latest is None else at - latest

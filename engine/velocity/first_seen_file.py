@@ -95,6 +95,12 @@ class SeenTimesFile(SideFile):
         with closing(self._run(query, (series, seen, at))) as found:
             yield from (time for (time,) in found)
 
+    def counts_after(self, series: int, seen: bytes, after: int) -> Iterator[tuple[int, int]]:
+        """The times after `after` (µs), each with how often the group was seen then."""
+        query = f"SELECT time, count {_OF} AND time > ?"
+        with closing(self._run(query, (series, seen, after))) as found:
+            yield from found
+
     def _run(self, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         try:
             return self._reading.execute(query, values)

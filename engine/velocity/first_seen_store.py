@@ -162,6 +162,18 @@ class StoredSeenTimes:
             return None
         return bounds[1] if bounds[1] <= at else self._last(group, at)
 
+    def count_after(self, group: Group, after: int, most: int) -> int:
+        bounds = self._bounds(group)
+        if bounds is None or bounds[1] <= after:
+            return 0
+        unwritten = self._unwritten(group)
+        found = sum(times for time, times in unwritten.items() if time > after)
+        for time, times in self._file.counts_after(self.number, hashed(group), after):
+            if found >= most:
+                break
+            found += 0 if time in unwritten else times
+        return min(found, most)
+
     def discard(self) -> None:
         self.is_given_up = True
 

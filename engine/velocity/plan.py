@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from tollkeeper.engine.velocity.contract import CompiledSeries, Counted, SeriesPlan, Window
 from tollkeeper.grammar.program import (
+    And,
+    ArrivalFact,
     Call,
     DecisionFact,
     History,
@@ -16,9 +18,11 @@ from tollkeeper.grammar.program import (
     Let,
     LetValue,
     Node,
+    Presence,
     Series,
     TableValue,
 )
+from tollkeeper.grammar.types import Boolean, Instant
 
 Compile: TypeAlias = Callable[[Series], CompiledSeries]
 Digest: TypeAlias = Callable[[Series], str]
@@ -55,6 +59,8 @@ def plan(
     windows = []
     for history in histories:
         series, three_valued = _as_held(history)
+        if history.function == "streak":
+            series = _by_outcome(series)
         name = digest(series)
         if three_valued:
             name = f"truth:{name}"
@@ -113,6 +119,16 @@ def _as_held(history: History) -> tuple[Series, bool]:
     if history.function not in ("any", "all"):
         return series, False
     return replace(series, where=None, value=series.where), True
+
+
+def _by_outcome(series: Series) -> Series:
+    """The arrivals of a streak's records, grouped by whether they meet its `where` as well."""
+    where = series.where
+    assert where is not None
+    there = Presence(where.id, where.span, Boolean(), where, "present")
+    met = And(where.id, where.span, Boolean(), (there, where))
+    arrival = ArrivalFact(where.id, where.span, Instant())
+    return replace(series, by=(*series.by, met), where=None, value=arrival)
 
 
 def _is_own(history: History, digest: Digest) -> bool:

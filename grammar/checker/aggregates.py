@@ -24,6 +24,7 @@ CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
 BUILT_IN_EVENT = "payment"
 """The event type whose monitors look at each payment once it is decided."""
 MAX_WINDOW = 90 * 86_400_000_000
+MAX_STREAK = 100
 _ALLOWED: dict[str, tuple[type, ...]] = {
     "number": (t.Number,),
     "number or duration": (t.Number, t.Duration),
@@ -146,7 +147,7 @@ def _value_and_where(
     if node.where is not None:
         where = _where(work, replace(scope, part="where"), node.where, infer)
         whole = whole and where is not None
-    elif known.name in ("any", "all", "since"):
+    elif known.name in ("any", "all", "since", "streak"):
         work.report(say.needs_where(node.span, known.name))
         whole = False
     return value, where, whole
@@ -192,10 +193,13 @@ def _history(
     if work.event == BUILT_IN_EVENT and (over is None or node.earlier is not None):
         work.report(say.earlier_of_a_decided_payment(node.span))
         return None
-    if node.earlier is not None and over is None:
+    if known.name == "streak" and collection != "payments":
+        work.report(say.streak_of_payments(node.span, collection))
+        return None
+    if node.earlier is not None and over is None and known.name != "streak":
         before = node.arguments[0].span.start
         work.report(warn.needless_earlier(node.earlier.span, known.name, before))
-    earlier = node.earlier is not None and over is not None
+    earlier = node.earlier is not None and (over is not None or known.name == "streak")
     return p.History(node.id, node.span, _result(known, value), function, series, by, over, earlier)
 
 
@@ -234,6 +238,8 @@ def _result(known: Aggregate, value: p.Expression | None) -> t.Type:
             return t.Duration()
         case "whole number":
             return t.Number(0, Decimal(0))
+        case "streak":
+            return t.Number(0, Decimal(0), Decimal(MAX_STREAK))
         case "number":
             return t.Number(None, _floor(value))
         case _:

@@ -48,8 +48,11 @@ def _of_own_keys(node: p.History, _term: SmtTerm, program: EncodedProgram) -> bo
 
 def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[Formula]:
     there, value = term.there, term.value
-    if node.function in (*_COUNTS, "age", "interval", "since"):
+    if node.function in (*_COUNTS, "age", "interval", "since", "streak"):
         yield z3.Implies(there, value >= 0)
+    if node.function == "streak" and not node.earlier:
+        [(counts, _)] = _own(node, program)
+        yield z3.Implies(there, counts == (value >= 1))
     if node.earlier or node.over is None or node.series.collection == "events":
         return
     try:

@@ -210,6 +210,8 @@ def _read(unit: Unit, node: p.Expression) -> Code:
             return unit.field("d", vocabulary.decision, (node.name,))
         case p.LabelFact():
             return unit.read(("y",))
+        case p.ArrivalFact():
+            return unit.read(("p", "arrived"))
         case p.EventFact():
             event = unit.require(unit.read(("v",)))
             get = code.attribute(event.result, "get")

@@ -189,6 +189,8 @@ def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
             return [("d", *fields.decision[node.name].access)]
         case p.LabelFact():
             return [("y",)]
+        case p.ArrivalFact():
+            return [("p", "arrived")]
         case p.HeaderFact():
             return [("p", *fields.payment[f"{node.side}.headers"].access)]
         case p.MetadataFact():

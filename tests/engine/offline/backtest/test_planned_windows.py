@@ -76,6 +76,8 @@ rule windows
      and count(payments by user.id over 9h where listed) > 1
      and first(payments by @banks[method.card.bin].name where method.card.fingerprint not in @cards)
      and distinct(@banks[method.card.bin].name of payments by user.id over 9h) > 1
+     and streak(payments by user.id where status == "declined") > 1
+     and streak(earlier payments by user.id, currency where amount > 3) > 1
      and count(payments by user.id over 9h where label == "fraud") > 1
      and first(payments by method.card.fingerprint where label != "legitimate")
      and sum(amount_in("USD") of payments by user.id over 30h where status == "declined") > 1

@@ -23,6 +23,7 @@ from tollkeeper.api.console.page import document
 from tollkeeper.api.console.pages import (
     alerts,
     changes,
+    contain,
     editor,
     lists,
     now,
@@ -79,6 +80,10 @@ def _console() -> ASGIApp:
             payment.add_to_list,
             review.review,
             alerts.alerts,
+            contain.alert,
+            contain.outbreak,
+            contain.mark,
+            contain.contain,
             rules.rules,
             rules.rule,
             rules.activate,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, get_args
+
+from msgspec import Struct, structs
 
 from tollkeeper.api.http.answers import InstantText
-from tollkeeper.api.http.operation import Answer, operation
-from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor
-from tollkeeper.api.http.queries import read_limit, read_place, show_place
+from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import (
+    Cursor,
+    Limit,
+    NextCursor,
+    path_parameter,
+    query_parameter,
+)
+from tollkeeper.api.http.queries import read_choice, read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENTS
 from tollkeeper.engine.folder_key import FolderKey, Named, Spot
@@ -15,6 +24,14 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert
 from tollkeeper.engine.programs.json_values import JsonValue
+from tollkeeper.engine.publish.mark_alerts import put_alert_mark
+from tollkeeper.engine.registry.alert_marks import mark_of
+from tollkeeper.engine.registry.changes import AlertState
+from tollkeeper.engine.registry.errors import NotFound
+
+AlertId = Annotated[str, path_parameter("The alert's id.", "9f1c6f0e2b7d4a1c8e5f3b6a7c9d0e1f")]
+_STATES: tuple[str, ...] = get_args(AlertState)
+_STATE_SCHEMA = {"type": "string", "enum": [*_STATES]}
 
 
 class AlertView(Struct, frozen=True):
@@ -29,8 +46,36 @@ class AlertView(Struct, frozen=True):
     values: dict[str, JsonValue]
 
 
+class AlertMarkView(Struct, frozen=True):
+    """Whether somebody looks after it: `by` and `at` are there once somebody did anything."""
+
+    state: AlertState
+    by: str | None
+    at: InstantText | None
+    note: str
+
+
+class MarkedAlert(AlertView, frozen=True):
+    """An alert with what became of it."""
+
+    mark: AlertMarkView
+
+
+class AlertAnswer(Struct, frozen=True):
+    alert: MarkedAlert
+
+
+class AlertChange(Struct, frozen=True, forbid_unknown_fields=True):
+    state: AlertState
+    note: str = ""
+
+
+class AlertBody(Struct, frozen=True, forbid_unknown_fields=True):
+    alert: AlertChange
+
+
 class AlertPage(Struct, frozen=True):
-    alerts: list[AlertView]
+    alerts: list[MarkedAlert]
     cursor: NextCursor
 
 
@@ -40,18 +85,101 @@ class AlertPage(Struct, frozen=True):
     "list_alerts",
     tag=EVENTS,
     summary="List alerts, newest first",
-    doc="What monitors raised; the same that webhooks send.",
+    doc="What monitors raised, the same that webhooks send, and who looks after it.",
     scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
-async def list_alerts(request: Request, cursor: Cursor = None, limit: Limit = None) -> AlertPage:
+async def list_alerts(
+    request: Request,
+    only: Annotated[
+        str | None,
+        query_parameter(
+            "Only alerts in this state: a page may hold fewer then, and none, before the end.",
+            _STATE_SCHEMA,
+            "open",
+            "state",
+        ),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
+) -> AlertPage:
     before, most = read_place(request, "cursor", cursor), read_limit(limit)
-    account = request.key.account
-    found = request.engine.outbox.read(lambda c: list(outbox.alerts(c, account, before, most)))
+    chosen, account = read_choice("state", only, _STATES), request.account
+    found = request.engine.outbox.read(
+        lambda c: list(outbox.alerts(c, account.number, before, most))
+    )
     return AlertPage(
-        [alert_view(request.engine.folder_key, alert) for alert in found],
+        [
+            _marked(request, alert)
+            for alert in found
+            if chosen in (None, mark_of(account, alert.sequence, alert.number).state)
+        ],
         show_place(request, found[-1].sequence if len(found) >= most else None),
+    )
+
+
+@operation(
+    "GET",
+    "/v1/alerts/{id:str}",
+    "read_alert",
+    tag=EVENTS,
+    summary="Read an alert",
+    doc="What a monitor raised, and who looks after it.",
+    scope="payments:read",
+    answers={200: Answer("The alert.")},
+    refusals=(404, 503),
+)
+async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
+    return AlertAnswer(_marked(request, _find(request, id)))
+
+
+@operation(
+    "PUT",
+    "/v1/alerts/{id:str}",
+    "mark_alert",
+    tag=EVENTS,
+    summary="Acknowledge an alert, close it, or open it again",
+    doc="Says to others who looks after it; the audit log keeps each change, with its note.",
+    scope="labels:write",
+    sent=Body(
+        AlertBody,
+        {"closed": Example("it is over", {"alert": {"state": "closed", "note": "card testing"}})},
+    ),
+    answers={200: Answer("The alert as it is now.")},
+    refusals=(404, 503),
+)
+async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
+    alert = _find(request, id)
+    sent = (await read_json(request, AlertBody)).alert
+    await put_alert_mark(
+        request.engine,
+        request.key.account,
+        request.key.id,
+        alert.sequence,
+        alert.number,
+        sent.state,
+        sent.note,
+    )
+    return AlertAnswer(_marked(request, alert))
+
+
+def _find(request: Request, id_: str) -> Alert:
+    """Raises `NotFound`."""
+    account = request.key.account
+    spot = request.engine.folder_key.spot_of(Named.ALERT, account, id_)
+    found = spot and request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
+    if not found:
+        raise NotFound("alert", "there is no alert of this id")
+    return found
+
+
+def _marked(request: Request, alert: Alert) -> MarkedAlert:
+    mark = mark_of(request.account, alert.sequence, alert.number)
+    at = None if mark.at is None else show_instant(mark.at)
+    return MarkedAlert(
+        **structs.asdict(alert_view(request.engine.folder_key, alert)),
+        mark=AlertMarkView(mark.state, mark.by, at, mark.note),
     )
 
 
@@ -74,4 +202,4 @@ def alert_id(key: FolderKey, account: int, spot: Spot) -> str:
     return key.name_of(Named.ALERT, account, spot)
 
 
-ROUTES = (list_alerts,)
+ROUTES = (list_alerts, read_alert, put_mark)

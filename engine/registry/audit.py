@@ -16,6 +16,7 @@ from tollkeeper.engine.registry.changes import (
     AccountResumed,
     AccountSuspended,
     Activated,
+    AlertMarked,
     Change,
     Deactivated,
     EntriesChanged,
@@ -75,6 +76,7 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     ShadowCleared: (),
     RolloutSet: ("number", "percent", "by"),
     ProposalRefused: ("reason",),
+    AlertMarked: ("state", "note"),
     RolloutCleared: (),
     ListMade: ("spec",),
     EntriesChanged: ("action", "count", "values"),
@@ -169,6 +171,8 @@ def _subject(change: Change) -> str:
             return "person"
         case Proposed():
             return f"proposal {change.number}: {_subject(change.change)}"
+        case AlertMarked():
+            return "alert"
         case ProposalRefused():
             return f"proposal {change.number}"
         case ScorecardShipped():

@@ -243,6 +243,18 @@ class ProposalRefused(Struct, frozen=True, tag="proposal_refused"):
     reason: str
 
 
+AlertState: TypeAlias = Literal["open", "acknowledged", "closed"]
+
+
+class AlertMarked(Struct, frozen=True, tag="alert_marked"):
+    """Somebody looks after the alert of this place of the journal, or it is over, or open again."""
+
+    sequence: int
+    number: int
+    state: AlertState
+    note: str
+
+
 class ListMade(Struct, frozen=True, tag="list_made"):
     name: str
     spec: Spec
@@ -351,6 +363,7 @@ Change: TypeAlias = (
     | VersionChange
     | Proposed
     | ProposalRefused
+    | AlertMarked
     | ListMade
     | EntriesChanged
     | ListReplaced

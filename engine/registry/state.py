@@ -17,6 +17,8 @@ from tollkeeper.engine.registry.changes import (
     AccountSettings,
     AccountSuspended,
     Activated,
+    AlertMarked,
+    AlertState,
     BacktestFigures,
     Deactivated,
     DecidedFilter,
@@ -154,6 +156,16 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertMark:
+    """What somebody did about an alert, last; `at` in µs, None while nobody did anything."""
+
+    state: AlertState
+    by: str | None
+    at: int | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListState:
     """A list or table: what it is, the journal's content id, and where it last changed.
 
@@ -202,6 +214,7 @@ class Account:
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     proposals: Mapping[int, Proposal] = field(default_factory=dict)
+    alert_marks: Mapping[tuple[int, int], AlertMark] = field(default_factory=dict)
     shipped: Version | None = None
     test: int | None = None
     live: int | None = None
@@ -250,7 +263,7 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
             }
             account = _share(live, replace(account, live=live.number, lists=empty))
     else:
-        account = _fold_proposal(_fold_account(accounts[recorded.account], recorded), recorded)
+        account = _fold_work(_fold_account(accounts[recorded.account], recorded), recorded)
     accounts[recorded.account] = account
     if account.test is not None:
         accounts[account.test] = _share(account, accounts[account.test])
@@ -383,6 +396,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             | UserLinkMade()
             | Proposed()
             | ProposalRefused()
+            | AlertMarked()
         ):
             return account
         case _:
@@ -391,8 +405,8 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             return replace(account, files={**account.files, of: lineage})
 
 
-def _fold_proposal(account: Account, recorded: RecordedChange) -> Account:
-    """The proposals, after one of them was made, refused, or is in force by the change."""
+def _fold_work(account: Account, recorded: RecordedChange) -> Account:
+    """What people have to decide and did: proposals, and what became of alerts."""
     change = recorded.change
     state: ProposalState
     reason = ""
@@ -408,6 +422,10 @@ def _fold_proposal(account: Account, recorded: RecordedChange) -> Account:
                 at=recorded.at,
             )
             return replace(account, proposals={**account.proposals, change.number: proposal})
+        case AlertMarked():
+            mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
+            marks = {**account.alert_marks, (change.sequence, change.number): mark}
+            return replace(account, alert_marks=marks)
         case ProposalRefused():
             number, state, reason = change.number, "refused", change.reason
         case Activated(proposal=int(number)) | Deactivated(proposal=int(number)) if change.ended:

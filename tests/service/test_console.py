@@ -48,6 +48,7 @@ PAGES = (
     "/console/changes",
     "/console/settings",
     "/console/settings/users",
+    "/console/contain",
 )
 
 
@@ -89,6 +90,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def attack(client: httpx.Client) -> None:
     """A rule, then people's payments among those of one device."""
+    watched = client.post("/event-types/payment/versions?publish=true", content=WATCH)
+    assert watched.status_code == 201, watched.text
     stored = client.post("/rules/gate/versions?publish=true", content=RULE)
     assert stored.status_code == 201, stored.text
     for number in range(25):
@@ -108,6 +111,12 @@ def attack(client: httpx.Client) -> None:
                 analyze=ASKED,
             )
             assert client.post("/payments", json=person).status_code == 201
+
+
+WATCH = """event payment
+  metric seen = count(payments by merchant.id over 1h)
+  monitor burst "Many payments of one merchant" when seen >= 20 by merchant.id
+"""
 
 
 def wait_until_found(client: httpx.Client, count: int, query: str = "") -> None:
@@ -163,6 +172,31 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
     assert decided["rule"]["condition"]["id"] == "known"
     labels = desk.client.get("/labels").json()["labels"]
     assert [each["label"] for each in labels] == ["fraud"]
+    page.context.close()
+
+
+def test_an_attack_is_contained_from_the_alert_on_in_three_clicks(desk: Desk) -> None:
+    page = desk.page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{desk.url}/console/alerts")
+    page.click("table.rows tbody tr:first-child a")
+    assert "Many payments" in page.inner_text("h1")
+    picked = page.locator("input[name=pick]:checked")
+    assert picked.count() == 1
+    assert "Device" in page.locator("tr", has=picked).inner_text()
+    page.fill("form[action='/console/contain'] input[name=reason]", "card testing")
+    page.click("form[action='/console/contain'] button")
+    page.wait_for_selector(".notice.good")
+    assert "1 blocked until" in page.inner_text(".notice.good")
+    assert "acknowledged" in page.inner_text("dl.facts")
+    entries = desk.client.get("/lists/blocked/entries").json()["entries"]
+    assert [(each["value"], each["note"]) for each in entries] == [("d-bot-7", "card testing")]
+    cheap = payment(id="bot-contained", amount=5, device=BOT, analyze=ASKED)
+    decided = desk.client.post("/payments", json=cheap).json()["payment"]["analyses"]
+    assert decided["rule"]["condition"]["id"] == "known"
+    shown = desk.client.get("/audit").json()["audit"]
+    assert {"alert_marked", "entries_changed"} <= {each["action"] for each in shown}
+    body = {"entries": [{"value": "d-bot-7"}]}
+    desk.client.request("DELETE", "/lists/blocked/entries", json=body)
     page.context.close()
 
 

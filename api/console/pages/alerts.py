@@ -9,7 +9,7 @@ from litestar import Request, get
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import html
-from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     instant,
@@ -31,10 +31,12 @@ AROUND = timedelta(hours=1)
 async def alerts(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    found = await here.client.get("/v1/alerts", {"cursor": here.query.get("cursor"), "limit": "50"})
-    titles = ("at", "monitor", "key", "values", "payments")
+    query = {"cursor": here.query.get("cursor"), "state": here.query.get("state"), "limit": "50"}
+    found = await here.client.get("/v1/alerts", query)
+    titles = ("at", "monitor", "key", "values", "state", "payments")
     content = joined(
         element("h1", words("frame.alerts")),
+        _states(here),
         table(
             [words(f"alerts.{title}") for title in titles],
             [_row(here, each) for each in found["alerts"]],
@@ -48,14 +50,45 @@ async def alerts(request: Request[Any, Any, Any]) -> Response[str]:
     return html(page(here, words("frame.alerts"), content))
 
 
+def alert_address(alert: JsonObject) -> str:
+    return f"/console/alerts/{segment(alert['id'])}"
+
+
+def mark_text(here: Visit, mark: JsonObject) -> str:
+    """Who looks after an alert."""
+    said = here.words(f"alerts.{mark['state']}")
+    return said if mark["by"] is None else f"{said} · {mark['by']}"
+
+
+def _states(here: Visit) -> Html:
+    chosen = here.query.get("state")
+    links = [
+        element(
+            "a",
+            here.words(f"alerts.{state or 'every'}"),
+            href=here.address(state=state, cursor=None),
+            aria_current="true" if state == chosen else None,
+        )
+        for state in (None, "open", "acknowledged", "closed")
+    ]
+    return element("p", *(part for link in links for part in (link, " ")), class_="choices")
+
+
 def _row(here: Visit, alert: JsonObject) -> Html:
     at = read_instant(alert["at"])
     query = f"since:{text_of(at - AROUND)} until:{text_of(at)}"
     values = " · ".join(f"{name} {value}" for name, value in alert["values"].items())
     return row(
         instant(here, alert["at"]),
-        joined(element("strong", alert["monitor"]), " ", alert["title"] or alert["type"]),
+        element(
+            "a",
+            element("strong", alert["monitor"]),
+            " ",
+            alert["title"] or alert["type"],
+            href=alert_address(alert),
+        ),
         ", ".join(map(str, alert["key"])),
         values,
+        mark_text(here, alert["mark"]),
         payments_link(here, here.words("alerts.behind"), query),
     )

@@ -13,6 +13,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.payment import FIELDS, entities
 from tollkeeper.api.console.pages.rules import (
     publishing_scope,
     rule_address,
@@ -31,6 +32,9 @@ NEW = """rule my_rule "What it is for"
 
   otherwise default
 """
+_CONDITION = re.compile(r"^[ \t]*condition\b", re.MULTILINE)
+_PLAIN = re.compile(r"[\w.@:+-]{1,128}")
+"""Values that a rule's text can hold as they are."""
 _NAME = re.compile(r"^[ \t]*rule[ \t]+([a-z][a-z0-9_]*)", re.MULTILINE)
 
 
@@ -38,7 +42,10 @@ _NAME = re.compile(r"^[ \t]*rule[ \t]+([a-z][a-z0-9_]*)", re.MULTILINE)
 async def edit(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
     here = await visit(request)
     found = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"]
-    return await _editor(here, found["text"], name, found["newest"])
+    text = found["text"]
+    if "by" in here.query and "like" in here.query:
+        text = await _with_condition(here, text, here.query["by"], here.query["like"])
+    return await _editor(here, text, name, found["newest"])
 
 
 @get("/console/new-rule")
@@ -102,6 +109,21 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
         return go_to(target("/console/changes", proposed=str(number_)))
     stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
     return go_to(target(rule_address(name), published=str(stored)))
+
+
+async def _with_condition(here: Visit, text: str, by: str, like: str) -> str:
+    """The text with a first condition that denies what has a value of the payment."""
+    shown = (await here.client.get(f"/v1/payments/{segment(like)}"))["payment"]
+    value, place = entities(shown).get(by, ""), _CONDITION.search(text)
+    if by not in FIELDS or place is None or not _PLAIN.fullmatch(value):
+        return text
+    said = here.now.astimezone(here.zone).strftime("%d %b %H:%M")
+    condition = (
+        f'  condition contain_{by} "Contained {said}"\n'
+        f'    when {FIELDS[by]} == "{value}"\n'
+        "    then deny\n\n"
+    )
+    return text[: place.start()] + condition + text[place.start() :]
 
 
 async def _editor(

@@ -11,7 +11,9 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.alerts import alert_address
 from tollkeeper.api.console.parts import (
+    allowed,
     bar,
     chart,
     mask_entity,
@@ -148,6 +150,14 @@ def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                 Html("")
                 if address is None
                 else element("a", here.words("now.look"), href=address, class_="button"),
+                " ",
+                allowed(
+                    here,
+                    "lists:write",
+                    element(
+                        "a", here.words("now.contain"), href="/console/contain", class_="button"
+                    ),
+                ),
             )
     return notice("calm", here.words("now.calm"))
 
@@ -278,7 +288,7 @@ def _alerts(here: Visit, alerts: list[JsonObject]) -> Html:
         *(
             element(
                 "li",
-                element("a", f"{each['type']} · {each['monitor']}", href="/console/alerts"),
+                element("a", f"{each['type']} · {each['monitor']}", href=alert_address(each)),
                 " ",
                 since_text(here, each["at"]),
             )

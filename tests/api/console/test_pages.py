@@ -22,6 +22,7 @@ MORE = (
     "/console/new-rule",
     "/console/lists/blocked",
     "/console/settings/users",
+    "/console/contain",
 )
 ADDRESSES = (*(address for _, address, _ in NAVIGATION), *MORE)
 

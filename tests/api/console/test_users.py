@@ -26,6 +26,7 @@ PAGES = (
     "/console/rules/gate/edit",
     "/console/lists/blocked",
     "/console/settings/users",
+    "/console/contain",
 )
 
 

@@ -339,7 +339,9 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         await good("POST", "/v1/events", json=examples.EVENT)
     await good("POST", "/v1/events", json=examples.EVENTS)
     await good("GET", "/v1/event-types/sign_in/metrics/failures", params={"key": "u-1"})
-    assert (await good("GET", "/v1/alerts")).json()["alerts"]
+    (alert, *_) = (await good("GET", "/v1/alerts")).json()["alerts"]
+    await good("GET", f"/v1/alerts/{alert['id']}")
+    await good("PUT", f"/v1/alerts/{alert['id']}", json={"alert": {"state": "closed"}})
 
     plain = {"value": "41", "expires_at": "2099-01-01T00:00:00Z"}
     row = plain | {"columns": {"country": "BR"}}

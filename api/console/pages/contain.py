@@ -1,0 +1,305 @@
+"""An alert, or what stands out now: what the payments behind it share, and a block with an end."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.params import FromPath
+from litestar.response import Response
+
+from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.form import IncompleteFormError, read_form
+from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.alerts import AROUND, alert_address, mark_text
+from tollkeeper.api.console.pages.payment import FIELDS, entities
+from tollkeeper.api.console.pages.rules import rule_address
+from tollkeeper.api.console.parts import (
+    allowed,
+    choices,
+    field,
+    instant,
+    mask_entity,
+    notice,
+    number,
+    payments_link,
+    read_instant,
+    row,
+    table,
+    text_of,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.html import Html, element, joined
+
+CONTAIN = "/console/contain"
+_ASKED = re.compile(r"([a-z_.]+)[ \t]+in[ \t]+@([a-z0-9_]+)")
+_SUGGESTED = 6
+"""How many values are suggested, those with most payments beyond their usual first."""
+_SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
+"""For how many hours a value may be blocked with a click."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A value that stands out, one of its payments, and what blocking it would have done.
+
+    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it.
+    """
+
+    mover: JsonObject
+    like: str
+    day: int
+    denied: int
+    passed: int
+    lists: tuple[str, ...]
+    rule: str | None
+
+
+@get("/console/alerts/{id_:str}")
+async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    words = here.words
+    found = (await here.client.get(f"/v1/alerts/{segment(id_)}"))["alert"]
+    until = read_instant(found["at"])
+    values = [(name, str(value)) for name, value in found["values"].items()]
+    facts = [
+        (words("alerts.at"), instant(here, found["at"])),
+        (words("alerts.key"), ", ".join(map(str, found["key"]))),
+        *values,
+        (words("alerts.state"), mark_text(here, found["mark"])),
+        (words("alerts.note"), found["mark"]["note"]),
+    ]
+    query = f"since:{text_of(until - AROUND)} until:{text_of(until)}"
+    content = joined(
+        element("h1", found["title"] or found["monitor"]),
+        _done(here),
+        element(
+            "dl",
+            *(
+                element("div", element("dt", name), element("dd", said))
+                for name, said in facts
+                if said
+            ),
+            class_="facts",
+        ),
+        element("p", payments_link(here, words("alerts.behind"), query)),
+        allowed(here, "labels:write", _mark_form(here, found)),
+        # An attack goes on after it was noticed.
+        await _suggestions(here, min(here.now, until + AROUND), id_),
+    )
+    return html(page(here, words("frame.alerts"), content))
+
+
+@get(CONTAIN)
+async def outbreak(request: Request[Any, Any, Any]) -> Response[str]:
+    """What stands out now, with no alert."""
+    here = await visit(request)
+    content = joined(
+        element("h1", here.words("contain.outbreak")),
+        _done(here),
+        await _suggestions(here, here.now, ""),
+    )
+    return html(page(here, here.words("contain.title"), content))
+
+
+@post("/console/alerts/{id_:str}")
+async def mark(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    """Acknowledge the alert, close it, or open it again."""
+    here = await visit(request)
+    sent = await read_form(request)
+    await _mark(here, id_, sent["state"], sent.get("note"))
+    return go_to(target(f"/console/alerts/{segment(id_)}", marked="1"))
+
+
+@post(CONTAIN)
+async def contain(request: Request[Any, Any, Any]) -> Response[str]:
+    """Put what was chosen in its lists until a time; the alert is acknowledged with it."""
+    here = await visit(request)
+    form = await request.form()
+    sent = await read_form(request)
+    if sent["span"] not in _SPANS:
+        raise IncompleteFormError("span")
+    end = here.now + timedelta(hours=_SPANS[sent["span"]])
+    picked = [str(each) for each in form.getall("pick", [])]
+    for each in picked:
+        by, _, like = each.partition(":")
+        shown = (await here.client.get(f"/v1/payments/{segment(like)}"))["payment"]
+        value = entities(shown).get(by)
+        if value is None:
+            raise IncompleteFormError("pick")
+        entry = {"value": value, "expires_at": text_of(end), "note": sent.get("reason")}
+        path = f"/v1/lists/{segment(sent[f'list_{by}'])}/entries"
+        await here.client.send("PUT", path, body={"entries": [entry]})
+    id_ = sent.get("alert")
+    if id_ and picked and here.may("labels:write"):
+        await _mark(here, id_, "acknowledged", sent.get("reason"))
+    back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
+    return go_to(target(back, contained=str(len(picked)), until=text_of(end)))
+
+
+async def _mark(here: Visit, id_: str, state: str, note: str) -> None:
+    body = {"alert": {"state": state, "note": note}}
+    await here.client.send("PUT", f"/v1/alerts/{segment(id_)}", body=body)
+
+
+def _done(here: Visit) -> Html:
+    if "contained" in here.query and "until" in here.query:
+        end = read_instant(here.query["until"]).astimezone(here.zone)
+        said = here.words(
+            "contain.done", count=here.query["contained"], until=end.strftime("%d %b %H:%M")
+        )
+        return notice("good", said)
+    return notice("good", here.words("alerts.done_marked")) if "marked" in here.query else Html("")
+
+
+def _mark_form(here: Visit, found: JsonObject) -> Html:
+    words, state = here.words, found["mark"]["state"]
+    ways = {
+        "open": ("acknowledge", "close"),
+        "acknowledged": ("close",),
+        "closed": ("reopen",),
+    }[state]
+    states = {"acknowledge": "acknowledged", "close": "closed", "reopen": "open"}
+    buttons = [
+        element("button", words(f"alerts.{way}"), name="state", value=states[way], class_="quiet")
+        for way in ways
+    ]
+    return element(
+        "form",
+        field(words("alerts.note"), element("input", name="note", maxlength="500")),
+        *buttons,
+        method="post",
+        action=alert_address(found),
+        class_="line",
+    )
+
+
+async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
+    """What had more payments than usual in the hour before, each with what blocking it would do."""
+    if not here.may("personal:read"):
+        return Html("")
+    words = here.words
+    query = {"since": text_of(until - AROUND), "until": text_of(until), "limit": "30"}
+    movers = (await here.client.get("/v1/figures/movers", query))["movers"]
+    wanted = [mover for mover in movers if mover["by"] in FIELDS][:_SUGGESTED]
+    if not wanted:
+        return element("p", words("contain.nothing"), class_="empty")
+    rules = await _live_rules(here)
+    found = await asyncio.gather(*(_weighed(here, mover, until, rules) for mover in wanted))
+    weighed = [each for each in found if each is not None]
+    titles = ("pick", "value", "hour", "usually", "day", "denied", "passed", "list")
+    first = next((each for each in weighed if each.lists), None)
+    rows = [_row(here, each, chosen=each is first) for each in weighed]
+    shown = joined(
+        table(
+            [words(f"contain.{title}") for title in titles],
+            rows,
+            words("contain.suggested"),
+            numeric=(2, 3, 4, 5, 6),
+        ),
+        element("p", words("contain.lists_note"), class_="hints"),
+    )
+    controls = element(
+        "div",
+        field(
+            words("contain.until"),
+            choices("span", [(span, f"{hours} h") for span, hours in _SPANS.items()], "6h"),
+        ),
+        field(words("contain.reason"), element("input", name="reason", maxlength="200")),
+        element("button", words("contain.block")),
+        class_="line",
+    )
+    return element(
+        "section",
+        element("h2", words("contain.suggested")),
+        element(
+            "form",
+            element("input", type="hidden", name="alert", value=alert),
+            shown,
+            controls,
+            method="post",
+            action=CONTAIN,
+        )
+        if here.may("lists:write") and first is not None
+        else shown,
+    )
+
+
+async def _live_rules(here: Visit) -> Mapping[str, str]:
+    """The texts of the rules that are live, by name."""
+    rules = (await here.client.get("/v1/rules"))["rules"]
+    live = [each["name"] for each in rules if each["active"] is not None]
+    texts = await asyncio.gather(*(here.client.get(f"/v1/rules/{segment(name)}") for name in live))
+    return {name: answer["rule"]["text"] for name, answer in zip(live, texts, strict=True)}
+
+
+async def _weighed(
+    here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
+) -> Suggestion | None:
+    """None for a value that no payment of the day has any more."""
+    by, value = mover["by"], mover["value"]
+    span = f"since:{text_of(until - timedelta(days=1))} until:{text_of(until)}"
+    query = f'{by}:"{value}" {span}'
+
+    async def count(more: str) -> int:
+        asked = {"q": f"{query} {more}"}
+        found: int = (await here.client.aside("/v1/payments/count", asked))["count"]
+        return found
+
+    newest, day, denied, passed = await asyncio.gather(
+        here.client.aside("/v1/payments", {"q": query, "limit": "1"}),
+        count(""),
+        count("action:deny"),
+        count("status:succeeded label:none"),
+    )
+    if not newest["payments"]:
+        return None
+    like = newest["payments"][0]["id"]
+    asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
+    lists = tuple(dict.fromkeys(name for field_, name in asked if field_ == FIELDS[by]))
+    return Suggestion(mover, like, day, denied, passed, lists, next(iter(rules), None))
+
+
+def _row(here: Visit, suggestion: Suggestion, *, chosen: bool) -> Html:
+    mover, words = suggestion.mover, here.words
+    by = mover["by"]
+    shown = mask_entity(by, mover["value"])
+    name = f"{words(f'by.{by}')} {shown}"
+    behind = target("/console/payments", of=suggestion.like, by=by, q="since:1d")
+    return row(
+        element(
+            "input",
+            type="checkbox",
+            name="pick",
+            value=f"{by}:{suggestion.like}",
+            checked="" if chosen else None,
+            aria_label=f"{words('contain.pick')} {name}",
+        )
+        if suggestion.lists
+        else Html(""),
+        element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
+        number(mover["payments"]),
+        f"{mover['usual']:.1f}",
+        number(suggestion.day),
+        number(suggestion.denied),
+        number(suggestion.passed),
+        _where(here, by, suggestion, name),
+        numeric=(2, 3, 4, 5, 6),
+    )
+
+
+def _where(here: Visit, by: str, suggestion: Suggestion, name: str) -> Html:
+    words = here.words
+    if suggestion.lists:
+        options = [(each, each) for each in suggestion.lists]
+        return choices(f"list_{by}", options, aria_label=f"{words('contain.list')}: {name}")
+    if suggestion.rule is None or not here.may("rules:write"):
+        return element("span", words("contain.no_list"), class_="detail")
+    draft = target(f"{rule_address(suggestion.rule)}/edit", by=by, like=suggestion.like)
+    return element("a", words("contain.condition"), href=draft)

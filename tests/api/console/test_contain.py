@@ -1,0 +1,126 @@
+"""From an alert, or from what stands out, to what blocks it until a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tollkeeper.tests.api.console.conftest import Shop, open_shop
+from tollkeeper.tests.api.http.service import payment
+
+pytestmark = pytest.mark.anyio
+
+GUARD = """rule guard
+  list blocked: string
+  condition known when device.fingerprint.id in @blocked then deny
+  otherwise allow
+"""
+WATCH = """event payment
+  metric seen = count(payments by merchant.id over 1h)
+  monitor burst "Many payments" when seen >= 5 by merchant.id
+"""
+ASKED = {"bot_behaviour": True, "rule": {"name": "guard"}}
+BOT = {"ip_address": "198.51.100.7", "fingerprint": {"id": "d-bot-7", "provider": "basic"}}
+
+
+@pytest.fixture
+async def attacked(tmp_path: Path) -> AsyncIterator[Shop]:
+    """A shop in which one device pays again and again, and a monitor has seen it."""
+    async with open_shop(tmp_path) as shop:
+        api = shop.service.client
+        for path, text in (("rules/guard", GUARD), ("event-types/payment", WATCH)):
+            stored = await api.post(f"/v1/{path}/versions?publish=true", content=text)
+            assert stored.status_code == 201, stored.text
+        for number in range(12):
+            body = payment(
+                id=f"bot-{number}", device=BOT, merchant={"id": "m-9"}, analyze=ASKED, amount=5
+            )
+            assert (await api.post("/v1/payments", json=body)).status_code == 201
+        yield shop
+
+
+async def alert_of(shop: Shop) -> str:
+    (alert,) = (await shop.service.client.get("/v1/alerts?state=open")).json()["alerts"]
+    id_: str = alert["id"]
+    return id_
+
+
+async def test_an_alert_is_acknowledged_closed_and_opened_again(attacked: Shop) -> None:
+    id_ = await alert_of(attacked)
+    api = attacked.service.client
+    for state in ("acknowledged", "closed", "open"):
+        body = {"alert": {"state": state, "note": "a sale"}}
+        marked = (await api.put(f"/v1/alerts/{id_}", json=body)).json()["alert"]["mark"]
+        assert (marked["state"], marked["note"]) == (state, "a sale")
+        found = (await api.get(f"/v1/alerts?state={state}")).json()["alerts"]
+        assert [each["id"] for each in found] == [id_]
+    assert (await api.get("/v1/alerts?state=closed")).json()["alerts"] == []
+    actions = [each["action"] for each in (await api.get("/v1/audit")).json()["audit"][:3]]
+    assert actions == ["alert_marked"] * 3
+
+
+async def test_an_alert_that_there_is_not_is_not_found(attacked: Shop) -> None:
+    for id_ in ("0", "f" * 32, "é"):
+        assert (await attacked.service.client.get(f"/v1/alerts/{id_}")).status_code == 404
+
+
+async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_do(
+    attacked: Shop,
+) -> None:
+    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    row = re.search(r"<tr>(?:(?!</tr>).)*Device(?:(?!</tr>).)*</tr>", page, re.DOTALL)
+    assert row is not None, page
+    assert 'name="pick" value="device:bot-11"' in row[0]
+    assert '<option value="blocked"' in row[0]
+    # 12 payments in the hour and in the day, none denied yet, none paid.
+    assert re.findall(r'<td class="number">([\d.]+)</td>', row[0]) == ["12", "0.0", "12", "0", "0"]
+    assert "d-bot-7" not in page
+    assert "198.51.100.7" not in page
+
+
+async def test_a_value_that_is_picked_is_blocked_until_a_time_and_the_alert_acknowledged(
+    attacked: Shop,
+) -> None:
+    id_, api = await alert_of(attacked), attacked.service.client
+    sent = {"alert": id_, "pick": "device:bot-11", "list_device": "blocked", "span": "6h"}
+    done = await attacked.browser.post("/console/contain", data={**sent, "reason": "testing"})
+    assert done.status_code == 303, done.text
+    (entry,) = (await api.get("/v1/lists/blocked/entries")).json()["entries"]
+    assert (entry["value"], entry["note"]) == ("d-bot-7", "testing")
+    assert entry["expires_at"]
+    body = payment(id="again", device=BOT, analyze=ASKED, amount=5)
+    made = (await api.post("/v1/payments", json=body)).json()["payment"]["analyses"]
+    assert made["bot_behaviour"]["action"] == "deny"
+    shown = (await attacked.browser.get(done.headers["location"])).text
+    assert "1 blocked until" in shown
+    alert = (await api.get(f"/v1/alerts/{id_}")).json()["alert"]
+    assert alert["mark"]["state"] == "acknowledged"
+
+
+async def test_what_stands_out_is_contained_without_an_alert(attacked: Shop) -> None:
+    page = (await attacked.browser.get("/console/contain")).text
+    assert 'name="pick" value="device:bot-11"' in page
+    sent = {"pick": "device:bot-11", "list_device": "blocked", "span": "1h"}
+    done = await attacked.browser.post("/console/contain", data=sent)
+    assert done.headers["location"].startswith("/console/contain?contained=1")
+
+
+async def test_what_no_list_is_asked_for_becomes_a_condition_in_the_editor(attacked: Shop) -> None:
+    page = (await attacked.browser.get("/console/contain")).text
+    draft = re.search(r'href="(/console/rules/[^"]+by=merchant[^"]+)"', page)
+    assert draft is not None
+    editor = (await attacked.browser.get(draft[1].replace("&amp;", "&"))).text
+    assert "condition contain_merchant" in editor
+    assert "when merchant.id == &quot;m-9&quot;" in editor or 'merchant.id == "m-9"' in editor
+
+
+async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
+    for wrong in ({"pick": "device"}, {"span": "1y"}, {"pick": "colour:bot-11"}):
+        sent = {"pick": "device:bot-11", "list_device": "blocked", "span": "1h", **wrong}
+        answer = await attacked.browser.post("/console/contain", data=sent)
+        assert answer.status_code in (404, 422), wrong
+    entries = await attacked.service.client.get("/v1/lists/blocked/entries")
+    assert entries.json()["entries"] == []

@@ -20,6 +20,7 @@ from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.claims import Claims
 from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
@@ -42,7 +43,7 @@ class Engine:
     accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
-    key's last use, by its id. `accesses` are requests for what tells of persons, to be noted.
+    key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted.
     """
 
     folder: Path
@@ -75,6 +76,7 @@ class Engine:
     key_uses: dict[str, int] = field(default_factory=dict)
     accesses: AccessLedger = field(default_factory=AccessLedger)
     sessions: Sessions = field(default_factory=Sessions)
+    claims: Claims = field(default_factory=Claims)
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""

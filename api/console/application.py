@@ -79,6 +79,7 @@ def _console() -> ASGIApp:
             payment.label,
             payment.add_to_list,
             review.review,
+            review.take,
             alerts.alerts,
             contain.alert,
             contain.outbreak,

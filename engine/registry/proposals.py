@@ -28,7 +28,7 @@ LASTS: Final = 7 * DAY
 """How long a proposal can be approved (µs)."""
 LONGEST_ALONE: Final = DAY
 """How long what somebody made alone may last (µs)."""
-MAX_WAITING: Final = 100
+MAX_PROPOSALS: Final = 100
 
 
 def propose(
@@ -37,8 +37,8 @@ def propose(
     """Raises `Invalid` for a note that says nothing, `Conflict` when too many wait."""
     check_live(account)
     _check_reason("note", note)
-    if sum(is_waiting(each, now) for each in account.proposals.values()) >= MAX_WAITING:
-        raise Conflict("proposal", f"{MAX_WAITING} proposals wait already: decide some of them")
+    if sum(is_waiting(each, now) for each in account.proposals.values()) >= MAX_PROPOSALS:
+        raise Conflict("proposal", f"{MAX_PROPOSALS} proposals wait already: decide some of them")
     return Proposed(len(account.proposals) + 1, change, base_of(account, change), note, backtest)
 
 

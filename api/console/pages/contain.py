@@ -46,7 +46,7 @@ _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class BlockOffer:
     """A value that stands out, one of its payments, and what blocking it would have done.
 
     `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it.
@@ -241,7 +241,7 @@ async def _live_rules(here: Visit) -> Mapping[str, str]:
 
 async def _weighed(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
-) -> Suggestion | None:
+) -> BlockOffer | None:
     """None for a value that no payment of the day has any more."""
     by, value = mover["by"], mover["value"]
     span = f"since:{text_of(until - timedelta(days=1))} until:{text_of(until)}"
@@ -263,43 +263,43 @@ async def _weighed(
     like = newest["payments"][0]["id"]
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
     lists = tuple(dict.fromkeys(name for field_, name in asked if field_ == FIELDS[by]))
-    return Suggestion(mover, like, day, denied, passed, lists, next(iter(rules), None))
+    return BlockOffer(mover, like, day, denied, passed, lists, next(iter(rules), None))
 
 
-def _row(here: Visit, suggestion: Suggestion, *, chosen: bool) -> Html:
-    mover, words = suggestion.mover, here.words
+def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
+    mover, words = offer.mover, here.words
     by = mover["by"]
     shown = mask_entity(by, mover["value"])
     name = f"{words(f'by.{by}')} {shown}"
-    behind = target("/console/payments", of=suggestion.like, by=by, q="since:1d")
+    behind = target("/console/payments", of=offer.like, by=by, q="since:1d")
     return row(
         element(
             "input",
             type="checkbox",
             name="pick",
-            value=f"{by}:{suggestion.like}",
+            value=f"{by}:{offer.like}",
             checked="" if chosen else None,
             aria_label=f"{words('contain.pick')} {name}",
         )
-        if suggestion.lists
+        if offer.lists
         else Html(""),
         element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
         number(mover["payments"]),
         f"{mover['usual']:.1f}",
-        number(suggestion.day),
-        number(suggestion.denied),
-        number(suggestion.passed),
-        _where(here, by, suggestion, name),
+        number(offer.day),
+        number(offer.denied),
+        number(offer.passed),
+        _where(here, by, offer, name),
         numeric=(2, 3, 4, 5, 6),
     )
 
 
-def _where(here: Visit, by: str, suggestion: Suggestion, name: str) -> Html:
+def _where(here: Visit, by: str, offer: BlockOffer, name: str) -> Html:
     words = here.words
-    if suggestion.lists:
-        options = [(each, each) for each in suggestion.lists]
+    if offer.lists:
+        options = [(each, each) for each in offer.lists]
         return choices(f"list_{by}", options, aria_label=f"{words('contain.list')}: {name}")
-    if suggestion.rule is None or not here.may("rules:write"):
+    if offer.rule is None or not here.may("rules:write"):
         return element("span", words("contain.no_list"), class_="detail")
-    draft = target(f"{rule_address(suggestion.rule)}/edit", by=by, like=suggestion.like)
+    draft = target(f"{rule_address(offer.rule)}/edit", by=by, like=offer.like)
     return element("a", words("contain.condition"), href=draft)

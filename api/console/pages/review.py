@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import Request, get
+from litestar import Request, get, post
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import number, payment_table
-from tollkeeper.api.console.visit import visit
-from tollkeeper.api.html import element, joined
+from tollkeeper.api.console.parts import allowed, instant, number, payment_table
+from tollkeeper.api.console.visit import Visit, visit
+from tollkeeper.api.html import Html, element, joined
 
 _WAITING = "action:challenge action:deny label:none since:7d"
 """What a person has not judged yet, of what was not simply let through."""
@@ -19,16 +19,38 @@ _WAITING = "action:challenge action:deny label:none since:7d"
 
 @get("/console/review")
 async def review(request: Request[Any, Any, Any]) -> Response[str]:
+    return await _page(await visit(request), Html(""))
+
+
+@post("/console/review")
+async def take(request: Request[Any, Any, Any]) -> Response[str]:
+    """Payments that are this person's to judge, and nobody else's, for a while."""
     here = await visit(request)
     words = here.words
-    found = (await here.client.get("/v1/payments", {"q": _WAITING, "limit": "50"}))["payments"]
+    query = {"q": _WAITING, "limit": "20"}
+    found = await here.client.send("POST", "/v1/claims", query)
+    if not found["payments"]:
+        return await _page(here, element("p", words("review.none"), class_="empty"))
+    shown = joined(
+        element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
+        element("p", words("review.keys"), class_="hints"),
+        payment_table(here, found["payments"], data_verdicts="1"),
+    )
+    return await _page(here, shown)
+
+
+async def _page(here: Visit, shown: Html) -> Response[str]:
+    words = here.words
     count = (await here.client.get("/v1/payments/count", {"q": _WAITING}))["count"]
+    button = element("button", words("review.take"), autofocus="")
     content = joined(
         element("h1", words("frame.review")),
         element("p", words("review.count", count=number(count))),
-        element("p", words("review.keys"), class_="hints"),
-        payment_table(here, found, data_verdicts="1")
-        if found
-        else element("p", words("review.none"), class_="empty"),
+        allowed(
+            here,
+            "labels:write",
+            element("form", button, method="post", action="/console/review", class_="line"),
+        ),
+        shown,
     )
     return html(page(here, words("frame.review"), content))

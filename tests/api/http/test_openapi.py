@@ -317,6 +317,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
     await good("GET", labels)
     await good("GET", "/v1/labels")
+    await good("POST", "/v1/claims?label=none&limit=2")
     batch = [{"payment": each, "source": "import", "label": "fraud"} for each in ("p-7", "?")]
     await good("POST", "/v1/labels", json={"labels": batch})
     await good("DELETE", f"{labels}/chargeback")

@@ -1,0 +1,70 @@
+"""`/v1/claims`: payments to judge, each given to one person for a while."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.operation import Answer, operation
+from tollkeeper.api.http.parameters import limit as most_of
+from tollkeeper.api.http.queries import read_limit
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.search import FoundPayment, LagMs, found_view, lag_ms
+from tollkeeper.api.http.tags import LABELS
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.registry.claims import CLAIM_LASTS
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.find import FoundPage
+from tollkeeper.engine.search.questions import FindPayments
+
+_AT_ONCE = 20
+_PAGE = 200
+_PAGES = 10
+"""So many pages of payments are looked through for some that are nobody's."""
+
+
+class ClaimList(Struct, frozen=True):
+    """Payments that are yours until `ends_at`."""
+
+    payments: list[FoundPayment]
+    ends_at: InstantText
+    lag_ms: LagMs
+
+
+@operation(
+    "POST",
+    "/v1/claims",
+    "claim_payments",
+    tag=LABELS,
+    summary="Take payments to judge",
+    doc="The newest that the search finds and nobody else is judging, for 15 minutes; those that are yours already among them, anew. With `label=none` those that were judged meanwhile are not found again. Claims are kept in memory: after a start of the service there are none.",
+    scope="personal:read",
+    answers={200: Answer("They are yours.")},
+    refusals=(422, 503),
+)
+@filtered
+async def claim_payments(
+    request: Request,
+    wanted: Filter,
+    limit: Annotated[str | None, most_of(usual=_AT_ONCE)] = None,
+) -> ClaimList:
+    engine, key = request.engine, request.key
+    most, now = _AT_ONCE if limit is None else read_limit(limit), request.engine.clock()
+    taken: list[FoundPayment] = []
+    cursor, lag = None, 0
+    for _ in range(_PAGES):
+        question = FindPayments(wanted, cursor, _PAGE)
+        page, lag = await request.search.ask(key.account, question, FoundPage)
+        for payment in page.payments:
+            if len(taken) < most and engine.claims.take(key.account, payment.id, key.id, now):
+                taken.append(found_view(payment))
+        cursor = page.cursor
+        if cursor is None or len(taken) >= most:
+            break
+    return ClaimList(taken, show_instant(now + CLAIM_LASTS), lag_ms(lag))
+
+
+ROUTES = (claim_payments,)

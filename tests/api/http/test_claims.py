@@ -1,0 +1,68 @@
+"""Payments to judge are given to one person at a time, for a quarter of an hour."""
+
+from __future__ import annotations
+
+from asyncio import gather
+
+import httpx
+import pytest
+
+from tollkeeper.engine.registry import claims
+from tollkeeper.tests.api.http.service import NOW, Service, payment
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def claimed(client: httpx.AsyncClient, limit: int = 4) -> list[str]:
+    answer = await client.post("/v1/claims", params={"label": "none", "limit": limit})
+    assert answer.status_code == 200, answer.text
+    return [each["id"] for each in answer.json()["payments"]]
+
+
+async def reviewers(service: Service, count: int) -> list[httpx.AsyncClient]:
+    for number in range(10):
+        await service.client.post("/v1/payments", json=payment(id=f"p-{number}"))
+    scopes = ("personal:read", "labels:write", "payments:read")
+    return [service.client_with(await service.key("shop", *scopes)) for _ in range(count)]
+
+
+async def test_no_two_reviewers_get_one_payment_even_at_once(service: Service) -> None:
+    people = await reviewers(service, 3)
+    found = await gather(*map(claimed, people))
+    given = [each for one in found for each in one]
+    assert len(given) == len(set(given)) == 10
+    assert [len(one) for one in found].count(4) == 2
+
+
+async def test_what_is_ones_own_is_given_again_until_it_is_judged(service: Service) -> None:
+    ana, rui = await reviewers(service, 2)
+    first = await claimed(ana)
+    assert await claimed(ana) == first
+    label = {"label": "fraud"}
+    assert (await ana.put(f"/v1/payments/{first[0]}/labels/review", json=label)).status_code == 200
+    again = await claimed(ana)
+    assert first[0] not in again
+    assert not {*again} & {*await claimed(rui)}
+
+
+async def test_a_claim_is_over_after_a_quarter_of_an_hour(service: Service) -> None:
+    ana, rui = await reviewers(service, 2)
+    assert len(await claimed(ana, 10)) == 10
+    assert await claimed(rui) == []
+    service.engine.clock = lambda: NOW + claims.CLAIM_LASTS
+    assert len(await claimed(rui)) == 4
+
+
+def test_claims_beyond_what_is_held_make_the_oldest_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "MAX_CLAIMS", 2)
+    held = claims.Claims()
+    for id_ in ("a", "b", "c"):
+        assert held.take(1, id_, "ana", NOW)
+    assert held.take(1, "a", "rui", NOW)
+    assert held.take(1, "c", "rui", NOW) is None
+    assert held.take(2, "c", "rui", NOW)

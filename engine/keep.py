@@ -12,7 +12,6 @@ is on disk. What a crash leaves between the two is put there by the next start.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from typing import NamedTuple
 from structlog import get_logger
 
 from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
@@ -147,7 +147,7 @@ async def note_transitions(
     noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: SqlConnection) -> None:
         outbox.add_alerts(connection, account, sequence, transitions, urls, engine.folder_key, now)
         outbox.set_listed(connection, min(noted, sequence))
 
@@ -165,8 +165,8 @@ async def note_transitions(
 
 async def recover_alerts(engine: Engine) -> None:
     """Learn how the monitors stand, and put what a crash left behind into the outbox."""
-    noted = engine.outbox.read(outbox.listed_up_to)
-    for of, standing in engine.outbox.read(outbox.standings):
+    noted = await engine.outbox.read(outbox.listed_up_to)
+    for of, standing in await engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
     batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
     while batch := await _next(batches):

@@ -8,18 +8,22 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 from structlog import get_logger
 
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.folder_key import open_folder_key
-from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, Named, Spot, open_folder_key
+from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
+from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
+from tollkeeper.engine.journal.reads import claim_key
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
-from tollkeeper.engine.journal.sqlite import open_journal
+from tollkeeper.engine.journal.source import JournalSource, folder_of, open_source
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.make_change import contents_of
@@ -52,29 +56,32 @@ def now() -> int:
 
 @asynccontextmanager
 async def open_engine(
-    folder: Path,
+    source: JournalSource,
     purpose: str,
     clock: Callable[[], int] = now,
     *,
+    patience_s: float = LOCK_PATIENCE_S,
     waiting_limit: int = WAITING_LIMIT,
     windows_cap: int = CAP,
     windows_total_cap: int = TOTAL_CAP,
     late: int = LATE,
     damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
-    """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the folder
-    locked. Raises `Locked`, `JournalError`."""
-    opening = open_journal(folder, purpose, waiting_limit=waiting_limit)
+    """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the journal
+    locked for longer than `patience_s`. Raises `Locked`, `JournalError`."""
+    folder = folder_of(source)
+    opening = open_source(source, purpose, patience_s=patience_s, waiting_limit=waiting_limit)
     async with (
         opening as journal,
-        open_outbox(folder, journal) as outbox,
+        open_outbox(source, journal) as outbox,
         _open_own_seen_times(folder, journal) as seen_times,
     ):
         with named_damage():
             state = fold_changes(Configuration(), recorded_changes(await journal.changes()))
         engine = Engine(
+            source=source,
             folder=folder,
-            folder_key=open_folder_key(folder),
+            folder_key=await _open_key(source, journal),
             journal=journal,
             outbox=outbox,
             windows=MemoryWindows(
@@ -119,6 +126,19 @@ async def open_engine(
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
+
+
+async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
+    """The folder's key, which must be the one that all other nodes of a database's journal have."""
+    key = open_folder_key(folder_of(source))
+    if not isinstance(source, Path):
+        mark = key.name_of(Named.CURSOR, 0, Spot(0))
+        if not await cast("JournalTables", journal).run(partial(claim_key, mark=mark)):
+            raise JournalError(
+                f"`{source.folder / KEY_FILE}` is not the key under which this journal keeps its"
+                " secrets: copy it from the folder of a node that has served it"
+            )
+    return key
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What commands read of a data folder, whether or not a service holds it."""
+"""What commands read of a journal, whether or not a service holds it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Journal
-from tollkeeper.engine.journal.sqlite import SqliteJournal
+from tollkeeper.engine.journal.source import JournalSource, open_journal_for_reading
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 
@@ -27,23 +25,19 @@ class Picture:
 
 
 @asynccontextmanager
-async def open_picture(folder: Path) -> AsyncIterator[Picture]:
-    """The folder as it is on disk. Takes no lock and writes nothing; raises `JournalError`."""
-    schema.require_current(folder)
-    journal = SqliteJournal(folder)
-    try:
+async def open_picture(source: JournalSource) -> AsyncIterator[Picture]:
+    """The journal as it is on disk. Takes no lock and writes nothing; raises `JournalError`."""
+    async with open_journal_for_reading(source) as journal:
         yield Picture(
             journal, fold_changes(Configuration(), recorded_changes(await journal.changes()))
         )
-    finally:
-        await journal.close()
 
 
-def read_folder(folder: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
-    """What `ask` finds in the folder, for a command. Raises `JournalError`, and what `ask` does."""
+def read_folder(source: JournalSource, ask: Callable[[Picture], Awaitable[T]]) -> T:
+    """What `ask` finds in the journal, for a command. Raises `JournalError`, and what `ask` does."""
 
     async def read() -> T:
-        async with open_picture(folder) as picture:
+        async with open_picture(source) as picture:
             return await ask(picture)
 
     return asyncio.run(read())

@@ -14,7 +14,8 @@ from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.damage import Damage
-from tollkeeper.engine.journal.side_file import SideFile
+from tollkeeper.engine.journal.source import JournalSource
+from tollkeeper.engine.monitors.outbox import Outbox
 from tollkeeper.engine.monitors.watch import Watch
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
@@ -32,7 +33,7 @@ from tollkeeper.engine.velocity.snapshot import Snapshot
 
 @dataclass(slots=True)
 class Engine:
-    """`clock` gives µs since the epoch. `state` and `active` are replaced whole by each change,
+    """`source` is where the journal is, `folder` what else is kept on this machine. `clock` gives µs since the epoch. `state` and `active` are replaced whole by each change,
     under `changing`; a request that has begun keeps the picture it started with. An account's
     programs are published one at a time, under `publishing`; `filling` tells how far each is, from
     0 to 1, by account, kind and name. `watch` is
@@ -46,10 +47,11 @@ class Engine:
     key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted.
     """
 
+    source: JournalSource
     folder: Path
     folder_key: FolderKey
     journal: Journal
-    outbox: SideFile
+    outbox: Outbox
     windows: Windows
     seen_times: SeenTimesStore
     clients: Clients

@@ -106,7 +106,7 @@ async def list_alerts(
 ) -> AlertPage:
     before, most = read_place(request, "cursor", cursor), read_limit(limit)
     chosen, account = read_choice("state", only, _STATES), request.account
-    found = request.engine.outbox.read(
+    found = await request.engine.outbox.read(
         lambda c: list(outbox.alerts(c, account.number, before, most))
     )
     return AlertPage(
@@ -131,7 +131,7 @@ async def list_alerts(
     refusals=(404, 503),
 )
 async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
-    return AlertAnswer(_marked(request, _find(request, id)))
+    return AlertAnswer(_marked(request, await _find(request, id)))
 
 
 @operation(
@@ -150,7 +150,7 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
     refusals=(404, 503),
 )
 async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
-    alert = _find(request, id)
+    alert = await _find(request, id)
     sent = (await read_json(request, AlertBody)).alert
     await put_alert_mark(
         request.engine,
@@ -164,12 +164,14 @@ async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 
     return AlertAnswer(_marked(request, alert))
 
 
-def _find(request: Request, id_: str) -> Alert:
+async def _find(request: Request, id_: str) -> Alert:
     """Raises `NotFound`."""
     account = request.key.account
     spot = request.engine.folder_key.spot_of(Named.ALERT, account, id_)
-    found = spot and request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
-    if not found:
+    if spot is None:
+        raise NotFound("alert", "there is no alert of this id")
+    found = await request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
+    if found is None:
         raise NotFound("alert", "there is no alert of this id")
     return found
 

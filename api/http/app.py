@@ -47,7 +47,7 @@ def create_app(
     """
     hidden = () if _shows_figures(settings) else (health.metrics,)
     public = [route for route in ROUTES if route not in hidden]
-    search = search or SearchHere(engine.folder)
+    search = search or SearchHere(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
     service = Service(
         engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId()
@@ -58,7 +58,7 @@ def create_app(
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """The ASGI application of the operator's own listener: health and figures."""
-    search = SearchHere(engine.folder)
+    search = SearchHere(engine.source)
     service = Service(engine, search, Jobs(), figures, settings, Limiter(settings), OpenId())
     return _app(health.ROUTES, service)
 

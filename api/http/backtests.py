@@ -126,7 +126,7 @@ async def start_backtest(request: Request) -> BacktestAnswer:
         account.number,
         new_run("backtest", tried, now, key.id),
         backtest_program,
-        engine.folder,
+        engine.source,
         account.name,
         program,
         (since, now),

@@ -9,6 +9,7 @@ from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import holder
+from tollkeeper.engine.journal.source import holder_of_source
 
 
 def obstacles(settings: Settings) -> list[str]:
@@ -30,7 +31,10 @@ def obstacles(settings: Settings) -> list[str]:
             found.append(str(error))
     try:
         require_data(settings)
-        if holder(settings.folder) is not None:
+        if settings.database is not None:
+            if holder_of_source(settings.source) is not None:
+                found.append("the database is in use: the service would wait for its turn")
+        elif holder(settings.folder) is not None:
             found.append(f"the data folder `{settings.folder}` is in use")
         elif (settings.folder / schema.DATABASE_FILE).exists():
             with closing(schema.connect_for_reading(settings.folder)) as connection:

@@ -27,7 +27,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from tollkeeper.engine.journal.schema import DATABASE_FILE, NEWEST
+from tollkeeper.engine.journal.schema import NEWEST
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.runtime import Engine
 
@@ -89,7 +89,9 @@ async def exposition(engine: Engine, figures: Figures) -> bytes:
 
 async def families(engine: Engine, figures: Figures) -> list[Metric]:
     """All but the durations and the process' own. Raises `Unavailable` as `exposition`."""
-    return [*_counted(figures), *_held(engine), *await _windows(engine)]
+    pending = await engine.outbox.read(outbox.pending)
+    held = _held(engine, await engine.journal.size(), pending)
+    return [*_counted(figures), *held, *await _windows(engine)]
 
 
 def _durations(figures: Figures) -> Iterator[str]:
@@ -135,7 +137,7 @@ def _counted(figures: Figures) -> Iterator[Metric]:
     yield CounterMetricFamily("toll_events", "Events that were kept.", figures.events)
 
 
-def _held(engine: Engine) -> Iterator[Metric]:
+def _held(engine: Engine, journal_bytes: int, pending: int) -> Iterator[Metric]:
     journal, shadows = engine.journal, engine.shadows
     yield _BUILD
     disk = disk_usage(engine.folder)
@@ -144,7 +146,7 @@ def _held(engine: Engine) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "toll_journal_bytes",
         "Bytes of the journal's file.",
-        (engine.folder / DATABASE_FILE).stat().st_size,
+        journal_bytes,
     )
     yield GaugeMetricFamily(
         "toll_journal_failing",
@@ -182,7 +184,7 @@ def _held(engine: Engine) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "toll_deliveries_pending",
         "Alerts that are still to be delivered to a webhook.",
-        engine.outbox.read(outbox.pending),
+        pending,
     )
 
 

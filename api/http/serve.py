@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -25,8 +26,9 @@ from tollkeeper.api.http.notices import notice_body
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
-from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.journal.contract import Fenced, JournalError
+from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, SERVICE_PURPOSE
+from tollkeeper.engine.journal.source import require_current
 from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
@@ -64,18 +66,22 @@ async def _serve(settings: Settings, progress: Progress) -> None:
     require_data(settings)
     require_telemetry(settings)
     openid = openid_of(settings)
+    if settings.database is not None:
+        # Nobody is sent here who would have to wait.
+        await until_free(settings.database)
     # Whatever prevents the listening is found before an hour's rebuilding.
     with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
         opening = open_engine(
-            settings.folder,
+            settings.source,
             SERVICE_PURPOSE,
+            patience_s=LOCK_PATIENCE_S if settings.database is None else math.inf,
             waiting_limit=settings.waiting,
             windows_cap=settings.windows_cap,
             windows_total_cap=settings.windows_total_cap,
             late=(settings.late_hours + 1) * HOUR,
             damage=settings.damage,
         )
-        async with opening as engine, searching(engine.folder) as search, open_jobs() as jobs:
+        async with opening as engine, searching(engine.source) as search, open_jobs() as jobs:
             engine.reach = settings.reach
             engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
@@ -90,8 +96,24 @@ async def _serve(settings: Settings, progress: Progress) -> None:
                 await server.serve(sockets=[public])
 
 
+async def until_free(database: str) -> None:
+    """Done once no other service owns the database's journal, or there is none yet."""
+    from tollkeeper.engine.journal.postgres.journal import wait_for_turn
+
+    await wait_for_turn(database)
+
+
+async def _end_when_lost(engine: Engine) -> None:
+    await engine.journal.lost()
+    raise Fenced("another process has taken the journal over: this one ends")
+
+
 def require_data(settings: Settings) -> None:
     """Raises `JournalError` when there must be a journal and there is none."""
+    if settings.database is not None:
+        if settings.require_data:
+            require_current(settings.source)
+        return
     path = settings.folder / schema.DATABASE_FILE
     if settings.require_data and not path.exists():
         raise JournalError(
@@ -206,6 +228,7 @@ async def beside(
                 passed_over=len(engine.damage.passed_over),
             )
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_end_when_lost(engine))
                 tasks.create_task(deliver(engine, notice_body))
                 tasks.create_task(answer_requests(engine))
                 tasks.create_task(keep_to_retention(engine))

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.journal.damage import Policy
+from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP
@@ -54,6 +55,9 @@ Switch: TypeAlias = Literal["on", "off"]
 class Settings(Struct, frozen=True, kw_only=True):
     """`waiting` requests may be decided and not yet on disk: more are refused (503) before any work.
 
+    The journal is in `folder`, or in the PostgreSQL database with the address `database`; then the
+    folder holds only what this machine works out from it.
+
     The public interface listens on `host` and `port` (0 takes a free one). Health and figures are
     on `admin_host` and `admin_port` too when that is set, with connections of their own.
 
@@ -80,6 +84,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """
 
     folder: Path = Path("data")
+    database: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     admin_host: str = "127.0.0.1"
@@ -106,6 +111,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     console: Switch = "on"
     telemetry: str | None = None
     openid: Path | None = None
+
+    @property
+    def source(self) -> JournalSource:
+        """Where the journal is."""
+        return self.folder if self.database is None else Database(self.database, self.folder)
 
     def __post_init__(self) -> None:
         wrong = [

@@ -199,7 +199,7 @@ class DeliveryPage(Struct, frozen=True):
 )
 async def list_webhooks(request: Request) -> WebhookList:
     webhooks = request.account.webhooks
-    return WebhookList([webhook_view(request, webhooks[url]) for url in sorted(webhooks)])
+    return WebhookList([await webhook_view(request, webhooks[url]) for url in sorted(webhooks)])
 
 
 @operation(
@@ -239,7 +239,7 @@ async def set_webhook(request: Request) -> WebhookAnswer:
     key = request.key
     asked = (await read_json(request, SentWebhookBody)).webhook
     webhook, made = await put_webhook(request.engine, key.account, key.id, asked)
-    return WebhookAnswer(webhook_view(request, webhook, UNSET if made is None else made))
+    return WebhookAnswer(await webhook_view(request, webhook, UNSET if made is None else made))
 
 
 @operation(
@@ -300,7 +300,7 @@ async def rotate_webhook_secret(
 async def list_deliveries(
     request: Request, cursor: Cursor = None, limit: Limit = None
 ) -> DeliveryPage:
-    return _delivery_page(request, None, cursor, limit)
+    return await _delivery_page(request, None, cursor, limit)
 
 
 @operation(
@@ -321,7 +321,7 @@ async def list_webhook_deliveries(
     cursor: Cursor = None,
     limit: Limit = None,
 ) -> DeliveryPage:
-    return _delivery_page(request, find_webhook(request.account, id).url, cursor, limit)
+    return await _delivery_page(request, find_webhook(request.account, id).url, cursor, limit)
 
 
 @operation(
@@ -378,11 +378,11 @@ async def redeliver(
     return DeliveryAnswer(delivery_view(request, found))
 
 
-def webhook_view(
+async def webhook_view(
     request: Request, webhook: Webhook, secret: str | UnsetType = UNSET
 ) -> WebhookView:
     engine, account = request.engine, request.key.account
-    held = engine.outbox.read(partial(outbox.backlog, account=account, url=webhook.url))
+    held = await engine.outbox.read(partial(outbox.backlog, account=account, url=webhook.url))
     return WebhookView(
         id=webhook_id(webhook.url),
         url=webhook.url,
@@ -414,12 +414,14 @@ def delivery_view(request: Request, delivery: Delivery) -> DeliveryView:
     )
 
 
-def _delivery_page(
+async def _delivery_page(
     request: Request, url: str | None, cursor: str | None, limit: str | None
 ) -> DeliveryPage:
     before, most = read_place(request, "cursor", cursor), read_limit(limit)
     account = request.key.account
-    found = request.engine.outbox.read(lambda c: outbox.deliveries(c, account, before, most, url))
+    found = await request.engine.outbox.read(
+        lambda c: outbox.deliveries(c, account, before, most, url)
+    )
     return DeliveryPage(
         [delivery_view(request, delivery) for delivery in found],
         show_place(request, found[-1].sequence if len(found) >= most else None),

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
+from tollkeeper.api.terminal.folder import where
 from tollkeeper.api.terminal.subcommand import toll
 from tollkeeper.engine.offline.rule_files import known_beside
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.render import Source, as_json
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 INSTRUCTIONS = """Tollkeeper's rules decide payments. Draft a rule, then: `check` it until nothing is
 found, `test` its `test` blocks, `backtest` it on history, and only then show it to a person, with
 what the backtest says. `fields` tells all that a rule can name. Publishing is a person's."""
 
 
-def build_tools(folder: Path, data: Path) -> MCPServer:
+def build_tools(folder: Path, data: JournalSource) -> MCPServer:
     """The server of the tools; `data` is the data folder of a service on this machine, if any."""
     folder = folder.resolve()
     server = MCPServer("toll", instructions=INSTRUCTIONS)
@@ -71,7 +75,7 @@ def build_tools(folder: Path, data: Path) -> MCPServer:
     @server.tool()
     async def explain(payment_id: str, account: str) -> dict[str, Any]:
         """Why a stored payment was decided as it was, value by value."""
-        of = ("--account", account, "--data", str(data.resolve()))
+        of = ("--account", account, *where(data))
         said: dict[str, Any] = await answer("explain", "--json", *of, "--", payment_id)
         return said
 
@@ -87,7 +91,7 @@ def build_tools(folder: Path, data: Path) -> MCPServer:
         of = (
             ("--history", inside(history))
             if history is not None
-            else ("--account", account or "", "--data", str(data.resolve()))
+            else ("--account", account or "", *where(data))
         )
         span = () if since is None else ("--since", since)
         report: dict[str, Any] = await answer("backtest", "--json", *of, *span, "--", inside(file))

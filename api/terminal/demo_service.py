@@ -115,7 +115,7 @@ async def _serve(
     show: Callable[[DemoAccess | Sample], None],
 ) -> None:
     key = await _furnish(engine)
-    async with searching(engine.folder) as search, open_jobs() as jobs:
+    async with searching(engine.source) as search, open_jobs() as jobs:
         server = Server(configuration(create_app(engine, settings, search, jobs), settings))
         stop_by_signals(server, search)
         async with beside(engine, lambda _share: None, server):

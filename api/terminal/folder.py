@@ -15,6 +15,7 @@ from tollkeeper.api.terminal.options import AUTHOR
 from tollkeeper.api.terminal.output import refuse, refuse_all
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.publish.verbs import Effect, Verb
     from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.state import Account
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 def perform(
-    data: Path, verb: Verb, progress: Callable[[float], None] = lambda _share: None
+    data: JournalSource, verb: Verb, progress: Callable[[float], None] = lambda _share: None
 ) -> Effect:
     """The verb's effect on the data folder; says why and exits 1 when it is refused."""
     from tollkeeper.engine.publish.queue import perform_in
@@ -43,7 +44,7 @@ def author() -> str:
         return f"user {os.getuid()}"
 
 
-def read_data(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
+def read_data(data: JournalSource, ask: Callable[[Picture], Awaitable[T]]) -> T:
     """What a command reads of the data folder; says why and exits 1 when it can't."""
     from tollkeeper.engine.read_folder import read_folder
 
@@ -51,13 +52,30 @@ def read_data(data: Path, ask: Callable[[Picture], Awaitable[T]]) -> T:
         return read_folder(data, ask)
 
 
-def read_account(data: Path, name: str) -> Account:
+def read_account(data: JournalSource, name: str) -> Account:
     from tollkeeper.engine.registry.accounts import find_account
 
     async def ask(picture: Picture) -> Account:
         return find_account(picture.state, name)
 
     return read_data(data, ask)
+
+
+def data_folder(data: JournalSource, instead: str) -> Path:
+    """The folder, for a command that works on its files; says what to do instead and exits 1 when
+    the journal is in a database."""
+    if not isinstance(data, Path):
+        refuse(f"the journal is in a database: {instead}")
+    return data
+
+
+def where(data: JournalSource) -> tuple[str, ...]:
+    """The options by which another command finds the same journal."""
+    from tollkeeper.engine.journal.source import folder_of, url_of
+
+    url = url_of(data)
+    options = ("--data", str(folder_of(data).resolve()))
+    return options if url is None else (*options, "--database", url)
 
 
 @contextmanager

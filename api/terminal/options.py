@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 AUTHOR = "tollkeeper.author"
 """Where a command's context keeps who makes its change."""
 
-data_option = click.option(
+folder_option = click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("data"),
@@ -20,6 +24,30 @@ data_option = click.option(
     show_envvar=True,
     help="Folder of the service's data.",
 )
+_database_option = click.option(
+    "--database",
+    envvar="TOLL_DATABASE",
+    show_envvar=True,
+    metavar="URL",
+    help="PostgreSQL database with the journal, in place of the folder: `postgresql://…`.",
+)
+
+
+def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the journal is, as the command's `data`: the folder, or a database and the folder."""
+
+    @wraps(command)
+    def with_source(*given: Any, data: Path, database: str | None, **others: Any) -> Any:
+        source: JournalSource = data
+        if database is not None:
+            from tollkeeper.engine.journal.source import Database
+
+            source = Database(database, data)
+        return command(*given, data=source, **others)
+
+    return folder_option(_database_option(with_source))
+
+
 author_option = click.option(
     "--author",
     envvar="TOLL_AUTHOR",

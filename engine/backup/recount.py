@@ -20,6 +20,7 @@ from typing import NamedTuple
 from tollkeeper.engine.filling import records_in
 from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.inspect import JournalFault
+from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.labels.known_labels import known_labels
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.programs.load import load_account
@@ -60,12 +61,12 @@ class Content(NamedTuple):
     total: int
 
 
-def recount(folder: Path, progress: Progress = lambda _share: None) -> RecountReport:
+def recount(source: JournalSource, progress: Progress = lambda _share: None) -> RecountReport:
     """Recounts what the folder's files hold of series that active programs read; changes nothing.
 
     Raises `JournalError`.
     """
-    found = RecountReport()
+    found, folder = RecountReport(), folder_of(source)
 
     async def ask(picture: Picture) -> None:
         snapshot = _open_snapshot(folder, picture, found)
@@ -78,7 +79,7 @@ def recount(folder: Path, progress: Progress = lambda _share: None) -> RecountRe
             await _recount_first_seen(folder, picture, account, plans, found)
             progress((position + 1) / len(accounts))
 
-    read_folder(folder, ask)
+    read_folder(source, ask)
     return found
 
 

@@ -16,8 +16,9 @@ from tollkeeper.engine.backup.restore import require_whole
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.inspect import JournalFault, inspect_journal
+from tollkeeper.engine.journal.inspect import Inspection, JournalFault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
@@ -41,11 +42,18 @@ class VerifyReport:
     more: int = 0
 
 
-def verify(folder: Path, progress: Progress = lambda _share: None) -> VerifyReport:
+def verify(source: JournalSource, progress: Progress = lambda _share: None) -> VerifyReport:
     """Looks through everything, beside a running service too; nothing is changed.
 
-    Raises `JournalError` for a folder without a journal, or one of another version.
+    Raises `JournalError` where there is no journal, or one of another version.
     """
+    if isinstance(source, Path):
+        return _verify_folder(source, progress)
+    with closing(connect_for_reading(source)) as connection:
+        return _told(VerifyReport([]), inspect_journal(connection, wrong_with, progress))
+
+
+def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
     journal = folder / schema.DATABASE_FILE
     if not journal.exists():
         raise JournalError(f"there is no `{journal}`")
@@ -67,12 +75,17 @@ def verify(folder: Path, progress: Progress = lambda _share: None) -> VerifyRepo
     except sqlite3.DatabaseError as error:
         report.faults.append(JournalFault(None, f"`{journal}` can't be read: {error}"))
         return report
-    report.entries, report.sealed = inspection.kinds, inspection.sealed
-    report.without_checksum, report.more = inspection.without_checksum, inspection.more
-    report.faults += inspection.faults
+    _told(report, inspection)
     for path in report.files:
         if path != journal and not _fits(path, identity):
             report.faults.append(JournalFault(None, f"`{path}` belongs to another journal"))
+    return report
+
+
+def _told(report: VerifyReport, inspection: Inspection) -> VerifyReport:
+    report.entries, report.sealed = inspection.kinds, inspection.sealed
+    report.without_checksum, report.more = inspection.without_checksum, inspection.more
+    report.faults += inspection.faults
     return report
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from sqlite3 import Connection
 
 from msgspec.structs import replace
 
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.outbox import Alert
@@ -31,7 +31,7 @@ async def follow_journal(engine: Engine, account: int) -> int:
 
 async def _follow_alerts(engine: Engine, account: int) -> int:
     before, count = None, 0
-    while found := list(engine.outbox.read(partial(_page, account=account, before=before))):
+    while found := list(await engine.outbox.read(partial(_page, account=account, before=before))):
         before = found[-1].sequence
         changed = [new for alert in found if (new := await _as_kept(engine, alert)) != alert]
         if changed:
@@ -50,7 +50,7 @@ async def _as_kept(engine: Engine, alert: Alert) -> Alert:
 
 async def _follow_standings(engine: Engine, account: int) -> None:
     beyond = None
-    while found := engine.outbox.read(
+    while found := await engine.outbox.read(
         partial(outbox.standings_of, account=account, beyond=beyond, limit=_AT_ONCE)
     ):
         beyond = found[-1][0]
@@ -74,5 +74,5 @@ async def _transitions_at(engine: Engine, sequence: int) -> tuple[Transition, ..
     return None if entry is None else transitions_of(entry.outcome)
 
 
-def _page(connection: Connection, account: int, before: int | None) -> list[Alert]:
+def _page(connection: SqlConnection, account: int, before: int | None) -> list[Alert]:
     return list(outbox.alerts(connection, account, before, _AT_ONCE))

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from tollkeeper.engine.journal.checksums import BLOCK
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -29,6 +30,8 @@ class CommandRequest(Struct, frozen=True):
     action: str
     author: str
 
+
+T = TypeVar("T")
 
 EVERY_KIND = frozenset(Kind)
 RECORDS = EVERY_KIND - {Kind.CHANGE}
@@ -64,6 +67,16 @@ class Locked(JournalError):
 
 class Unanswered(JournalError):
     """The service ended before it answered a command; it may have done what was asked."""
+
+
+class JournalTables(Protocol):
+    """A database that keeps more than a journal's own tables."""
+
+    async def look(self, query: Callable[[SqlConnection], T]) -> T:
+        """What a short query finds."""
+
+    async def run(self, work: Callable[[SqlConnection], T]) -> T:
+        """Does `work` in a transaction of its own; done once that is committed."""
 
 
 class Journal(Protocol):
@@ -291,6 +304,12 @@ class Journal(Protocol):
 
     async def flush(self) -> None:
         """Done once all that was queued before the call is on disk or refused."""
+
+    async def size(self) -> int:
+        """How many bytes of a disk it takes."""
+
+    async def lost(self) -> None:
+        """Done once the journal is another process's: nothing can be written here any more."""
 
     def identity(self) -> str:
         """Tells this journal from every other; a restored one is another than the one backed up."""

@@ -180,6 +180,13 @@ def trusted_clock(connection: SqlConnection) -> int:
     return int(found)
 
 
+def claim_key(connection: SqlConnection, mark: str) -> bool:
+    """Whether the journal stands under the key with this mark; the first key is its own."""
+    connection.execute("UPDATE identity SET key_mark = ? WHERE key_mark = ''", (mark,))
+    (found,) = connection.execute("SELECT key_mark FROM identity").fetchone()
+    return bool(found == mark)
+
+
 def identity(connection: SqlConnection) -> str:
     """What tells the journal from every other."""
     (found,) = connection.execute("SELECT id FROM identity").fetchone()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal import schema, staging
 from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.lock import holder, lock, make_folder
+from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,69 @@ def folder_of(source: JournalSource) -> Path:
     return source if isinstance(source, Path) else source.folder
 
 
+def url_of(source: JournalSource) -> str | None:
+    """The address of the database, None for a folder."""
+    return None if isinstance(source, Path) else source.url
+
+
+@asynccontextmanager
+async def open_source(
+    source: JournalSource, purpose: str, *, patience_s: float, waiting_limit: int
+) -> AsyncIterator[Journal]:
+    """Opens the journal for `purpose`, until the end of the block, in which nobody else can.
+
+    Raises `Locked` once somebody else has held it for `patience_s` seconds, `JournalError`.
+    """
+    if isinstance(source, Path):
+        async with open_journal(
+            source, purpose, patience_s=patience_s, waiting_limit=waiting_limit
+        ) as journal:
+            yield journal
+        return
+    from tollkeeper.engine.journal.postgres.journal import open_database
+
+    async with open_database(
+        source.url, purpose, patience_s=patience_s, waiting_limit=waiting_limit
+    ) as owned:
+        with lock(source.folder, purpose):
+            yield owned
+
+
+@asynccontextmanager
+async def open_journal_for_reading(source: JournalSource) -> AsyncIterator[Journal]:
+    """The journal as it is on disk, beside whoever writes it. Raises `JournalError`."""
+    require_current(source)
+    if isinstance(source, Path):
+        journal: Journal = SqliteJournal(source)
+    else:
+        from tollkeeper.engine.journal.postgres.journal import read_database
+
+        journal = read_database(source.url)
+    try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+def holder_of_source(source: JournalSource) -> str | None:
+    """The purpose for which a living process holds the journal, None when none does."""
+    if isinstance(source, Path):
+        return holder(source)
+    from tollkeeper.engine.journal.postgres.ownership import holder_of
+
+    with closing(connect_to_write(source)) as connection:
+        return holder_of(connection)
+
+
+def connect_to_write(source: JournalSource) -> SqlConnection:
+    """A connection for what is written beside whoever holds the journal. Raises `JournalError`."""
+    if isinstance(source, Path):
+        return schema.connect(source)
+    from tollkeeper.engine.journal.postgres.connection import connect
+
+    return connect(source.url)
+
+
 def connect_for_reading(source: JournalSource) -> SqlConnection:
     """A connection that sees what is committed and changes nothing. Raises `JournalError`."""
     if isinstance(source, Path):
@@ -42,3 +111,17 @@ def require_current(source: JournalSource) -> None:
         schema.require_current(source)
     else:
         connect_for_reading(source).close()
+
+
+def connect_to_stage(source: JournalSource) -> SqlConnection:
+    """A connection that fills contents of lists, beside whoever holds the journal."""
+    return staging.connect(source) if isinstance(source, Path) else connect_to_write(source)
+
+
+def discard_abandoned(connection: SqlConnection, source: JournalSource) -> None:
+    """Removes what killed imports left staged, as far as no import can still need it."""
+    if isinstance(source, Path):
+        staging.discard_abandoned(connection, source)
+    else:
+        make_folder(source.folder)
+        staging.discard_old(connection, time.time_ns() // 1000 - staging.LONGEST_IMPORT)

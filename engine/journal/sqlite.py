@@ -258,6 +258,13 @@ class SqliteJournal(SqlJournal):
         found = [*written, *being_written]
         return (found[0], found[-1]) if found else None
 
+    async def size(self) -> int:
+        return (self._folder / schema.DATABASE_FILE).stat().st_size
+
+    async def lost(self) -> None:
+        # Its lock is held for as long as this process lives.
+        await asyncio.get_running_loop().create_future()
+
     def identity(self) -> str:
         return reads.identity(self._reading)
 

@@ -16,6 +16,8 @@ from tollkeeper.engine.journal.short_transaction import short_transaction
 
 _GIVEN_UP = ""
 """Stands for the list's name in a content that was given up."""
+LONGEST_IMPORT = 24 * 3600 * 1_000_000
+"""How long (µs) what was staged is kept where nobody can tell whether an import still runs."""
 _COUNT = (
     "SELECT (SELECT count(*) FROM list_entries WHERE content = id) FROM list_contents"
     " WHERE id = ? AND account = ? AND list = ? AND from_place IS NULL"

@@ -10,7 +10,8 @@ account. Listing an alert twice changes nothing.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +24,8 @@ from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.registry.changes import NoticeKind
 from tollkeeper.engine.registry.webhooks import webhook_id
+
+T = TypeVar("T")
 
 # How many rows a purge removes in one step: a few milliseconds.
 _STEP = 500
@@ -85,6 +88,19 @@ def _notices_of_other_kinds(db: Database) -> None:
         " count INTEGER NOT NULL, PRIMARY KEY (account, url)) WITHOUT ROWID"
     )
     db.execute("CREATE TABLE followed (account INTEGER PRIMARY KEY, place INTEGER NOT NULL)")
+
+
+class Outbox(Protocol):
+    """Where these tables are kept. What it is asked raises `Unavailable` when it can't be used."""
+
+    async def read(self, query: Callable[[SqlConnection], T]) -> T:
+        """What a short query finds."""
+
+    async def write(self, work: Callable[[SqlConnection], T]) -> T:
+        """Does `work` in a transaction of its own; done once that is committed."""
+
+    async def empty_log(self) -> None:
+        """Leaves nothing of what was overwritten. Raises `JournalError`."""
 
 
 class Alert(Struct, frozen=True):

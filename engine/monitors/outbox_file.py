@@ -1,6 +1,6 @@
-"""The file that keeps the list of alerts and the outbox.
+"""What keeps the list of alerts and the outbox: a file of its own, or the journal's database.
 
-Without it, the next start lists all alerts again and sends them again.
+Without the file, the next start lists all alerts again and sends them again.
 """
 
 from __future__ import annotations
@@ -9,25 +9,63 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
 from tollkeeper.engine.journal.side_file import SideFile, claim_file, create_file, stands_beside
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.outbox import Outbox
 
 ALERTS_FILE = "alerts.db"
 T = TypeVar("T")
 _WHAT_TO_DO = "restore a backup, or move this file away to list and send all alerts again"
 
 
+class OutboxFile(Outbox):
+    """An `Outbox` in a file; its reads take microseconds."""
+
+    def __init__(self, file: SideFile) -> None:
+        self._file = file
+
+    async def read(self, query: Callable[[SqlConnection], T]) -> T:
+        return self._file.read(query)
+
+    async def write(self, work: Callable[[SqlConnection], T]) -> T:
+        return await self._file.write(work)
+
+    async def empty_log(self) -> None:
+        await self._file.empty_log()
+
+
+class OutboxInJournal(Outbox):
+    """An `Outbox` in the tables beside the journal's."""
+
+    def __init__(self, journal: JournalTables) -> None:
+        self._journal = journal
+
+    async def read(self, query: Callable[[SqlConnection], T]) -> T:
+        return await self._journal.look(query)
+
+    async def write(self, work: Callable[[SqlConnection], T]) -> T:
+        return await self._journal.run(work)
+
+    async def empty_log(self) -> None:
+        """What was overwritten stays in the database's files until they are vacuumed."""
+
+
 @asynccontextmanager
-async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]:
-    """The outbox of a data folder whose lock is held.
+async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[Outbox]:
+    """The outbox of a journal that is held.
 
     Raises `JournalError` for an unusable file, and for one that belongs to another journal or
     knows more than this one has: alerts would be lost unseen.
     """
-    path = folder / ALERTS_FILE
+    if not isinstance(source, Path):
+        yield OutboxInJournal(cast("JournalTables", journal))
+        return
+    path = source / ALERTS_FILE
     try:
         create_file(path)
         if not stands_beside(path, journal.identity()):
@@ -45,17 +83,20 @@ async def open_outbox(folder: Path, journal: Journal) -> AsyncIterator[SideFile]
     except (OSError, sqlite3.Error) as error:
         raise JournalError(f"cannot open `{path}`: {error}") from error
     try:
-        yield file
+        yield OutboxFile(file)
     finally:
         file.close()
 
 
-def read_outbox(folder: Path, query: Callable[[sqlite3.Connection], T]) -> T:
-    """What a query finds in the outbox of a folder, whether or not a service holds it.
+def read_outbox(source: JournalSource, query: Callable[[SqlConnection], T]) -> T:
+    """What a query finds in the outbox, whether or not a service holds it.
 
     Raises `JournalError`.
     """
-    path = folder / ALERTS_FILE
+    if not isinstance(source, Path):
+        with closing(connect_for_reading(source)) as connection:
+            return query(connection)
+    path = source / ALERTS_FILE
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as found:
             return query(found)

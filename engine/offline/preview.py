@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.offline.backtest.stored import account_now
@@ -25,18 +25,18 @@ class Preview:
 
 
 def preview_file(
-    folder: Path, account: str, file: RuleFile, period: tuple[int, int], progress: Progress
+    source: JournalSource, account: str, file: RuleFile, period: tuple[int, int], progress: Progress
 ) -> Preview:
     """The file beside what is active, and on what arrived within `period` (µs).
 
     Raises `NotFound`, `Invalid`, `JournalError`.
     """
     program, texts = file.program, file.texts
-    active = active_version(account_now(folder, account), program_kind(program), program.name)
+    active = active_version(account_now(source, account), program_kind(program), program.name)
     differences: tuple[Difference, ...] = ()
     if active is not None:
         differences = diff_sides(side_of(active), Side(program, texts))
     report = None
     if isinstance(program, Rule | Scorecard):
-        report = backtest_account(folder, account, program, period, {}, progress)
+        report = backtest_account(source, account, program, period, {}, progress)
     return Preview(None if active is None else active.number, differences, report)

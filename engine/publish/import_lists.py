@@ -8,13 +8,19 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 from typing import BinaryIO, TextIO
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import list_contents, staging
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.journal.lock import mark_import
+from tollkeeper.engine.journal.source import (
+    JournalSource,
+    connect_to_stage,
+    discard_abandoned,
+    folder_of,
+)
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.imports import BadEntry, ImportResult, import_entries
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
@@ -39,18 +45,18 @@ class Target:
     spec: Spec
 
 
-def find_target(folder: Path, account: str, name: str) -> Target:
+def find_target(source: JournalSource, account: str, name: str) -> Target:
     """Raises `NotFound`, `JournalError`."""
 
     async def find(picture: Picture) -> Target:
         found = find_account(picture.state, account)
         return Target(found.number, name, find_list(found, name).spec)
 
-    return read_folder(folder, find)
+    return read_folder(source, find)
 
 
 def import_file(
-    folder: Path,
+    source: JournalSource,
     account: str,
     name: str,
     file: Path,
@@ -65,10 +71,10 @@ def import_file(
     holds the folder. What is wrong with it comes back as `ImportResult`, and nothing has changed then.
     Raises `Refused`, `BadDatabase`, `JournalError`.
     """
-    target = find_target(folder, account, name)
-    with closing(staging.connect(folder)) as connection:
-        staging.discard_abandoned(connection, folder)
-        with mark_import(folder):
+    target = find_target(source, account, name)
+    with closing(connect_to_stage(source)) as connection:
+        discard_abandoned(connection, source)
+        with mark_import(folder_of(source)):
             content = list_contents.stage_content(connection, target.account, name, now())
             entries = _entries(target, file, columns, author, progress)
             is_whole = False
@@ -82,19 +88,19 @@ def import_file(
                 return imported
             try:
                 swap = ReplaceEntries(account, name, content)
-                return perform_in(folder, swap, author, lambda _share: None)
+                return perform_in(source, swap, author, lambda _share: None)
             except Refused:
                 staging.discard(connection, content)
                 raise
 
 
-def _stage(connection: Connection, content: int, batch: Sequence[ListEntry]) -> None:
+def _stage(connection: SqlConnection, content: int, batch: Sequence[ListEntry]) -> None:
     for _ in list_contents.fill_content(connection, content, batch):
         pass
 
 
 def export_file(
-    folder: Path, account: str, name: str, stream: TextIO, progress: Callable[[int], None]
+    source: JournalSource, account: str, name: str, stream: TextIO, progress: Callable[[int], None]
 ) -> int:
     """Write a list's entries as CSV that `import_file` reads; how many. `progress` counts them."""
 
@@ -104,7 +110,7 @@ def export_file(
         batches = picture.journal.list_entries(found.number, name)
         return write_csv(stream, spec, _count(batches, progress))
 
-    return read_folder(folder, export)
+    return read_folder(source, export)
 
 
 def _entries(

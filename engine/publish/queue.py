@@ -1,6 +1,6 @@
-"""A verb on a data folder: done by the service that holds it, or here when none does.
+"""A verb on a journal: done by the service that holds it, or here when none does.
 
-A command leaves the verb's name and arguments in the folder's database; the service looks there,
+A command leaves the verb's name and arguments in the journal's database; the service looks there,
 performs it, and leaves the answer in the same row.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from time import monotonic
 
 import msgspec
@@ -17,9 +16,16 @@ from msgspec import Raw, Struct
 from structlog import get_logger
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal import requests, schema
+from tollkeeper.engine.journal import requests
 from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Locked, Unavailable
-from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, holder
+from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE
+from tollkeeper.engine.journal.source import (
+    JournalSource,
+    connect_to_write,
+    folder_of,
+    holder_of_source,
+    require_current,
+)
 from tollkeeper.engine.open import now, open_engine
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import Effect, Verb, find_verb, verb_name
@@ -48,36 +54,40 @@ _read_envelope = msgspec.json.Decoder(Envelope).decode
 _read_reply = msgspec.json.Decoder(Reply).decode
 
 
-def perform_in(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
-    """Perform a verb on the data folder, by whoever holds it. Raises `Refused`, `JournalError`."""
+def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progress) -> Effect:
+    """Perform a verb on the journal, by whoever holds it. Raises `Refused`, `JournalError`."""
     deadline = monotonic() + QUEUE_PATIENCE_S
     while True:
         try:
-            return asyncio.run(_perform_here(folder, verb, author, progress))
+            return asyncio.run(_perform_here(source, verb, author, progress))
         except Locked:
-            if holder(folder) == SERVICE_PURPOSE:
+            if holder_of_source(source) == SERVICE_PURPOSE:
                 break
-            # Another command has the folder, for a moment.
+            # Another command has it, for a moment.
             if monotonic() > deadline:
                 raise
-    schema.require_current(folder)
+    require_current(source)
     try:
-        with closing(schema.connect(folder)) as connection:
+        with closing(connect_to_write(source)) as connection:
             text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
             request = requests.leave_request(connection, text, author, now())
             answer = requests.await_answer(
-                connection, lambda: holder(folder) is not None, request, progress
+                connection, lambda: holder_of_source(source) is not None, request, progress
             )
     except sqlite3.Error as error:
-        raise JournalError(f"the data folder `{folder}` can't be written: {error}") from error
+        raise JournalError(
+            f"the data folder `{folder_of(source)}` can't be written: {error}"
+        ) from error
     reply = _read_reply(answer)
     if reply.effect is None:
         raise Refused(reply.errors)
     return reply.effect
 
 
-async def _perform_here(folder: Path, verb: Verb, author: str, progress: Progress) -> Effect:
-    async with open_engine(folder, COMMAND_PURPOSE) as engine:
+async def _perform_here(
+    source: JournalSource, verb: Verb, author: str, progress: Progress
+) -> Effect:
+    async with open_engine(source, COMMAND_PURPOSE) as engine:
         return await verb.perform(engine, author, progress)
 
 

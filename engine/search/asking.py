@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ from structlog import get_logger
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.source import Database, JournalSource, folder_of
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import Question
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 LENGTH = 4
 """How many bytes, the most significant first, tell the length of a message."""
+DATABASE_VARIABLE = "TOLL_INDEXED_DATABASE"
+"""Where the process finds the address of the database whose journal it follows, if it is one."""
 _PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 _END_S = 5.0
@@ -76,9 +79,9 @@ class Answered(Struct, frozen=True):
 class SearchHere:
     """Brings the index up to the journal, then asks it, in another thread of this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, source: JournalSource) -> None:
         self.stopping = False
-        self._folder = folder
+        self._source = source
         self._turn = asyncio.Lock()
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
@@ -88,9 +91,9 @@ class SearchHere:
 
     def _ask(self, account: int, question: Question) -> Any:
         try:
-            with closing(Follower(self._folder)) as follower:
+            with closing(Follower(self._source)) as follower:
                 follower.catch_up()
-            with open_index(self._folder, account) as index:
+            with open_index(self._source, account) as index:
                 return question.answer(index)
         except sqlite3.Error as error:
             raise IndexUnavailable(f"the index can't be used: {error}") from error
@@ -99,9 +102,9 @@ class SearchHere:
 class SearchProcess:
     """Asks the process that keeps the index; one that ended is started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, source: JournalSource) -> None:
         self.stopping = False
-        self._folder = folder
+        self._source = source
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answered]] = {}
         self._process: asyncio.subprocess.Process | None = None
@@ -145,9 +148,10 @@ class SearchProcess:
             sys.executable,
             "-m",
             "tollkeeper.engine.search.process",
-            str(self._folder),
+            str(folder_of(self._source)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **_environment(self._source)},
         )
         self._process = process
         assert process.stdin is not None
@@ -175,6 +179,11 @@ class SearchProcess:
 _decode = msgspec.msgpack.Decoder(Answered).decode
 
 
+def _environment(source: JournalSource) -> dict[str, str]:
+    """A database's address, which others could read among the arguments."""
+    return {DATABASE_VARIABLE: source.url} if isinstance(source, Database) else {}
+
+
 async def _ended(process: asyncio.subprocess.Process) -> None:
     """Waits for a process whose input has ended, and ends it if that takes long."""
     try:
@@ -185,9 +194,9 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 @asynccontextmanager
-async def searching(folder: Path) -> AsyncIterator[Search]:
+async def searching(source: JournalSource) -> AsyncIterator[Search]:
     """The process beside a service, for as long as this lasts."""
-    search = SearchProcess(folder)
+    search = SearchProcess(source)
     running = asyncio.create_task(search.run())
     try:
         yield search

@@ -18,6 +18,7 @@ from typing import Any
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.journal.tail import Amendment, Tail
 from tollkeeper.engine.labels.label import decode_label
 from tollkeeper.engine.search import index_file
@@ -55,11 +56,12 @@ _OF_ALL: _Found = frozenset({(Facet.PAYMENT, 0)})
 
 
 class Follower:
-    """Writes the index of a data folder; of several at once each does what the others have not."""
+    """Writes the index of a journal; of several at once each does what the others have not."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, source: JournalSource) -> None:
         """Raises `sqlite3.Error` for a folder or an index that can't be used."""
-        self._tail = Tail(folder)
+        self._tail = Tail(source)
+        folder = folder_of(source)
         try:
             self._open(folder)
         except sqlite3.DatabaseError as error:

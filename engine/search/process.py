@@ -19,8 +19,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.asking import LENGTH, Answered, Asked
+from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, Answered, Asked
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
 
@@ -34,17 +36,17 @@ _decode = msgspec.msgpack.Decoder(Asked).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def main(folder: Path) -> None:
+def main(source: JournalSource) -> None:
     """Until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     # Whoever asks finds an index, if an empty one.
-    Follower(folder).close()
-    threading.Thread(target=follow, args=(folder,), daemon=True).start()
+    Follower(source).close()
+    threading.Thread(target=follow, args=(source,), daemon=True).start()
     writing = threading.Lock()
 
     def answer(asked: Asked) -> None:
-        answered = _encode(answer_to(folder, asked))
+        answered = _encode(answer_to(source, asked))
         with writing, suppress(BrokenPipeError):
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()
@@ -56,23 +58,23 @@ def main(folder: Path) -> None:
     os._exit(0)
 
 
-def follow(folder: Path) -> None:
+def follow(source: JournalSource) -> None:
     """Follows the journal for ever."""
     while True:
         try:
-            with closing(Follower(folder)) as follower:
+            with closing(Follower(source)) as follower:
                 while True:
                     if not follower.step():
                         time.sleep(_PAUSE_S)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, JournalError) as error:
             sys.stderr.write(f"the index can't follow the journal: {error}\n")
             time.sleep(_AFTER_FAILURE_S)
 
 
-def answer_to(folder: Path, asked: Asked) -> Answered:
+def answer_to(source: JournalSource, asked: Asked) -> Answered:
     """What the index says."""
     try:
-        with open_index(folder, asked.account) as index:
+        with open_index(source, asked.account) as index:
             found = _encode(asked.question.answer(index))
             return Answered(asked.number, index.lag(time.time_ns() // 1000), found)
     except Invalid as refused:
@@ -89,4 +91,6 @@ def _read(source: BinaryIO) -> Asked | None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    held = Path(sys.argv[1])
+    address = os.environ.get(DATABASE_VARIABLE)
+    main(held if address is None else Database(address, held))

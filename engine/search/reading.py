@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.journal.tail import Tail
 from tollkeeper.engine.labels.label import LabelSource, Verdict
 from tollkeeper.engine.registry.errors import Invalid
@@ -127,10 +127,10 @@ class AccountIndex:
 
 
 @contextmanager
-def open_index(folder: Path, account: int) -> Iterator[AccountIndex]:
+def open_index(source: JournalSource, account: int) -> Iterator[AccountIndex]:
     """An account's index for reading. Raises `sqlite3.Error` where none is made yet."""
-    tail = Tail(folder)
-    connection = index_file.connect_to_read(folder)
+    tail = Tail(source)
+    connection = index_file.connect_to_read(folder_of(source))
     try:
         with snapshot(connection):
             yield AccountIndex(connection, tail, account)

@@ -118,7 +118,7 @@ async def _look(under_way: _Round) -> None:
     engine, sending = under_way.engine, under_way.sending
     engine.watch.raised.clear()
     now = engine.clock()
-    for of in engine.outbox.read(lambda c: outbox.due_addresses(c, now)):
+    for of in await engine.outbox.read(lambda c: outbox.due_addresses(c, now)):
         if of in sending or len(sending) >= _AT_ONCE or now < under_way.rests.get(of, 0):
             continue
         if not _waits(engine, *of):
@@ -145,7 +145,7 @@ async def _send_due(under_way: _Round, account: int, url: str) -> None:
     engine = under_way.engine
     try:
         while not _waits(engine, account, url):
-            due = engine.outbox.read(
+            due = await engine.outbox.read(
                 partial(outbox.next_due, account=account, url=url, now=engine.clock())
             )
             if due is None:
@@ -202,7 +202,9 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
 async def _told(engine: Engine, due: Delivery) -> Entry | Alert | None:
     """What the delivery tells of, as it is kept now; None when it is gone."""
     if due.kind == "alert.raised":
-        return engine.outbox.read(lambda c: outbox.alert(c, due.account, due.sequence, due.number))
+        return await engine.outbox.read(
+            lambda c: outbox.alert(c, due.account, due.sequence, due.number)
+        )
     return await engine.journal.entry(due.sequence)
 
 
@@ -254,7 +256,9 @@ async def _keep_trimmed(engine: Engine) -> None:
             for url in account.webhooks:
                 # `deliver` tells of an outbox that can't be used.
                 with suppress(JournalError):
-                    if engine.outbox.read(partial(outbox.is_full, account=account.number, url=url)):
+                    if await engine.outbox.read(
+                        partial(outbox.is_full, account=account.number, url=url)
+                    ):
                         given_up = await engine.outbox.write(
                             partial(outbox.trim, account=account.number, url=url)
                         )

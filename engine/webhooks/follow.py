@@ -52,7 +52,7 @@ async def _find_next(engine: Engine, account: Account, last: int) -> NewNotices 
     wanted_from = min(
         since for webhook in webhooks for kind, since in webhook.kinds.items() if kind in kinds
     )
-    followed = engine.outbox.read(partial(outbox.followed_up_to, account=account.number))
+    followed = await engine.outbox.read(partial(outbox.followed_up_to, account=account.number))
     after = max(followed, wanted_from)
     if after >= last:
         return None

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving
@@ -17,7 +18,12 @@ ACKNOWLEDGED = 100
 """So many answers of a round are waited for before the service is killed."""
 
 
-def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["folder", "database"])
+def test_kill_9_under_load_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, place: str, request: pytest.FixtureRequest
+) -> None:
+    if place == "database":
+        request.getfixturevalue("on_database")
     folder = tmp_path / "data"
     headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
     created: set[str] = set()

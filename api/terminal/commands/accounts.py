@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -13,6 +12,7 @@ from tollkeeper.api.terminal.options import author_option, data_option, json_opt
 from tollkeeper.api.terminal.output import plural, print_json, say, show_rows
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.state import Account, Configuration, DeletedAccount
 
@@ -26,7 +26,7 @@ def accounts() -> None:
 @click.argument("name")
 @author_option
 @data_option
-def create_account(name: str, data: Path) -> None:
+def create_account(name: str, data: JournalSource) -> None:
     """Make an account."""
     from tollkeeper.engine.publish.accounts import CreateAccount
 
@@ -37,7 +37,7 @@ def create_account(name: str, data: Path) -> None:
 @accounts.command("list")
 @json_option
 @data_option
-def list_accounts(as_json_: bool, data: Path) -> None:
+def list_accounts(as_json_: bool, data: JournalSource) -> None:
     """List the accounts, those that were deleted last."""
 
     async def ask(picture: Picture) -> Configuration:
@@ -70,7 +70,7 @@ def _deleted_row(deleted: DeletedAccount) -> tuple[str, ...]:
 @accounts.command("show")
 @click.argument("name")
 @data_option
-def show_account(name: str, data: Path) -> None:
+def show_account(name: str, data: JournalSource) -> None:
     """Print the account's settings as JSON."""
     from tollkeeper.engine.registry.settings import show_settings
 
@@ -82,7 +82,7 @@ def show_account(name: str, data: Path) -> None:
 @click.argument("settings", nargs=-1, required=True, metavar="SETTING=VALUE...")
 @author_option
 @data_option
-def set_account(name: str, settings: Sequence[str], data: Path) -> None:
+def set_account(name: str, settings: Sequence[str], data: JournalSource) -> None:
     """Change settings: `thresholds.deny=0.9`, `default_rule=checkout`, `default_rule=null`."""
     from tollkeeper.engine.publish.set_settings import ChangeSettings, read_assignments
 
@@ -96,7 +96,7 @@ def set_account(name: str, settings: Sequence[str], data: Path) -> None:
 @click.argument("name")
 @author_option
 @data_option
-def suspend_account(name: str, data: Path) -> None:
+def suspend_account(name: str, data: JournalSource) -> None:
     """Refuse every request with the account's keys, until it is resumed."""
     from tollkeeper.engine.publish.accounts import SuspendAccount
 
@@ -108,7 +108,7 @@ def suspend_account(name: str, data: Path) -> None:
 @click.argument("name")
 @author_option
 @data_option
-def resume_account(name: str, data: Path) -> None:
+def resume_account(name: str, data: JournalSource) -> None:
     """Let a suspended account go on as it was."""
     from tollkeeper.engine.publish.accounts import ResumeAccount
 
@@ -120,7 +120,7 @@ def resume_account(name: str, data: Path) -> None:
 @click.argument("name")
 @author_option
 @data_option
-def delete_account(name: str, data: Path) -> None:
+def delete_account(name: str, data: JournalSource) -> None:
     """Delete a suspended account for good, with all that is kept of it."""
     from tollkeeper.engine.privacy.deletion import DeleteAccount
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -19,6 +18,7 @@ from tollkeeper.api.terminal.options import (
 from tollkeeper.api.terminal.output import progress_bar, refuse_all, say, warn_all
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.registry.state import Account
 
 
@@ -40,7 +40,7 @@ def activate(
     until: int | None,
     reason: str,
     untested: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Make VERSION of NAME the active one; also rolls back.
 

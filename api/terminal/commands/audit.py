@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -12,6 +11,7 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import json_line, print_json, say_cursor, show_rows
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
 
 
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def audit(
-    account: str, since: str | None, limit: int, cursor: int | None, as_json_: bool, data: Path
+    account: str,
+    since: str | None,
+    limit: int,
+    cursor: int | None,
+    as_json_: bool,
+    data: JournalSource,
 ) -> None:
     """List who changed what, newest first."""
     import msgspec

@@ -13,6 +13,7 @@ from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.backtest.compare import Labels
     from tollkeeper.engine.offline.backtest.report import Report
     from tollkeeper.engine.progress import Progress
@@ -66,7 +67,7 @@ def backtest(
     html: Path | None,
     markdown: bool,
     as_json_: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
     import msgspec

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
 from tollkeeper.api.terminal.options import author_option, data_option
 from tollkeeper.api.terminal.output import say
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.group(panel="Service")
@@ -19,7 +22,7 @@ def clock() -> None:
 @clock.command("accept")
 @author_option
 @data_option
-def accept_clock(data: Path) -> None:
+def accept_clock(data: JournalSource) -> None:
     """Say that this machine's clock is right, though it seems to have jumped."""
     from tollkeeper.engine.watching import AcceptClock
 

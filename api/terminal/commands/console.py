@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -11,6 +10,7 @@ from tollkeeper.api.terminal.folder import author, perform
 from tollkeeper.api.terminal.options import account_option, author_option, data_option
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.registry.scopes import KeyScope
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -31,7 +31,7 @@ ADDRESS = "http://127.0.0.1:8000"
 @click.option("--address", default=ADDRESS, show_default=True, help="Where the service is reached.")
 @data_option
 def console(
-    account: str, owner: str | None, scopes: tuple[KeyScope, ...], address: str, data: Path
+    account: str, owner: str | None, scopes: tuple[KeyScope, ...], address: str, data: JournalSource
 ) -> None:
     """Print a link to the running service's console: it signs in once, within ten minutes."""
     from tollkeeper.engine.publish.sign_in import MakeLink

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
 from tollkeeper.api.terminal.options import account_option, author_option, data_option, kind_option
 from tollkeeper.api.terminal.output import say
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="What decides")
@@ -18,7 +20,7 @@ from tollkeeper.api.terminal.output import say
 @account_option
 @author_option
 @data_option
-def deactivate(name: str, kind: Any, account: str, data: Path) -> None:
+def deactivate(name: str, kind: Any, account: str, data: JournalSource) -> None:
     """Take NAME out of force."""
     from tollkeeper.engine.publish.activate import Deactivate
 

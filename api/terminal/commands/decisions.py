@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -12,6 +11,7 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
 
 
@@ -32,7 +32,7 @@ def decisions(
     limit: int,
     cursor: int | None,
     as_json_: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """List decisions, newest first."""
     import msgspec

@@ -14,6 +14,7 @@ from tollkeeper.api.terminal.options import data_option, json_option, kind_optio
 from tollkeeper.api.terminal.output import out, print_json, refuse, say
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.prove.proofs import Proof
     from tollkeeper.engine.publish.diff import Side
 
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def diff(
-    of: tuple[str, ...], kind: Any, account: str | None, prove: bool, as_json_: bool, data: Path
+    of: tuple[str, ...],
+    kind: Any,
+    account: str | None,
+    prove: bool,
+    as_json_: bool,
+    data: JournalSource,
 ) -> None:
     """Tell what changed in meaning from version OLD of NAME to version NEW, or between two files."""
     import msgspec
@@ -84,7 +90,9 @@ def _proofs(sides: Sides) -> Sequence[Proof]:
         return tuple(compare_rules(worker, after.name, before, after))
 
 
-def _of_versions(data: Path, account: str, kind: Any, name: str, old: int, new: int) -> Sides:
+def _of_versions(
+    data: JournalSource, account: str, kind: Any, name: str, old: int, new: int
+) -> Sides:
     from tollkeeper.engine.publish.diff import side_of
     from tollkeeper.engine.registry.versions import find_version
 

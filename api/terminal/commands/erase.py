@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -10,13 +10,16 @@ from tollkeeper.api.terminal.folder import perform
 from tollkeeper.api.terminal.options import account_option, author_option, data_option
 from tollkeeper.api.terminal.output import plural, say
 
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
+
 
 @click.command(panel="What happened")
 @click.option("--user", required=True, help="The user's identifier, as payments name it.")
 @account_option
 @author_option
 @data_option
-def erase(user: str, account: str, data: Path) -> None:
+def erase(user: str, account: str, data: JournalSource) -> None:
     """Erase one person's data for good: from payments, events, alerts, lists and windows."""
     from tollkeeper.engine.privacy.erasure import EraseUser
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import rich_click as click
 
@@ -28,6 +28,9 @@ from tollkeeper.api.terminal.output import (
 )
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
+
 
 @click.group(panel="What decides")
 def events() -> None:
@@ -48,7 +51,7 @@ def publish_event_type(
     applies_from: str | None,
     untested: bool,
     account: str,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Run FILE's tests, store its event type as a new version and make it active."""
     from tollkeeper.api.terminal.commands.publish import require_passing
@@ -78,7 +81,7 @@ def publish_event_type(
 @account_option
 @json_option
 @data_option
-def list_event_types(account: str, as_json_: bool, data: Path) -> None:
+def list_event_types(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the event types, with the version that is active."""
     files = read_account(data, account).files
     rows = [
@@ -94,7 +97,7 @@ def list_event_types(account: str, as_json_: bool, data: Path) -> None:
 @account_option
 @author_option
 @data_option
-def deactivate_event_type(name: str, account: str, data: Path) -> None:
+def deactivate_event_type(name: str, account: str, data: JournalSource) -> None:
     """Take an event type out of force: its events are refused from now on."""
     from tollkeeper.engine.publish.activate import Deactivate
 

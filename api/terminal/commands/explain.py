@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -12,6 +11,7 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import print_json, print_lines, refuse
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
 
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @account_option
 @json_option
 @data_option
-def explain(payment_id: str, account: str, as_json_: bool, data: Path) -> None:
+def explain(payment_id: str, account: str, as_json_: bool, data: JournalSource) -> None:
     """Explain a stored decision: the reason, then what the rule and the scorecard read."""
     import msgspec
 

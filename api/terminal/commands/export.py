@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.folder import refusals
+from tollkeeper.api.terminal.folder import data_folder, refusals
 from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import plural, print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="Service")
@@ -23,7 +27,7 @@ from tollkeeper.api.terminal.output import plural, print_json, progress_bar, say
 @click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="This account alone.")
 @json_option
 @data_option
-def export(target: Path, account: str | None, as_json_: bool, data: Path) -> None:
+def export(target: Path, account: str | None, as_json_: bool, data: JournalSource) -> None:
     """Bring an export up to date: history as Parquet, for DuckDB, Spark, pandas and others.
 
     A running service goes on meanwhile. What was erased or purged goes from the export, too.
@@ -33,8 +37,9 @@ def export(target: Path, account: str | None, as_json_: bool, data: Path) -> Non
     with extra("columns"):
         from tollkeeper.engine.columns.export import export_columns
 
+    folder = data_folder(data, "read its tables there; only a data folder is exported")
     with refusals(), progress_bar("exporting") as progress:
-        done = export_columns(data, target, account, progress)
+        done = export_columns(folder, target, account, progress)
     if as_json_:
         print_json(msgspec.to_builtins(done))
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -14,6 +13,7 @@ from tollkeeper.api.terminal.options import account_option, author_option, data_
 from tollkeeper.api.terminal.output import say, show_rows
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.registry.scopes import KeyScope
     from tollkeeper.engine.registry.state import ApiKey
@@ -63,7 +63,7 @@ def create_key(
     expires: str | None,
     test: bool,
     owner: str,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Make a key and print it alone; it is shown this once."""
     from tollkeeper.engine.publish.accounts import CreateKey
@@ -77,8 +77,9 @@ def create_key(
 @account_option
 @json_option
 @data_option
-def list_keys(account: str, as_json_: bool, data: Path) -> None:
+def list_keys(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the account's keys by the part of them that may be shown."""
+    from tollkeeper.engine.journal.source import folder_of
     from tollkeeper.engine.key_uses import read_key_uses
     from tollkeeper.engine.registry.accounts import find_account, sharing
 
@@ -86,7 +87,7 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
         numbers = sharing(picture.state, find_account(picture.state, account).number)
         return [key for each in numbers for key in picture.state.accounts[each].keys.values()]
 
-    uses = read_key_uses(data)
+    uses = read_key_uses(folder_of(data))
     rows = [
         (
             key.id,
@@ -105,7 +106,7 @@ def list_keys(account: str, as_json_: bool, data: Path) -> None:
 @account_option
 @author_option
 @data_option
-def revoke_key(key_id: str, account: str, data: Path) -> None:
+def revoke_key(key_id: str, account: str, data: JournalSource) -> None:
     """Revoke the key whose shown part is KEY_ID."""
     from tollkeeper.engine.publish.accounts import RevokeKey
 

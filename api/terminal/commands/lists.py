@@ -28,6 +28,7 @@ from tollkeeper.api.terminal.output import (
 )
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
 
 
@@ -54,7 +55,7 @@ def make_list(
     by: str | None,
     columns: Sequence[str],
     account: str,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Make a list or table; one that is there already and serves is left alone."""
     from tollkeeper.engine.publish.change_lists import MakeList
@@ -69,7 +70,7 @@ def make_list(
 @account_option
 @json_option
 @data_option
-def list_lists(account: str, as_json_: bool, data: Path) -> None:
+def list_lists(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the account's lists and tables."""
     import msgspec
 
@@ -95,7 +96,7 @@ def list_lists(account: str, as_json_: bool, data: Path) -> None:
 @json_option
 @data_option
 def show_list(
-    name: str, limit: int, after: str | None, account: str, as_json_: bool, data: Path
+    name: str, limit: int, after: str | None, account: str, as_json_: bool, data: JournalSource
 ) -> None:
     """Show the entries of a list, ordered by value."""
     from tollkeeper.engine.lists.entries import show_entry
@@ -141,7 +142,7 @@ def add_entries(
     expires_at: str | None,
     note: str | None,
     account: str,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Add entries to a list, or renew those that are there."""
     from tollkeeper.engine.publish.change_lists import PutEntries
@@ -160,7 +161,7 @@ def add_entries(
 @account_option
 @author_option
 @data_option
-def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -> None:
+def remove_entries(name: str, values: Sequence[str], account: str, data: JournalSource) -> None:
     """Remove entries from a list."""
     from tollkeeper.engine.publish.change_lists import RemoveEntries
 
@@ -179,7 +180,9 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Path) -
 )
 @account_option
 @data_option
-def import_list(name: str, file: Path, columns: Sequence[str], account: str, data: Path) -> None:
+def import_list(
+    name: str, file: Path, columns: Sequence[str], account: str, data: JournalSource
+) -> None:
     """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
     from tollkeeper.engine.lists.imports import ImportResult
     from tollkeeper.engine.publish.import_lists import import_file
@@ -201,7 +204,7 @@ def import_list(name: str, file: Path, columns: Sequence[str], account: str, dat
 @click.argument("file", type=click.File("w", encoding="utf-8", lazy=False), default="-")
 @account_option
 @data_option
-def export_list(name: str, file: Any, account: str, data: Path) -> None:
+def export_list(name: str, file: Any, account: str, data: JournalSource) -> None:
     """Write the entries of a list as CSV to FILE, or to standard output."""
     from tollkeeper.engine.publish.import_lists import export_file
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.options import data_option
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="Rule files")
@@ -19,7 +22,7 @@ from tollkeeper.api.terminal.options import data_option
     help="Show what this account's payments hold, and backtest on them.",
 )
 @data_option
-def lsp(account: str | None, data: Path) -> None:
+def lsp(account: str | None, data: JournalSource) -> None:
     """Serve an editor over standard input and output (Language Server Protocol)."""
     with extra("editor"):
         from tollkeeper.api.terminal.lsp.live import LiveAccount

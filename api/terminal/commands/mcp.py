@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.options import data_option
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="Rule files")
@@ -15,7 +19,7 @@ from tollkeeper.api.terminal.options import data_option
     "folder", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @data_option
-def mcp(folder: Path, data: Path) -> None:
+def mcp(folder: Path, data: JournalSource) -> None:
     """Serve an assistant over standard input and output (Model Context Protocol): it checks, tests
     and backtests the rules in FOLDER, and reads what a service decided.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -13,6 +12,7 @@ from tollkeeper.api.terminal.options import account_option, data_option, json_op
 from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.search.find import FoundPage
 
 
@@ -31,7 +31,7 @@ def payments(
     limit: int,
     cursor: int | None,
     as_json_: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Find payments, newest first: toll payments 'action:deny bin:470200 since:1h'."""
     import msgspec

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -19,6 +18,9 @@ from tollkeeper.api.terminal.options import (
 )
 from tollkeeper.api.terminal.output import progress_bar, refuse, say, show_rows
 
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
+
 
 @click.group(panel="What decides")
 def proposals() -> None:
@@ -29,7 +31,7 @@ def proposals() -> None:
 @account_option
 @json_option
 @data_option
-def list_proposals(account: str, as_json_: bool, data: Path) -> None:
+def list_proposals(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the proposals, newest first."""
     from tollkeeper.engine.instants import show_instant
     from tollkeeper.engine.registry.audit import audit_item
@@ -64,7 +66,13 @@ def list_proposals(account: str, as_json_: bool, data: Path) -> None:
 @author_option
 @data_option
 def propose(
-    name: str, version: int, kind: Any, account: str, until: int | None, note: str, data: Path
+    name: str,
+    version: int,
+    kind: Any,
+    account: str,
+    until: int | None,
+    note: str,
+    data: JournalSource,
 ) -> None:
     """Propose to make VERSION of NAME active; its tests run first."""
     from tollkeeper.engine.publish.proposals import Propose
@@ -83,7 +91,7 @@ def propose(
 @account_option
 @author_option
 @data_option
-def approve(number: int, account: str, data: Path) -> None:
+def approve(number: int, account: str, data: JournalSource) -> None:
     """Approve proposal NUMBER and so make its change; the author is a user, and not its own."""
     from tollkeeper.engine.publish.proposals import Approve
 
@@ -98,7 +106,7 @@ def approve(number: int, account: str, data: Path) -> None:
 @click.option("--reason", required=True, help="Why, for who proposed.")
 @author_option
 @data_option
-def refuse_proposal(number: int, account: str, reason: str, data: Path) -> None:
+def refuse_proposal(number: int, account: str, reason: str, data: JournalSource) -> None:
     """Refuse proposal NUMBER; what was published alone gives way at once."""
     from tollkeeper.engine.publish.proposals import Refuse
 
@@ -113,7 +121,9 @@ def refuse_proposal(number: int, account: str, reason: str, data: Path) -> None:
 @click.option("--reason", required=True, help="Why nobody else could be asked.")
 @author_option
 @data_option
-def publish_alone(number: int, account: str, until: int | None, reason: str, data: Path) -> None:
+def publish_alone(
+    number: int, account: str, until: int | None, reason: str, data: JournalSource
+) -> None:
     """Break the glass: publish proposal NUMBER before anybody approves it, for 24 hours at most."""
     from tollkeeper.engine.publish.proposals import PublishAlone
 

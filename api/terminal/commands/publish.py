@@ -19,6 +19,7 @@ from tollkeeper.api.terminal.output import err, progress_bar, refuse, say, show_
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.programs.source import Reading
 
 
@@ -49,7 +50,7 @@ def publish(
     untested: bool,
     preview: bool,
     since: str,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Run FILE's tests, store it as a new version and make it active, with the definitions that it
     uses.
@@ -85,7 +86,7 @@ def publish(
     say(f"{program.name} version {answer.version} is {state}")
 
 
-def show_preview(file: Path, account: str, since: str, data: Path) -> None:
+def show_preview(file: Path, account: str, since: str, data: JournalSource) -> None:
     """What FILE would change of the active version's meaning, and of what was decided since."""
     from tollkeeper.api.terminal.rendering import draw_preview
     from tollkeeper.engine.offline.backtest.given import GivenError, read_since

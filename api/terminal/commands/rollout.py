@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -15,6 +14,9 @@ from tollkeeper.api.terminal.options import (
     decider_option,
 )
 from tollkeeper.api.terminal.output import progress_bar, say
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.group(panel="What decides")
@@ -34,7 +36,7 @@ def rollout() -> None:
 @author_option
 @data_option
 def set_rollout(
-    name: str, version: int, percent: int, by: str, kind: Any, account: str, data: Path
+    name: str, version: int, percent: int, by: str, kind: Any, account: str, data: JournalSource
 ) -> None:
     """Give a part of the payments VERSION of NAME."""
     from tollkeeper.engine.publish.trials import SetRollout
@@ -50,7 +52,7 @@ def set_rollout(
 @account_option
 @author_option
 @data_option
-def clear_rollout(name: str, kind: Any, account: str, data: Path) -> None:
+def clear_rollout(name: str, kind: Any, account: str, data: JournalSource) -> None:
     """Give all payments the active version of NAME again."""
     from tollkeeper.engine.publish.trials import ClearRollout
 

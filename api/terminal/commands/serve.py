@@ -17,6 +17,7 @@ from tollkeeper.api.terminal.output import NO, OK, USAGE, progress_bar, refuse, 
 
 if TYPE_CHECKING:
     from tollkeeper.api.http.settings import Settings
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 class Setting(click.Option):
@@ -112,13 +113,14 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 )
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context
-def serve(ctx: click.RichContext, /, data: Path, check: bool, **settings: Any) -> None:
+def serve(ctx: click.RichContext, /, data: JournalSource, check: bool, **settings: Any) -> None:
     """Start the service."""
     from tollkeeper.api.http.serve import serve as serve_folder
     from tollkeeper.api.http.settings import Settings, SettingsError, StartError
+    from tollkeeper.engine.journal.source import folder_of, url_of
 
     try:
-        chosen = Settings(folder=data, **settings)
+        chosen = Settings(folder=folder_of(data), database=url_of(data), **settings)
         if check:
             sys.exit(tell_start(ctx, chosen))
         with refusals(), progress_bar("filling windows") as progress:
@@ -134,8 +136,10 @@ def tell_start(ctx: click.Context, settings: Settings) -> int:
     """Each setting with where it comes from, and what would prevent the start; the exit code."""
     from tollkeeper.api.http.check_start import obstacles
 
-    names = [name for name in settings.__struct_fields__ if name != "folder"]
+    names = [name for name in settings.__struct_fields__ if name not in ("folder", "database")]
     rows = [("data", str(settings.folder), _source(ctx, "data"))]
+    # Its address may hold a password.
+    rows.append(("database", "given" if settings.database else "None", _source(ctx, "database")))
     rows += [(name, str(getattr(settings, name)), _source(ctx, name)) for name in names]
     show_rows(("setting", "value", "from"), rows, False)
     found = obstacles(settings)

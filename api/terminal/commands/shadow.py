@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -18,6 +17,7 @@ from tollkeeper.api.terminal.options import (
 from tollkeeper.api.terminal.output import print_json, progress_bar, say, show_whole
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.read_folder import Picture
     from tollkeeper.engine.shadows.report import ShadowReport
 
@@ -34,7 +34,7 @@ def shadow() -> None:
 @account_option
 @author_option
 @data_option
-def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> None:
+def set_shadow(name: str, version: int, kind: Any, account: str, data: JournalSource) -> None:
     """Evaluate VERSION of NAME beside what decides."""
     from tollkeeper.engine.publish.trials import SetShadow
 
@@ -49,7 +49,7 @@ def set_shadow(name: str, version: int, kind: Any, account: str, data: Path) -> 
 @account_option
 @author_option
 @data_option
-def clear_shadow(name: str, kind: Any, account: str, data: Path) -> None:
+def clear_shadow(name: str, kind: Any, account: str, data: JournalSource) -> None:
     """Evaluate the shadow of NAME no longer."""
     from tollkeeper.engine.publish.trials import ClearShadow
 
@@ -65,7 +65,7 @@ def clear_shadow(name: str, kind: Any, account: str, data: Path) -> None:
 @json_option
 @data_option
 def report_shadow(
-    name: str, version: int | None, kind: Any, account: str, as_json_: bool, data: Path
+    name: str, version: int | None, kind: Any, account: str, as_json_: bool, data: JournalSource
 ) -> None:
     """Tell how many decisions the shadow of NAME would change, from what to what."""
     import msgspec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -13,6 +14,9 @@ from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, say
 
 NOTHING_FOUND = 3
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="Rule files")
@@ -95,7 +99,7 @@ def suggest(
     people: float,
     output: Path | None,
     as_json_: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Suggest conditions from labelled history, as a rule file for review.
 

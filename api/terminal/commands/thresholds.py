@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, json_option
 from tollkeeper.api.terminal.output import out, print_json
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="What happened")
@@ -49,7 +52,7 @@ def thresholds(
     margin: float,
     challenge_lost: float,
     as_json_: bool,
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Weigh thresholds on the score: who is stopped, and what it costs, from labels."""
     import msgspec

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform, read_account
 from tollkeeper.api.terminal.options import account_option, author_option, data_option, json_option
 from tollkeeper.api.terminal.output import say, show_rows
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 _ROLES = ("viewer", "analyst", "lead", "auditor", "admin")
 _ADDRESS = "http://127.0.0.1:8000"
@@ -25,7 +28,7 @@ def users() -> None:
 @account_option
 @author_option
 @data_option
-def put_user(name: str, role: str, account: str, data: Path) -> None:
+def put_user(name: str, role: str, account: str, data: JournalSource) -> None:
     """Let the person NAME in, or give them another role.
 
     NAME is an address of e-mail where people sign in by OpenID.
@@ -40,7 +43,7 @@ def put_user(name: str, role: str, account: str, data: Path) -> None:
 @account_option
 @json_option
 @data_option
-def list_users(account: str, as_json_: bool, data: Path) -> None:
+def list_users(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the account's users."""
     from tollkeeper.engine.instants import show_instant
 
@@ -54,7 +57,7 @@ def list_users(account: str, as_json_: bool, data: Path) -> None:
 @account_option
 @author_option
 @data_option
-def drop_user(name: str, account: str, data: Path) -> None:
+def drop_user(name: str, account: str, data: JournalSource) -> None:
     """Let the person NAME in no longer, and end their sessions."""
     from tollkeeper.engine.publish.users import DropUser
 
@@ -70,7 +73,7 @@ def drop_user(name: str, account: str, data: Path) -> None:
     "--address", default=_ADDRESS, show_default=True, help="Where the service is reached."
 )
 @data_option
-def give_link(name: str, account: str, address: str, data: Path) -> None:
+def give_link(name: str, account: str, address: str, data: JournalSource) -> None:
     """Print a link to the running service's console: it signs NAME in once, within ten minutes."""
     from tollkeeper.engine.publish.users import GiveLink
 

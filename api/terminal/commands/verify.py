@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import NO, OK, plural, print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="Service")
@@ -20,7 +23,7 @@ from tollkeeper.api.terminal.output import NO, OK, plural, print_json, progress_
 )
 @json_option
 @data_option
-def verify(windows: bool, as_json_: bool, data: Path) -> None:
+def verify(windows: bool, as_json_: bool, data: JournalSource) -> None:
     """Look for damage in a data folder, or in a backup; exit 1 when there is some.
 
     Nothing is changed, and a running service goes on meanwhile.

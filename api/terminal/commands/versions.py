@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, json_option, kind_option
 from tollkeeper.api.terminal.output import show_rows
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
 
 
 @click.command(panel="What decides")
@@ -19,7 +21,7 @@ from tollkeeper.api.terminal.output import show_rows
 @account_option
 @json_option
 @data_option
-def versions(name: str, kind: Any, account: str, as_json_: bool, data: Path) -> None:
+def versions(name: str, kind: Any, account: str, as_json_: bool, data: JournalSource) -> None:
     """List the versions of NAME, newest first."""
     from tollkeeper.engine.instants import show_instant
     from tollkeeper.engine.registry.versions import find_lineage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import rich_click as click
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tollkeeper.engine.decision import Action
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.monitors.webhook_reach import Reach
     from tollkeeper.engine.registry.changes import NoticeKind
     from tollkeeper.engine.registry.state import Account
@@ -33,7 +33,7 @@ def webhooks() -> None:
 @account_option
 @json_option
 @data_option
-def list_webhooks(account: str, as_json_: bool, data: Path) -> None:
+def list_webhooks(account: str, as_json_: bool, data: JournalSource) -> None:
     """List where notices are sent, and how many wait or were given up."""
     from tollkeeper.engine.monitors.outbox import backlog
     from tollkeeper.engine.monitors.outbox_file import read_outbox
@@ -89,7 +89,7 @@ def set_webhook(
     actions: tuple[Action, ...],
     rules: tuple[str, ...],
     conditions: tuple[str, ...],
-    data: Path,
+    data: JournalSource,
 ) -> None:
     """Send notices to URL, or change which; the secret of a new one is printed alone."""
     from tollkeeper.engine.registry.changes import DecidedFilter
@@ -108,7 +108,7 @@ def set_webhook(
 @account_option
 @author_option
 @data_option
-def pause_webhook(url: str, account: str, data: Path) -> None:
+def pause_webhook(url: str, account: str, data: JournalSource) -> None:
     """Let what is to be sent to URL wait."""
     from tollkeeper.engine.webhooks.change_webhooks import PauseWebhook
 
@@ -121,7 +121,7 @@ def pause_webhook(url: str, account: str, data: Path) -> None:
 @account_option
 @author_option
 @data_option
-def resume_webhook(url: str, account: str, data: Path) -> None:
+def resume_webhook(url: str, account: str, data: JournalSource) -> None:
     """Send what waited for URL, and what comes."""
     from tollkeeper.engine.webhooks.change_webhooks import ResumeWebhook
 
@@ -134,7 +134,7 @@ def resume_webhook(url: str, account: str, data: Path) -> None:
 @account_option
 @author_option
 @data_option
-def remove_webhook(url: str, account: str, data: Path) -> None:
+def remove_webhook(url: str, account: str, data: JournalSource) -> None:
     """Send nothing more to URL, and forget its secrets."""
     from tollkeeper.engine.webhooks.change_webhooks import RemoveWebhook
 
@@ -154,7 +154,7 @@ def remove_webhook(url: str, account: str, data: Path) -> None:
 )
 @author_option
 @data_option
-def rotate_secret(url: str, account: str, overlap_seconds: int, data: Path) -> None:
+def rotate_secret(url: str, account: str, overlap_seconds: int, data: JournalSource) -> None:
     """Sign with a new secret, which is printed alone."""
     from tollkeeper.engine.webhooks.change_webhooks import RotateSecret
 
@@ -168,7 +168,9 @@ def rotate_secret(url: str, account: str, overlap_seconds: int, data: Path) -> N
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @json_option
 @data_option
-def list_deliveries(url: str, account: str, limit: int, as_json_: bool, data: Path) -> None:
+def list_deliveries(
+    url: str, account: str, limit: int, as_json_: bool, data: JournalSource
+) -> None:
     """List what was sent to URL or waits for it, newest first."""
     from tollkeeper.engine.instants import show_instant
     from tollkeeper.engine.monitors.outbox import deliveries
@@ -200,7 +202,7 @@ def list_deliveries(url: str, account: str, limit: int, as_json_: bool, data: Pa
 @account_option
 @author_option
 @data_option
-def redeliver(url: str, delivery: str, account: str, data: Path) -> None:
+def redeliver(url: str, delivery: str, account: str, data: JournalSource) -> None:
     """Send DELIVERY to URL once more, whatever became of it."""
     from tollkeeper.engine.webhooks.change_webhooks import Redeliver
 
@@ -222,7 +224,9 @@ def redeliver(url: str, delivery: str, account: str, data: Path) -> None:
     help="Where webhooks may go.",
 )
 @data_option
-def test_webhook(url: str, account: str, kind: NoticeKind | None, reach: Reach, data: Path) -> None:
+def test_webhook(
+    url: str, account: str, kind: NoticeKind | None, reach: Reach, data: JournalSource
+) -> None:
     """Send a sample to URL and say what it answers; exits 1 when it is not taken."""
     import asyncio
 
@@ -239,13 +243,14 @@ def test_webhook(url: str, account: str, kind: NoticeKind | None, reach: Reach, 
     say(f"taken: the receiver answered {status}")
 
 
-def _secrets(data: Path, account: str, url: str) -> Sequence[str]:
+def _secrets(data: JournalSource, account: str, url: str) -> Sequence[str]:
     """The secrets that sign for an address now, the newest last."""
     from tollkeeper.engine.folder_key import open_folder_key
+    from tollkeeper.engine.journal.source import folder_of
     from tollkeeper.engine.open import now
     from tollkeeper.engine.registry.webhooks import find_webhook, opened_secrets, webhook_id
 
     with refusals():
         known: Account = read_account(data, account)
         webhook = find_webhook(known, webhook_id(url))
-        return opened_secrets(open_folder_key(data), known.number, webhook, now())
+        return opened_secrets(open_folder_key(folder_of(data)), known.number, webhook, now())

@@ -10,6 +10,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
+from tollkeeper.api.terminal.folder import where
 from tollkeeper.api.terminal.lsp.change import NoChangeError, change_since_head, is_in_git
 from tollkeeper.api.terminal.lsp.folder import Folder
 from tollkeeper.api.terminal.lsp.live import LiveAccount
@@ -71,7 +72,7 @@ def offer_runs(
         path = saved(uri)
         if account is None:
             raise JsonRpcInvalidParams("start `toll lsp` with --account to backtest")
-        of = ("--account", account.name, "--data", str(account.data.resolve()))
+        of = ("--account", account.name, *where(account.data))
         code, out, err = await toll(
             "backtest", "--summary", *of, "--", path.name, folder=path.parent
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.programs.compile.shown import shown_duration
@@ -16,13 +16,16 @@ from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.search.field_figures import FieldFigure, field_figures
 from tollkeeper.grammar import program as p
 
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
+
 
 @dataclass(frozen=True, slots=True)
 class LiveAccount:
     """The account whose figures are shown, and the data folder it is in."""
 
     name: str
-    data: Path
+    data: JournalSource
 
 
 async def figures_of(account: LiveAccount) -> Mapping[str, FieldFigure]:

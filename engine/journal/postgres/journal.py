@@ -15,19 +15,35 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TypeVar
 
+from structlog import get_logger
+
 from tollkeeper.engine.journal import reads, requests, staging
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import (
     CommandRequest,
-    Fenced,
     JournalError,
     Locked,
     Unavailable,
 )
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
-from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
-from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, give_back, take
-from tollkeeper.engine.journal.postgres.schema import prepare_tables, require_current_tables
+from tollkeeper.engine.journal.postgres.connection import (
+    PostgresConnection,
+    connect,
+    shown_address,
+)
+from tollkeeper.engine.journal.postgres.ownership import (
+    LEASE_S,
+    Ownership,
+    give_back,
+    holder_of,
+    nobody,
+    take,
+)
+from tollkeeper.engine.journal.postgres.schema import (
+    prepare_tables,
+    require_current_tables,
+    warn_of_settings,
+)
 from tollkeeper.engine.journal.postgres.store import PostgresStore
 from tollkeeper.engine.journal.sql_journal import SqlJournal
 from tollkeeper.engine.journal.writer import (
@@ -43,7 +59,6 @@ _POINT_READS = 4
 """How many point reads run side by side, each on a connection of its own."""
 _RENEW_S = LEASE_S / 3
 _TRY_S = 0.25
-_DAY = 24 * 3600 * 1_000_000
 
 T = TypeVar("T")
 
@@ -57,7 +72,6 @@ async def open_database(
     Raises `Locked` when another process owns it for longer than `patience_s`, JournalError for a
     database that can't be used.
     """
-    await asyncio.to_thread(prepare_tables, url)
     ownership = await _take(url, purpose, patience_s)
     journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
     renewing = asyncio.create_task(journal.renew())
@@ -71,6 +85,7 @@ async def open_database(
 
 async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
     def attempt() -> Ownership:
+        prepare_tables(url)
         with closing(connect(url)) as connection:
             return take(connection, url, purpose)
 
@@ -81,6 +96,27 @@ async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
         except Locked:
             if time.monotonic() > deadline:
                 raise
+        await asyncio.sleep(_TRY_S)
+
+
+async def wait_for_turn(url: str) -> None:
+    """Done once no living process owns the journal. Raises `JournalError`."""
+
+    def warn() -> None:
+        with closing(connect(url)) as connection:
+            warn_of_settings(connection, url)
+
+    def look() -> str | None:
+        with closing(connect(url)) as connection:
+            return holder_of(connection)
+
+    await asyncio.to_thread(warn)
+
+    is_told = False
+    while (purpose := await asyncio.to_thread(look)) is not None:
+        if not is_told:
+            get_logger().info("waiting_for_journal", database=shown_address(url), holder=purpose)
+            is_told = True
         await asyncio.sleep(_TRY_S)
 
 
@@ -96,9 +132,14 @@ def connect_reader(url: str) -> PostgresConnection:
     return connection
 
 
+def read_database(url: str) -> PostgresJournal:
+    """The journal for reads alone: nothing can be appended, as it is somebody else's."""
+    with closing(connect_reader(url)) as connection:
+        return PostgresJournal(url, nobody(connection))
+
+
 class PostgresJournal(SqlJournal):
-    """A `Journal` in a database that is owned, as `open_database` owns it; without an ownership it
-    can be read alone."""
+    """A `Journal` in a database that is owned, as `open_database` owns it."""
 
     def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
         self._url = url
@@ -209,7 +250,7 @@ class PostgresJournal(SqlJournal):
         return self._store.last_place
 
     def discard_abandoned(self) -> None:
-        before = time.time_ns() // 1000 - _DAY
+        before = time.time_ns() // 1000 - staging.LONGEST_IMPORT
         with closing(connect(self._url)) as connection:
             staging.discard_old(connection, before)
 
@@ -227,11 +268,20 @@ class PostgresJournal(SqlJournal):
                 with suppress(Unavailable):
                     await self.flush()
 
+    async def size(self) -> int:
+        return await self._point(
+            lambda connection: int(
+                connection.execute("SELECT pg_database_size(current_database())").fetchone()[0]
+            )
+        )
+
     async def lost(self) -> None:
-        """Done once the journal is another's. Raises `Fenced`."""
         while not self._store.is_lost:
             await asyncio.sleep(_TRY_S)
-        raise Fenced("another process has taken the journal over")
+
+    async def look(self, query: Callable[[SqlConnection], T]) -> T:
+        """A short query of another kind."""
+        return await self._point(query)
 
     async def close(self) -> None:
         self._store.ending.set()

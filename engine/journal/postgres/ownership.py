@@ -13,6 +13,7 @@ import socket
 from dataclasses import dataclass
 from uuid import uuid4
 
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Locked
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
@@ -71,12 +72,20 @@ def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
     return True
 
 
+def nobody(connection: SqlConnection) -> Ownership:
+    """An ownership that no append proves."""
+    ((last,),) = connection.execute("SELECT last_place FROM shards WHERE shard = 1").fetchall()
+    return Ownership("", -1, last)
+
+
 def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
     """Lets another take over at once."""
     connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
 
 
-def holder_of(connection: PostgresConnection) -> str | None:
+def holder_of(connection: SqlConnection) -> str | None:
     """The purpose for which a living process owns the journal, None when none does."""
+    if connection.execute("SELECT to_regclass('shards')").fetchone()[0] is None:
+        return None
     purpose, _, is_held = connection.execute(_HOLDER).fetchone()
     return str(purpose) if is_held else None

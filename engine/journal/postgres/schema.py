@@ -13,13 +13,14 @@ from uuid import uuid4
 import psycopg
 from structlog import get_logger
 
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
     connect,
     shown_address,
 )
+from tollkeeper.engine.journal.postgres.ownership import holder_of
 
 PART_ENTRIES = 10_000_000
 """How many sequence numbers a part of the journal has."""
@@ -131,7 +132,8 @@ CREATE TABLE given_up (
 );
 CREATE TABLE followed (account bigint PRIMARY KEY, place bigint NOT NULL);
 """
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES)
+_KEY = "ALTER TABLE identity ADD COLUMN key_mark text NOT NULL DEFAULT ''"
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 
@@ -143,12 +145,16 @@ def prepare_tables(url: str) -> None:
         with connection.raw.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
             version = _version(connection, url)
+            if 0 < version < NEWEST_TABLES and holder_of(connection) is not None:
+                raise Locked(
+                    f"`{shown_address(url)}` is used by an older version: its tables are changed"
+                    " once that has ended"
+                )
             for number, script in enumerate(_MIGRATIONS[version:], start=version + 1):
                 connection.raw.execute(script)
                 connection.execute("UPDATE tollkeeper_tables SET version = ?", (number,))
             if version == 0:
-                connection.execute("INSERT INTO identity VALUES (?, 0)", (uuid4().hex,))
-        _warn(connection, url)
+                connection.execute("INSERT INTO identity (id, clock) VALUES (?, 0)", (uuid4().hex,))
     except psycopg.Error as error:
         raise JournalError(f"cannot use `{shown_address(url)}`: {error}") from error
     finally:
@@ -208,8 +214,8 @@ def _newer(url: str, version: int) -> str:
     )
 
 
-def _warn(connection: PostgresConnection, url: str) -> None:
-    """What the server's settings put at risk."""
+def warn_of_settings(connection: PostgresConnection, url: str) -> None:
+    """Logs which of the server's settings put acknowledged payments at risk."""
     for setting, risky, risk in _RISKS:
         ((value,),) = connection.execute(f"SHOW {setting}").fetchall()
         if value == risky:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     Concerns,
@@ -36,7 +36,7 @@ from tollkeeper.grammar.types import Instant
 
 
 def backtest_account(
-    folder: Path,
+    source: JournalSource,
     account_name: str,
     program: Rule | Scorecard,
     period: tuple[int, int],
@@ -52,12 +52,12 @@ def backtest_account(
     Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
     JournalError.
     """
-    account = account_now(folder, account_name)
+    account = account_now(source, account_name)
     make_declared_lists(account, program.lists, program.tables)
     candidate = candidate_of(program, account, late)
     since, until = period
     reach = candidate.plan.reach
-    with closing(schema.connect_for_reading(folder)) as connection:
+    with closing(connect_for_reading(source)) as connection:
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
         labels = {**stored_labels(connection, account.number), **labels}
@@ -71,12 +71,16 @@ def backtest_account(
 
 
 def backtest_program(
-    progress: Progress, folder: Path, account_name: str, program: bytes, period: tuple[int, int]
+    progress: Progress,
+    source: JournalSource,
+    account_name: str,
+    program: bytes,
+    period: tuple[int, int],
 ) -> Report:
     """The same of an encoded program, as a job. Raises as `backtest_account`."""
     decoded = decode_program(program)
     assert isinstance(decoded, Rule | Scorecard)
-    return backtest_account(folder, account_name, decoded, period, {}, progress)
+    return backtest_account(source, account_name, decoded, period, {}, progress)
 
 
 def backtest_files(

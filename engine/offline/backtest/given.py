@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.offline.backtest.compare import Labels
 from tollkeeper.engine.offline.backtest.stored import account_now
 from tollkeeper.engine.offline.testing.files import library_of, load_file
@@ -40,7 +41,7 @@ class CandidateFiles(NamedTuple):
     events: Mapping[str, EventType | None]
 
 
-def read_candidate(given: str, account: str | None, folder: Path) -> CandidateFiles:
+def read_candidate(given: str, account: str | None, source: JournalSource) -> CandidateFiles:
     """The program of a file, or with an account of a stored version, `NAME@VERSION`.
 
     Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
@@ -49,7 +50,7 @@ def read_candidate(given: str, account: str | None, folder: Path) -> CandidateFi
     program: Program
     events: Mapping[str, EventType | None] = {}
     if name and account and version.isdecimal():
-        stored = find_version(account_now(folder, account), "rule", name, int(version))
+        stored = find_version(account_now(source, account), "rule", name, int(version))
         program = decode_program(stored.program)
     else:
         path = Path(given)

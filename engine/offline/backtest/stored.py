@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tollkeeper.engine.journal import list_contents, reads, schema
+from tollkeeper.engine.journal import list_contents, reads
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading, require_current
 from tollkeeper.engine.labels.label import (
     LabelSource,
     Verdict,
@@ -39,10 +39,10 @@ from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
 OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 
 
-def account_now(folder: Path, name: str) -> Account:
+def account_now(source: JournalSource, name: str) -> Account:
     """The account as it is configured now. Raises `NotFound`, JournalError."""
-    schema.require_current(folder)
-    connection = schema.connect_for_reading(folder)
+    require_current(source)
+    connection = connect_for_reading(source)
     try:
         return find_account(
             fold_changes(Configuration(), recorded_changes(reads.changes(connection, 0))), name
@@ -56,7 +56,7 @@ EntriesBetween: TypeAlias = Callable[[int, int], Iterable[list[Entry]]]
 
 
 def stored_history(
-    connection: sqlite3.Connection, account: int, program: Rule | Scorecard, start: int | None
+    connection: SqlConnection, account: int, program: Rule | Scorecard, start: int | None
 ) -> RecordedHistory:
     """The account's payments of event times from `start` (µs) on, None for all that are kept."""
     start = 0 if start is None else max(0, start)
@@ -83,7 +83,7 @@ class ConfiguredHistory(NamedTuple):
 
 
 def configured_history(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     program: Rule | Scorecard,
     sequences: tuple[int, int],
@@ -111,7 +111,7 @@ def configured_history(
     )
 
 
-def stored_labels(connection: sqlite3.Connection, account: int) -> dict[str, Verdict]:
+def stored_labels(connection: SqlConnection, account: int) -> dict[str, Verdict]:
     """The label that counts of each payment that has one by now."""
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
@@ -126,7 +126,7 @@ def _is_within(change: RecordedChange, account: int, after: int, up_to: int) -> 
 
 
 def _history_from(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     account: int,
     state: Configuration,
     contents: dict[str, Contents],
@@ -165,7 +165,7 @@ class _ListChanges:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: SqlConnection,
         account: int,
         lists: Iterable[str],
         after: int,

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.candidate import Candidate, rule_candidate
 from tollkeeper.engine.offline.backtest.files import file_history
@@ -93,7 +93,7 @@ def labels_by_score(hundredths: int) -> Callable[[Verdicts], Labelling]:
 
 
 def read_account(
-    folder: Path,
+    source: JournalSource,
     name: str,
     since: int,
     mature: int,
@@ -105,10 +105,10 @@ def read_account(
     A payment that nobody labelled counts as honest once it is `mature` (µs) old. Raises `NotFound`,
     `JournalError`, `NothingToLearnError`.
     """
-    account = account_now(folder, name)
+    account = account_now(source, name)
     candidate = table_candidate()
     reach = candidate.plan.reach
-    with closing(schema.connect_for_reading(folder)) as connection:
+    with closing(connect_for_reading(source)) as connection:
         history = stored_history(
             connection, account.number, candidate.program, None if reach is None else since - reach
         )

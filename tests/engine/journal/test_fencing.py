@@ -1,0 +1,281 @@
+"""Whose journal in PostgreSQL it is: a former owner changes nothing and says nothing that isn't so.
+
+Answers are held back and connections cut where it matters; nothing depends on how long that takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+import pytest
+
+from tollkeeper.engine.journal.contract import Fenced, Locked, Unavailable
+from tollkeeper.engine.journal.entries import Idempotency, Kind
+from tollkeeper.engine.journal.postgres import journal as postgres_journal
+from tollkeeper.engine.journal.postgres import schema
+from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.tests.engine.journal.proxy import proxy_to
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """No renewal of a lease comes between what a test holds back."""
+    monkeypatch.setattr(postgres_journal, "_RENEW_S", 3600.0)
+
+
+def do(url, statement, *values):
+    with psycopg.connect(url, autocommit=True) as connection:
+        done = connection.execute(statement, values)
+        return done.fetchall() if done.description else []
+
+
+def expire(url):
+    do(url, "UPDATE shards SET lease_until = '-infinity'")
+
+
+def places(url):
+    return [place for (place,) in do(url, "SELECT place FROM journal ORDER BY place")]
+
+
+@asynccontextmanager
+async def owned_through_proxy(database):
+    async with proxy_to(database) as (proxy, url), open_database(url, "serve") as journal:
+        yield proxy, journal
+
+
+async def test_a_second_owner_is_kept_out_while_the_lease_lasts_and_let_in_when_it_is_given_back(
+    database, make
+):
+    async with open_database(database, "serve") as first:
+        await first.append(make(1))
+        with pytest.raises(Locked, match=r"in use by `toll serve`, process \d+ on "):
+            async with open_database(database, "serve"):
+                pass
+    async with open_database(database, "command") as second:
+        assert second.last_sequence() == 1
+        await second.append(make(2))
+
+
+async def test_of_two_appenders_the_former_owner_writes_nothing(database, make):
+    async with open_database(database, "serve") as former:
+        await former.append(make(1))
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            await owner.append(make(2, id="the owner's"))
+            with pytest.raises(Unavailable, match="another process has taken the journal over"):
+                await former.append(make(3, id="the former's"))
+            with pytest.raises(Fenced):
+                await former.run(lambda connection: connection.execute("DELETE FROM journal"))
+            await asyncio.wait_for(former.lost(), 30)
+            assert former.write_failure() == "another process has taken the journal over"
+            assert not await owner.exists(1, Kind.PAYMENT, "the former's")
+            await owner.append(make(4))
+    assert places(database) == [1, 2, 4]
+
+
+async def test_a_batch_that_arrives_after_a_takeover_is_not_written(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.requests.clear()
+        late = journal.append(make(2))
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            await owner.append(make(2, id="the owner's"))
+            proxy.requests.set()
+            with pytest.raises(Unavailable, match="another process has taken the journal over"):
+                await late
+    assert do(database, "SELECT id FROM journal ORDER BY place") == [("p1",), ("the owner's",)]
+
+
+async def test_nothing_is_acknowledged_before_the_database_has_said_so(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.answers.clear()
+        append = journal.append(make(2))
+        await proxy.held.wait()
+        assert places(database) == [1, 2]
+        assert not append.done()
+        assert journal.last_sequence() == 1
+        proxy.answers.set()
+        await append
+
+
+async def test_a_commit_whose_answer_was_lost_is_found_out_and_kept(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        (epoch,) = do(database, "SELECT epoch FROM shards")
+        proxy.answers.clear()
+        key = Idempotency("key", b"digest", b"response")
+        appends = [journal.append(make(2)), journal.append(make(3), key)]
+        await proxy.held.wait()
+        proxy.cut()
+        await asyncio.gather(*appends)
+        # Another epoch has shut out whatever of the former was still under way.
+        assert do(database, "SELECT epoch FROM shards") == [(epoch[0] + 1,)]
+        assert await journal.find_idempotency(1, "key", make(3).arrived) == key
+        await journal.append(make(4))
+    assert places(database) == [1, 2, 3, 4]
+
+
+async def test_a_commit_that_never_arrived_is_lost_with_all_behind_it_and_the_next_is_written(
+    database, make
+):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.requests.clear()
+        lost = journal.append(make(2))
+        await proxy.held.wait()
+        behind = journal.append(make(3))
+        proxy.cut()
+        for outcome in await asyncio.gather(lost, behind, return_exceptions=True):
+            assert isinstance(outcome, Unavailable)
+        await asyncio.sleep(0)
+        assert not await journal.exists(1, Kind.PAYMENT, "p2")
+        await journal.append(make(4))
+        assert journal.write_failure() is None
+    assert places(database) == [1, 4]
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_what_became_of_a_commit_is_found_out_though_another_has_taken_over(
+    database, make, arrives
+):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        (proxy.answers if arrives else proxy.requests).clear()
+        append = journal.append(make(2))
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            assert owner.last_sequence() == (2 if arrives else 1)
+            proxy.cut()
+            if arrives:
+                await append
+            else:
+                with pytest.raises(Unavailable):
+                    await append
+            await asyncio.sleep(0)
+            with pytest.raises(Unavailable, match="another process has taken the journal over"):
+                await journal.append(make(3))
+            await owner.append(make(5))
+    assert places(database) == ([1, 2, 5] if arrives else [1, 5])
+
+
+async def test_a_commit_that_no_standby_has_is_not_acknowledged(database, make):
+    """PostgreSQL tells it by a warning, while the commit itself succeeds."""
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        do(
+            database,
+            "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE WARNING 'the transaction might not have been replicated'; RETURN NULL; END $$;"
+            " CREATE TRIGGER warn AFTER UPDATE ON shards FOR EACH ROW EXECUTE FUNCTION warn()",
+        )
+        append = journal.append(make(2))
+        while (journal.write_failure() or "").count("no standby has it") == 0:
+            await asyncio.sleep(0.01)
+        assert places(database) == [1, 2]
+        assert not append.done()
+        do(database, "DROP TRIGGER warn ON shards")
+        await append
+        await journal.append(make(3))
+        assert journal.write_failure() is None
+
+
+async def test_an_id_being_written_counts_as_used_only_once_it_is(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.requests.clear()
+        append = journal.append(make(2, id="x"))
+        await proxy.held.wait()
+        asked = asyncio.ensure_future(journal.exists(1, Kind.PAYMENT, "x"))
+        await asyncio.sleep(0)
+        assert not asked.done()
+        proxy.cut()
+        with pytest.raises(Unavailable):
+            await append
+        # The connection of the read may have been cut with the other.
+        with suppress(Unavailable):
+            assert await asked is False
+        assert await journal.exists(1, Kind.PAYMENT, "x") is False
+
+
+async def test_an_owner_that_has_not_proved_it_for_long_says_that_it_cannot_write(
+    database, make, monkeypatch
+):
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        assert journal.write_failure() is None
+        monkeypatch.setattr(postgres_journal, "LEASE_S", 0.0)
+        assert "not confirmed" in journal.write_failure()
+        monkeypatch.undo()
+        await journal.flush()
+        assert journal.write_failure() is None
+
+
+async def test_a_database_that_came_back_older_is_noticed(database, make):
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        await journal.append(make(2))
+        do(database, "DELETE FROM journal WHERE place = 2")
+        do(database, "UPDATE shards SET last_place = 1")
+        with pytest.raises(Unavailable):
+            await journal.append(make(3))
+        await asyncio.wait_for(journal.lost(), 30)
+    assert places(database) == [1]
+
+
+async def test_the_journal_goes_on_over_the_parts_that_it_is_cut_into(database, make, monkeypatch):
+    monkeypatch.setattr(schema, "PART_ENTRIES", 4)
+    async with open_database(database, "serve") as journal:
+        await asyncio.gather(*(journal.append(make(number)) for number in (1, 3, 4, 9, 30)))
+        await journal.append(make(31, id="p3", kind=Kind.UPDATE))
+        assert [entry.sequence for entry in await journal.states(1, "p3")] == [3, 31]
+        assert [entry.sequence for batch in journal.replay() for entry in batch] == [
+            *(1, 3, 4, 9, 30, 31)
+        ]
+        for used in ("p1", "p30"):
+            with pytest.raises(Exception, match="already used"):
+                await journal.append(make(journal.last_appended() + 1, id=used))
+    parts = do(database, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'journal'::regclass")
+    assert parts == [(5,)]
+
+
+async def test_tables_are_changed_only_once_no_older_service_uses_them(database, make, monkeypatch):
+    newest = schema.NEWEST_TABLES
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        monkeypatch.setattr(schema, "_MIGRATIONS", (*schema._MIGRATIONS, "CREATE TABLE next ()"))
+        monkeypatch.setattr(schema, "NEWEST_TABLES", newest + 1)
+        with pytest.raises(Locked, match="used by an older version"):
+            async with open_database(database, "serve"):
+                pass
+    async with open_database(database, "serve") as newer:
+        await newer.append(make(2))
+    assert do(database, "SELECT version FROM tollkeeper_tables") == [(newest + 1,)]
+    monkeypatch.undo()
+    with pytest.raises(
+        Exception, match=f"written by a newer version: its tables are at {newest + 1}"
+    ):
+        async with open_database(database, "serve"):
+            pass
+
+
+async def test_a_database_of_another_program_is_left_alone(database):
+    do(database, "CREATE TABLE journal (entry text)")
+    with pytest.raises(Exception, match="has a table `journal` of another program"):
+        async with open_database(database, "serve"):
+            pass
+    assert do(database, "SELECT to_regclass('shards')") == [(None,)]
+
+
+async def test_an_unreachable_database_is_told_of_without_its_password():
+    with pytest.raises(Unavailable, match="cannot reach `postgresql") as told:
+        async with open_database("postgresql://me:secret@127.0.0.1:1/none", "serve"):
+            pass
+    assert "secret" not in str(told.value)

@@ -1,0 +1,141 @@
+"""A service whose journal is in PostgreSQL: what a user does with one, and how the next takes over."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from shutil import copy
+from typing import Any
+
+import httpx
+import pytest
+
+from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.tests.api.http.service import payment
+from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving, toll
+
+RULE = """rule gate
+  list blocked: string
+  condition known when user.id in @blocked then deny
+  condition often when count(payments by user.id over 1h) > 2 then challenge
+"""
+DECIDED = {"analyze": {"bot_behaviour": True, "rule": {"name": "gate"}}}
+
+
+def good(folder: Path, *arguments: str) -> str:
+    done = toll(folder, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def client_of(url: str, key: str) -> httpx.Client:
+    return httpx.Client(
+        base_url=url, headers={"authorization": f"Bearer {key}"}, timeout=PATIENCE_S
+    )
+
+
+def pay(client: httpx.Client, id_: str, user: str = "ana") -> Any:
+    sent = payment(id=id_, user={"id": user, "email": "ana@shop.example"}, **DECIDED)
+    answer = client.post("/v1/payments", json=sent)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["payment"]
+
+
+def conditions(*payments: Any) -> list[str | None]:
+    met = [each["analyses"]["rule"].get("condition") for each in payments]
+    return [each and each["id"] for each in met]
+
+
+def publish(folder: Path, files: Path) -> None:
+    (files / "gate.rule").write_text(RULE)
+    good(folder, "publish", str(files / "gate.rule"), "--account", "shop")
+
+
+def test_the_commands_and_the_service_work_on_one_journal(tmp_path: Path, on_database: str) -> None:
+    folder, shop = tmp_path / "data", ("--account", "shop")
+    # With no service there, a command does it itself; with one, the service does.
+    key = new_key(folder, "payments", "rules", "admin")
+    with serving(folder) as service, client_of(service.url, key) as client:
+        publish(folder, tmp_path)
+        (tmp_path / "blocked.csv").write_text("value\nbob\n")
+        good(folder, "lists", "import", "blocked", str(tmp_path / "blocked.csv"), *shop)
+        assert conditions(*(pay(client, f"p{number}") for number in range(4))) == [
+            *(None, None, "often", "often")
+        ]
+        assert conditions(pay(client, "p4", "bob")) == ["known"]
+        assert "taken" in client.post("/v1/payments", json=payment(id="p1")).text
+        assert (
+            client.patch("/v1/payments/p1", json={"payment": {"status": "failed"}}).json()[
+                "payment"
+            ]["status"]
+            == "failed"
+        )
+        explained = json.loads(good(folder, "explain", "p2", *shop, "--json"))
+        assert "challenge" in json.dumps(explained)
+        report = json.loads(good(folder, "backtest", str(tmp_path / "gate.rule"), *shop, "--json"))
+        assert "5" in json.dumps(report)
+        assert "p4" in good(folder, "payments", *shop)
+        good(folder, "erase", "--user", "bob", *shop)
+        assert "bob" not in json.dumps(client.get("/v1/payments/p4").json())
+        revoked = good(folder, "keys", "create", *shop).strip()
+        with client_of(service.url, revoked) as former:
+            good(folder, "keys", "revoke", revoked[:13], *shop)
+            assert former.get("/v1/payments/p1").status_code == 401
+        assert "no fault" in good(folder, "verify")
+    assert "no fault" in good(folder, "verify", "--windows")
+    assert not (folder / "tollkeeper.db").exists()
+
+
+def test_the_next_service_takes_over_with_all_that_was_acknowledged(
+    tmp_path: Path, on_database: str
+) -> None:
+    key = new_key(tmp_path / "first", "payments")
+    publish(tmp_path / "first", tmp_path)
+    (tmp_path / "second").mkdir()
+    copy(tmp_path / "first" / KEY_FILE, tmp_path / "second")
+    taken_over = threading.Event()
+    answered: list[Any] = []
+
+    def stand_by() -> None:
+        # Not ready before the first has ended, as it waits for its turn.
+        with serving(tmp_path / "second") as second, client_of(second.url, key) as client:
+            assert first.process.poll() is not None
+            answered.append([client.get(f"/v1/payments/{id_}").json() for id_ in kept])
+            answered.append(pay(client, "p3"))
+            taken_over.set()
+
+    with serving(tmp_path / "first") as first:
+        with client_of(first.url, key) as client:
+            kept = {id_: pay(client, id_) for id_ in ("p1", "p2")}
+        waiting = threading.Thread(target=stand_by)
+        waiting.start()
+        waiting.join(1.0)
+        assert waiting.is_alive()
+        first.kill()
+        waiting.join(PATIENCE_S)
+    assert taken_over.is_set()
+    assert [each["payment"]["analyses"] for each in answered[0]] == [
+        each["analyses"] for each in kept.values()
+    ]
+    # The third of an hour, of which two were decided by the service that is gone.
+    assert conditions(answered[1]) == ["often"]
+
+
+@pytest.mark.parametrize("command", [("backup", "copy"), ("restore", "copy")])
+def test_what_works_on_files_alone_says_what_to_do_instead(
+    tmp_path: Path, on_database: str, command: tuple[str, str]
+) -> None:
+    (tmp_path / command[1]).mkdir()
+    done = toll(tmp_path / "data", command[0], str(tmp_path / command[1]))
+    assert done.returncode == 1
+    assert "the database's own tools" in " ".join(done.stderr.split())
+
+
+def test_a_folder_with_another_key_is_refused_in_words_that_say_what_to_do(
+    tmp_path: Path, on_database: str
+) -> None:
+    new_key(tmp_path / "first", "payments")
+    done = toll(tmp_path / "second", "accounts", "create", "other")
+    assert done.returncode == 1
+    assert "copy it from the folder of a node that has served it" in " ".join(done.stderr.split())

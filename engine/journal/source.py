@@ -82,11 +82,11 @@ def holder_of_source(source: JournalSource) -> str | None:
         return holder(source)
     from tollkeeper.engine.journal.postgres.ownership import holder_of
 
-    with closing(connect_to_write(source)) as connection:
+    with closing(connect_to_journal(source)) as connection:
         return holder_of(connection)
 
 
-def connect_to_write(source: JournalSource) -> SqlConnection:
+def connect_to_journal(source: JournalSource) -> SqlConnection:
     """A connection for what is written beside whoever holds the journal. Raises `JournalError`."""
     if isinstance(source, Path):
         return schema.connect(source)
@@ -115,7 +115,7 @@ def require_current(source: JournalSource) -> None:
 
 def connect_to_stage(source: JournalSource) -> SqlConnection:
     """A connection that fills contents of lists, beside whoever holds the journal."""
-    return staging.connect(source) if isinstance(source, Path) else connect_to_write(source)
+    return staging.connect(source) if isinstance(source, Path) else connect_to_journal(source)
 
 
 def discard_abandoned(connection: SqlConnection, source: JournalSource) -> None:

@@ -21,7 +21,7 @@ from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Loc
 from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE
 from tollkeeper.engine.journal.source import (
     JournalSource,
-    connect_to_write,
+    connect_to_journal,
     folder_of,
     holder_of_source,
     require_current,
@@ -68,7 +68,7 @@ def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progres
                 raise
     require_current(source)
     try:
-        with closing(connect_to_write(source)) as connection:
+        with closing(connect_to_journal(source)) as connection:
             text = _encode(Envelope(verb_name(verb), Raw(_encode(verb)))).decode()
             request = requests.leave_request(connection, text, author, now())
             answer = requests.await_answer(

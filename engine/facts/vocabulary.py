@@ -12,7 +12,12 @@ from msgspec import Struct, inspect
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.facts.clients import Client
 from tollkeeper.engine.intake.addresses import is_private
-from tollkeeper.engine.intake.codes import CATEGORY_CODES, COUNTRIES, CURRENCIES
+from tollkeeper.engine.intake.codes import (
+    CATEGORY_CODES,
+    COUNTRIES,
+    CURRENCIES,
+    ResponseMeaning,
+)
 from tollkeeper.engine.intake.field_rules import is_digits
 from tollkeeper.engine.intake.payment import Payment, Transaction
 from tollkeeper.grammar.program import Value
@@ -82,6 +87,12 @@ _CARD_FINGERPRINT = Field(
     doc="BIN and last four of the card; missing unless both are there.",
     access=("card_fingerprint",),
 )
+RESPONSE_MEANING = Field(
+    path=("connector", "meaning"),
+    type=String(get_args(ResponseMeaning)),
+    doc="What the response code says, by ISO 8583 and ABECS; missing without a code.",
+    access=("connector", "meaning"),
+)
 
 
 def vocabulary(codes: Mapping[str, tuple[str, ...]]) -> Vocabulary:
@@ -97,7 +108,7 @@ def vocabulary(codes: Mapping[str, tuple[str, ...]]) -> Vocabulary:
     ]
     return Vocabulary(
         payment=_by_name(payment),
-        transaction=_by_name(_fields(Transaction, (), codes, ())),
+        transaction=_by_name([*_fields(Transaction, (), codes, ()), RESPONSE_MEANING]),
         decision=_by_name(_DECISION),
     )
 

@@ -7,6 +7,9 @@ standards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
 
 def _split(codes: str) -> frozenset[str]:
     return frozenset(codes.split())
@@ -95,3 +98,28 @@ CATEGORY_CODES = _split(
 """
 )
 """ISO 18245, with the codes that the card schemes assign in its ranges."""
+
+ResponseMeaning: TypeAlias = Literal[
+    "approved",
+    "no_funds",
+    "wrong_card_data",
+    "stolen_or_lost",
+    "suspected_fraud",
+    "issuer_unavailable",
+    "other",
+]
+_CODES_OF_MEANING: Mapping[ResponseMeaning, str] = {
+    "approved": "00 08 10 11 85",
+    "no_funds": "51 61 65",
+    "wrong_card_data": "12 14 15 54 56 82 N7",
+    "stolen_or_lost": "07 41 43",
+    "suspected_fraud": "34 59 63",
+    "issuer_unavailable": "68 80 91 92 96",
+}
+MEANINGS: Mapping[str, ResponseMeaning] = {
+    code: meaning for meaning, codes in _CODES_OF_MEANING.items() for code in codes.split()
+}
+"""What response codes say that ISO 8583 and ABECS (Normativo 21) agree on; all others say `other`.
+
+A change here changes what stored payments mean: it is one that can alter decisions.
+"""

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 
 from tollkeeper.engine.instants import Rfc3339, to_microseconds
 from tollkeeper.engine.intake.addresses import LONGEST
+from tollkeeper.engine.intake.codes import MEANINGS, ResponseMeaning
 
 T = TypeVar("T")
 
@@ -210,6 +211,11 @@ class Connector(Struct, frozen=True, gc=False, omit_defaults=True):
             "`status` is `succeeded` or `declined`."
         ),
     ] = None
+
+    @property
+    def meaning(self) -> ResponseMeaning | None:
+        """What the response code says; another spelling of it, and missing where it is."""
+        return None if self.response_code is None else MEANINGS.get(self.response_code, "other")
 
 
 class Transaction(Struct, frozen=True, gc=False, omit_defaults=True):

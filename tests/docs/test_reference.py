@@ -60,6 +60,7 @@ def test_names_are_found_by_part_of_them_or_by_pattern() -> None:
         "transactions.connector.id",
         "transactions.connector.type",
         "transactions.connector.response_code",
+        "transactions.connector.meaning",
     }
     assert names_fitting("ip_network") == ["ip_network(ip, bits, [bits6])"]
     assert "payments_1h_per_card" in names_fitting("per_card")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import z3
 
+from tollkeeper.engine.facts.vocabulary import RESPONSE_MEANING
 from tollkeeper.engine.intake.addresses import PRIVATE_NETWORKS
+from tollkeeper.engine.intake.codes import MEANINGS
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
 from tollkeeper.engine.offline.prove.terms import (
     TRUE_TERM,
@@ -147,6 +149,8 @@ class PaymentSource:
 
     def element(self, encoder: Encoder, path: tuple[str, ...], index: int) -> SmtTerm:
         """A field of the transaction of that index; what it says counts only below the count."""
+        if path == RESPONSE_MEANING.path:
+            return self._meaning(encoder, index)
         if (path, index) not in self.elements:
             field = self.vocabulary.transaction[".".join(path)]
             name = f"transactions[{index}].{'.'.join(path)}"
@@ -164,6 +168,17 @@ class PaymentSource:
                 status = self.element(encoder, ("status",), index)
                 encoder.assume(z3.Implies(self._among(status, _WITH_CODE), there))
         return self.elements[path, index]
+
+    def _meaning(self, encoder: Encoder, index: int) -> SmtTerm:
+        """What the response code of the transaction of that index says."""
+        code = self.element(encoder, ("connector", "response_code"), index)
+        known = RESPONSE_MEANING.type
+        assert isinstance(known, t.String)
+        assert known.choices is not None
+        value = z3.IntVal(known.choices.index("other"))
+        for each, meaning in MEANINGS.items():
+            value = z3.If(code.value == each, known.choices.index(meaning), value)
+        return SmtTerm(code.there, value, known)
 
     def _among(self, term: SmtTerm, choices: tuple[str, ...]) -> Formula:
         assert isinstance(term.type, t.String)

@@ -54,6 +54,8 @@ def worker() -> Iterator[Worker]:
         'hour(timestamp, "UTC") > 22 and hour(timestamp, "UTC") < 5',
         'count(transactions where status == "failed") > count(transactions)',
         'sum(transactions.duration where status == "failed") < 0',
+        """any(transactions where connector.meaning == "no_funds"
+            and connector.response_code == "05")""",
         """amount > 5 and distinct(payments.amount by user.id over 1h where amount > 5) == 0
            and user.id is present""",
     ],

@@ -38,7 +38,10 @@ class TrafficSpan:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`at` and `answered` are seconds from the start; `code` is the issuer's answer, 00 a success."""
+    """`at` and `answered` are seconds from the start, `code` the answer of the connector.
+
+    `told` says whether the shop sends the outcome.
+    """
 
     at: float
     answered: float
@@ -50,8 +53,12 @@ class Attempt:
     device: SimulatedDevice | None
     user: str | None
     email: str | None
-    order: str
+    order: str | None
     partner: str | None = None
+    approved: bool = True
+    type: str = "purchase"
+    connector: str = "acquirer-1"
+    told: bool = True
 
 
 def waking_moment(chance: Random, span: TrafficSpan, hours: int) -> float:
@@ -86,6 +93,7 @@ def attempt(
         card=paid_with,
         amount=amount(chance, shop) if value is None else value,
         code=chance.choice(REFUSALS) if declined else "00",
+        approved=not declined,
         device=device,
         user=user,
         email=email,
@@ -123,7 +131,7 @@ def purchase(
                 order=tries[0].order if tries else None,
             )
         )
-        if tries[-1].code == "00" or chance.random() > 0.65:
+        if tries[-1].approved or chance.random() > 0.65:
             break
         at = tries[-1].answered + chance.lognormvariate(3.6, 0.7)
         another = chance.random() < 0.45 and len(who.cards) > 1
@@ -157,16 +165,17 @@ def creation(made: Attempt, start: datetime) -> dict[str, Any]:
     shop = made.merchant
     body: dict[str, Any] = {
         "id": made.id,
-        "type": "purchase",
+        "type": made.type,
         "status": "initiated",
         "currency": shop.currency,
         "amount": made.amount,
         "timestamp": moment(start, made.at),
         "method": {"type": "credit_card", "card": card_body(made.card)},
-        "order": {"id": made.order},
         "merchant": {"id": shop.id, "country": shop.country, "category_code": shop.category_code},
         "analyze": {"bot_behaviour": True},
     }
+    if made.order is not None:
+        body["order"] = {"id": made.order}
     if made.device is not None:
         body["device"] = _device_body(made.device, shop)
     if made.partner is not None:
@@ -178,7 +187,7 @@ def creation(made: Attempt, start: datetime) -> dict[str, Any]:
 
 def update(made: Attempt, start: datetime) -> dict[str, Any]:
     """The `payment` of `PATCH /payments/{id}`."""
-    status = "succeeded" if made.code == "00" else "declined"
+    status = "succeeded" if made.approved else "declined"
     return {
         "status": status,
         "transactions": [
@@ -187,7 +196,11 @@ def update(made: Attempt, start: datetime) -> dict[str, Any]:
                 "status": status,
                 "duration": int((made.answered - made.at) * 900),
                 "timestamp": moment(start, made.at + 0.05),
-                "connector": {"id": "acquirer-1", "type": "acquirer", "response_code": made.code},
+                "connector": {
+                    "id": made.connector,
+                    "type": "acquirer",
+                    "response_code": made.code,
+                },
             }
         ],
     }

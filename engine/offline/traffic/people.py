@@ -131,7 +131,7 @@ def renewal(chance: Random, span: TrafficSpan) -> list[Attempt]:
             value=STREAMING.amount,
         )
         made.append(charged)
-        if charged.code != "00":
+        if not charged.approved:
             again = charged.at + 6 * 3600
             made.append(
                 attempt(
@@ -192,7 +192,7 @@ def retrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
                 order=order,
             )
         )
-        if made[-1].code == "00":
+        if made[-1].approved:
             break
         at += 5 + chance.lognormvariate(3.6, 0.7)
     return made

@@ -299,12 +299,13 @@ class Builder(Transformer[Piece, syntax.File]):
         name, *arguments = _only(syntax.Node, children)
         by = _clause(children, "BY")
         over = _clause(children, "OVER")
+        half_life = _clause(children, "HALF")
         where = _clause(children, "WHERE")
         of = _clause(children, "OF")
         earlier = _clause(children, "EARLIER")
         return self._node(
             syntax.Call,
-            [children[0], *arguments, *of, *by, *over, *where, children[-1]],
+            [children[0], *arguments, *of, *by, *over, *half_life, *where, children[-1]],
             name,
             tuple(arguments),
             tuple(by),
@@ -312,12 +313,13 @@ class Builder(Transformer[Piece, syntax.File]):
             _optional(where),
             _optional(earlier),
             _optional(of),
+            _optional(half_life),
         )
 
     def by(self, children: list[Child]) -> _Clause:
         return _Clause(children)
 
-    over = where = every = of = by
+    over = half_life = where = every = of = by
 
     def earlier(self, children: list[Child]) -> _Clause:
         return _Clause([*children, self.name(children)])

@@ -619,6 +619,36 @@ def needs_where(span: Span, name: str) -> Diagnostic:
     return _error("aggregate-form", span, f"`{name}` needs a `where` to ask of each record")
 
 
+def takes_no_half_life(span: Span, name: str) -> Diagnostic:
+    message = f"`{name}` weighs every record alike, without a half life"
+    return _error(
+        "aggregate-form", span, message, "write `decay(count of payments by … half life 1h)`"
+    )
+
+
+def decay_form(span: Span) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        "`decay` weighs a count or a sum of records by a half life",
+        "write `decay(count of payments by … half life 1h)` or `decay(sum(amount) of payments by … half"
+        " life 1h)`",
+    )
+
+
+def half_life_length(span: Span) -> Diagnostic:
+    return _error("window-length", span, "a half life is from 1s to 30d long")
+
+
+def decays_decimals(span: Span) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        "`decay` sums decimals exactly, and this is a double",
+        "round it: `round(…, 6)`",
+    )
+
+
 def streak_of_payments(span: Span, collection: str) -> Diagnostic:
     return _error(
         "aggregate-form",

@@ -27,7 +27,7 @@ _CLAUSES: Final = {
     "TEST": frozenset({"GIVEN", "EXPECT"}),
 }
 _SEPARATORS: Final = (
-    frozenset({"WHEN", "BY", "OVER", "WHERE", "EVERY"}),
+    frozenset({"WHEN", "BY", "OVER", "HALF", "WHERE", "EVERY"}),
     frozenset({"COMMA"}),
     frozenset({"OR"}),
     frozenset({"AND"}),

@@ -259,6 +259,15 @@ AGGREGATES = {
             "count(payments by device.ip_address over 10m) > 20",
         ),
         Aggregate(
+            "decay",
+            "number",
+            "number of six decimals",
+            ("history",),
+            "The number of records, or the total of their values, each weighing half as much for every "
+            "half life that it is old; 0 when there are none.",
+            "decay(count of payments by device.ip_address half life 1h) > 20",
+        ),
+        Aggregate(
             "distinct",
             "scalar",
             "whole number",

@@ -272,7 +272,8 @@ class History(Node):
     expressions as `series.by`, but for a metric read with keys of its own
     (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for
     `age`, `interval`, `since`, `first` and `streak`, which look at all of the history. `earlier` leaves out the
-    record that is being decided.
+    record that is being decided. `half_life`, in microseconds, is that of a `decay`, whose `over` is
+    as far back as anything weighs.
     """
 
     function: Literal[
@@ -289,11 +290,13 @@ class History(Node):
         "since",
         "first",
         "streak",
+        "decay",
     ]
     series: Series
     keys: tuple[Expression, ...]
     over: int | None
     earlier: bool = False
+    half_life: int | None = None
 
 
 Expression: TypeAlias = (

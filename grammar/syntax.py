@@ -179,7 +179,8 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`name([earlier] arguments [of records] [by keys] [over length] [where filter])`.
+    """`name([earlier] arguments [of records] [by keys] [over length]
+    [half life length] [where filter])`.
 
     A function or an aggregate; `earlier` is the word itself.
     """
@@ -191,6 +192,7 @@ class Call(Node):
     where: Expression | None
     earlier: Identifier | None
     of: Identifier | None
+    half_life: Duration | None = None
 
 
 Expression: TypeAlias = (

@@ -78,6 +78,8 @@ def list_without_records(
         return replace(explained, note="a part of the key is missing")
     if read.window.function == "streak":
         return replace(explained, note="records in a row, not listed")
+    if read.window.function == "decay":
+        return replace(explained, note="records by their weight, not listed")
     if read.window.function in ("count", "distinct") and _is_large(read.value):
         return replace(explained, note=f"more than {LISTED} records, too many to list")
     return None

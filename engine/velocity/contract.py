@@ -56,6 +56,7 @@ AggregateFunction: TypeAlias = Literal[
     "since",
     "first",
     "streak",
+    "decay",
 ]
 Key: TypeAlias = tuple[Value, ...]
 
@@ -142,7 +143,7 @@ class Window:
     `first` and `streak`.
 
     `series` is the digest of what it looks at, `type` that of the values, None for bare records.
-    `earlier` leaves out the record that is observed.
+    `earlier` leaves out the record that is observed. `half_life` (µs) is that of a `decay`.
     """
 
     series: str
@@ -150,6 +151,7 @@ class Window:
     over: int | None
     type: Type | None
     earlier: bool = False
+    half_life: int | None = None
 
     @property
     def is_of_earlier(self) -> bool:
@@ -168,7 +170,7 @@ class SeriesPlan:
     `valued` whether its elements have values. `missing` says whether elements whose
     value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
     series of the same program at once, by their digests. `distinct` are the lengths (µs) of the
-    windows that count its different values.
+    windows that count its different values. A series with a `half_life` (µs) keeps weighed totals.
     """
 
     digest: str
@@ -184,6 +186,7 @@ class SeriesPlan:
     distinct: tuple[int, ...] = ()
     looks_up: bool = False
     labelled: bool = False
+    half_life: int | None = None
 
 
 Read: TypeAlias = tuple[Window, Key | None]

@@ -64,6 +64,8 @@ def plan(
         name = digest(series)
         if three_valued:
             name = f"truth:{name}"
+        if history.half_life is not None:
+            name = f"decay {history.half_life}:{name}"
         if name not in compiled:
             compiled[name] = compile_series(series)
         if series.event is None and series.collection == "payments":
@@ -83,10 +85,14 @@ def plan(
                 compiled=compiled[name],
                 counting=counting if name in of_payments else None,
                 distinct=_distinct(history),
+                half_life=history.half_life,
             )
         )
         type_ = None if series.value is None else series.value.type
-        windows.append(Window(name, history.function, history.over, type_, history.earlier))
+        window = Window(
+            name, history.function, history.over, type_, history.earlier, history.half_life
+        )
+        windows.append(window)
     return Plan(merged(plans), tuple(windows), all(_is_own(each, digest) for each in histories))
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tollkeeper.engine.velocity import groups
 from tollkeeper.engine.velocity.aggregates import recounting
 from tollkeeper.engine.velocity.contract import SeriesPlan, Window
+from tollkeeper.engine.velocity.decay import DecayGroups
 from tollkeeper.engine.velocity.groups import Clock, Groups, Reader
 from tollkeeper.engine.velocity.run import FEW
 from tollkeeper.grammar.types import Number
@@ -45,7 +46,11 @@ class Series:
         self.plan = plan
         self.over = over
         self.up_to = up_to
-        self.groups = memory.groups(clock, late + over, plan.valued, plan.distinct, memory.few)
+        self.groups: Groups | DecayGroups
+        if plan.half_life is None:
+            self.groups = memory.groups(clock, late + over, plan.valued, plan.distinct, memory.few)
+        else:
+            self.groups = DecayGroups(clock, late + over, plan.half_life)
         self.put = self.groups.put
         self.take = self.groups.take
 
@@ -68,6 +73,8 @@ class Series:
     def reader(self, window: Window) -> Reader:
         """How a window is read, which the series reaches as far back as."""
         assert window.over is not None
+        if isinstance(self.groups, DecayGroups):
+            return self.groups.reader(window)
         recount = recounting(window.function, window.type)
         scale = window.type.scale if isinstance(window.type, Number) else None
         return self.groups.reader(

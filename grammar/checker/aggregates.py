@@ -25,6 +25,9 @@ BUILT_IN_EVENT = "payment"
 """The event type whose monitors look at each payment once it is decided."""
 MAX_WINDOW = 90 * 86_400_000_000
 MAX_STREAK = 100
+MAX_HALF_LIFE = 30 * 86_400_000_000
+MIN_HALF_LIFE = 1_000_000
+DECAYED_HALVES = 40
 _ALLOWED: dict[str, tuple[type, ...]] = {
     "number": (t.Number,),
     "number or duration": (t.Number, t.Duration),
@@ -38,7 +41,8 @@ def is_aggregate(node: s.Call) -> bool:
     name = node.name.text
     if name not in AGGREGATES:
         return False
-    clauses = bool(node.by) or node.over is not None or node.where is not None
+    lengths = node.over is not None or node.half_life is not None
+    clauses = bool(node.by) or lengths or node.where is not None
     return name not in FUNCTIONS or clauses or len(node.arguments) == 1
 
 
@@ -50,6 +54,11 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
         return None
     if len(node.arguments) != 1:
         work.report(say.aggregate_argument(node.span, known))
+        return None
+    if known.name == "decay":
+        return _decay(work, scope, node, infer)
+    if node.half_life is not None:
+        work.report(say.takes_no_half_life(node.half_life.span, known.name))
         return None
     collection = _collection_of(work, node, known) if node.of else _collection(work, node, known)
     if collection is None:
@@ -201,6 +210,69 @@ def _history(
         work.report(warn.needless_earlier(node.earlier.span, known.name, before))
     earlier = node.earlier is not None and (over is not None or known.name == "streak")
     return p.History(node.id, node.span, _result(known, value), function, series, by, over, earlier)
+
+
+def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
+    """`decay(count of payments …)`, or of the total of an expression."""
+    known = AGGREGATES["decay"]
+    match node.arguments[0]:
+        case s.Name(text="count"):
+            weighed = None
+        case s.Call(name=s.Identifier(text="sum"), arguments=(weighed,)) as total if _is_bare(
+            total
+        ):
+            pass
+        case _:
+            weighed = node
+    if node.of is None or node.half_life is None or weighed is node:
+        work.report(say.decay_form(node.span))
+        return None
+    if node.over is not None:
+        work.report(say.takes_no_over(node.over.span, "decay"))
+        return None
+    collection = _collection_of(work, node, known)
+    half_life = literals.duration(node.half_life)
+    if not MIN_HALF_LIFE <= half_life <= MAX_HALF_LIFE:
+        work.report(say.half_life_length(node.half_life.span))
+        return None
+    if collection is None:
+        return None
+    inside = replace(scope, collection=collection, history=True)
+    by = _keys(work, replace(inside, part="by"), node, known, infer)
+    value = where = None
+    whole = True
+    if weighed is not None:
+        value = _value(work, replace(inside, part="value"), weighed, known, infer)
+        whole = value is not None
+        kind = None if value is None else value.type
+        if isinstance(kind, t.Number) and kind.scale is None:
+            work.report(say.decays_decimals(weighed.span))
+            whole = False
+    if node.where is not None:
+        where = _where(work, replace(inside, part="where"), node.where, infer)
+        whole = whole and where is not None
+    if by is None or not whole:
+        return None
+    event = work.event if collection == "events" else None
+    series = p.Series(collection, event, by, where, value)
+    floor = Decimal(0) if value is None else _floor(value)
+    return p.History(
+        node.id,
+        node.span,
+        t.Number(t.METADATA_SCALE, floor),
+        "decay",
+        series,
+        by,
+        (DECAYED_HALVES + 1) * half_life,
+        node.earlier is not None,
+        half_life,
+    )
+
+
+def _is_bare(node: s.Call) -> bool:
+    """Whether a call has an argument alone."""
+    lengths = node.over is not None or node.half_life is not None
+    return not (node.by or lengths or node.where or node.of or node.earlier)
 
 
 def _over(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:

@@ -13,7 +13,7 @@ from tollkeeper.grammar.syntax import Span
 
 _AMOUNT = ("amount",)
 _CURRENCY = ("currency",)
-_SUMMING = ("sum", "avg", "min", "max")
+_SUMMING = ("sum", "decay", "avg", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _is_amount(node: p.Expression | None, lets: Sequence[Money]) -> bool:
     match node:
         case p.Fact():
             return node.path == _AMOUNT
-        case p.History(function="sum" | "avg" | "min" | "max", series=series):
+        case p.History(function="sum" | "avg" | "min" | "max" | "decay", series=series):
             return _is_amount(series.value, lets) and any(_read(by, lets)[1] for by in series.by)
         case p.LetValue():
             return lets[node.index].is_amount

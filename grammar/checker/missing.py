@@ -184,6 +184,6 @@ def _of_aggregate(
     node: p.Expression, where: p.Expression | None, function: str
 ) -> p.Expression | None:
     """Counts and sums are always there; of no records, the others are missing."""
-    if function in ("count", "distinct", "sum", "first", "streak"):
+    if function in ("count", "distinct", "sum", "first", "streak", "decay"):
         return None
     return node if where is not None or function not in ("any", "all") else None

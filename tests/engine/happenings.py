@@ -38,6 +38,8 @@ rule checkout
       or interval(payments by method.card.fingerprint) > 99d
       or count(payments by user.id over 30h where method.card.fingerprint in @cards) > 99
       or sum(amount_in("USD") of payments by user.id over 9h) > 99
+      or decay(count of payments by user.id half life 1h where status == "declined") > 99
+      or decay(earlier sum(amount) of payments by merchant.id half life 5h) > 999
       or streak(payments by user.id where status == "declined") > 99
       or streak(earlier payments by user.id where label is missing) > 99
       or count(payments by user.id over 9h where label == "fraud") > 99

@@ -174,13 +174,13 @@ def test_words_that_begin_like_keywords_are_names():
 def test_an_aggregate_has_its_keys_its_length_and_its_filter():
     call = value('sum(payments.amount by user.id, currency over 7d where status == "x")')
     assert isinstance(call, tuple)
-    _, called, arguments, by, over, where, earlier, of = call
+    _, called, arguments, by, over, where, earlier, of, half_life = call
     assert called == ("Identifier", "sum")
     assert arguments == (("Attribute", name("payments"), ("Identifier", "amount")),)
     assert by == (("Attribute", name("user"), ("Identifier", "id")), name("currency"))
     assert over == ("Duration", 7, "d")
     assert where == ("Compare", "==", name("status"), ("Text", "x"))
-    assert (earlier, of) == (None, None)
+    assert (earlier, of, half_life) == (None, None, None)
 
 
 def test_escapes_in_texts_are_resolved():

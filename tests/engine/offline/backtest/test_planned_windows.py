@@ -76,6 +76,9 @@ rule windows
      and count(payments by user.id over 9h where listed) > 1
      and first(payments by @banks[method.card.bin].name where method.card.fingerprint not in @cards)
      and distinct(@banks[method.card.bin].name of payments by user.id over 9h) > 1
+     and decay(count of payments by user.id half life 1h where status == "declined") > 1
+     and decay(sum(amount - 4) of payments by user.id half life 9h) > 1
+     and decay(earlier sum(duration) of transactions by user.id half life 1h) > 1
      and streak(payments by user.id where status == "declined") > 1
      and streak(earlier payments by user.id, currency where amount > 3) > 1
      and count(payments by user.id over 9h where label == "fraud") > 1

@@ -95,6 +95,8 @@ rule checkout
     < 3h and amount > 70 then challenge
   condition once_fraud when since(payments by user.id where label == "fraud") < 30m
     or distinct(label of payments by device.ip_address over 40m) > 1 then challenge
+  condition pressing when decay(count of payments by device.ip_address half life 5m) > 6.5
+    and amount > 50 then challenge
   condition refused when streak(payments by device.ip_address where status == "declined") > 4
     and amount > 30 then deny
   condition known when age(payments by user.id) > 40m and weekday(timestamp) == "monday" then allow

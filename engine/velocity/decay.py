@@ -1,0 +1,195 @@
+"""What a series keeps for `decay`: totals by steps of time, each weighing less the older it is.
+
+Time is taken in steps of a 64th of the half life, so a record weighs 2 ** -(steps / 64). Totals are
+whole numbers and weights have 60 binary places, so that neither the order of records nor the machine
+changes a value, and a record is taken out as if it had never been there.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from math import isqrt
+from typing import Any
+
+from tollkeeper.engine.velocity.aggregates import DECIMAL_LIMIT
+from tollkeeper.engine.velocity.contract import Columns, Group, Window
+from tollkeeper.engine.velocity.groups import SWEEP, Clock, Reader
+from tollkeeper.grammar.checker.aggregates import DECAYED_HALVES
+from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.types import METADATA_SCALE, Number
+
+STEPS_A_HALF = 64
+"""So many steps has a half life."""
+HALVES = DECAYED_HALVES
+"""What is more half lives back than this, counted from the one that a step belongs to, weighs nothing."""
+_PLACES = 60
+_ROOT_PLACES = 256
+
+
+def _weights() -> tuple[int, ...]:
+    """2 ** (step / 64) for each step of a half life, with 60 binary places."""
+    root = 2 << _ROOT_PLACES
+    for _ in range(STEPS_A_HALF.bit_length() - 1):
+        root = isqrt(root << _ROOT_PLACES)
+    found, weight = [], 1 << _ROOT_PLACES
+    for _ in range(STEPS_A_HALF):
+        found.append(weight >> (_ROOT_PLACES - _PLACES))
+        weight = weight * root >> _ROOT_PLACES
+    return tuple(found)
+
+
+WEIGHTS = _weights()
+
+
+class HalfLife:
+    """The totals of one half life of a group: of each of its steps, and of all, weighed."""
+
+    __slots__ = ("steps", "weighed")
+
+    def __init__(self) -> None:
+        self.steps: dict[int, int] = {}
+        self.weighed = 0
+
+    def add(self, step: int, value: int) -> None:
+        self.weighed += value * WEIGHTS[step]
+        total = self.steps.get(step, 0) + value
+        if total:
+            self.steps[step] = total
+        else:
+            self.steps.pop(step, None)
+
+
+class DecayGroups:
+    """Weighed totals by group, as `Groups` holds elements; `half_life` and `reach` in µs."""
+
+    def __init__(self, clock: Clock, reach: int, half_life: int) -> None:
+        self.clock = clock
+        self.reach = reach
+        self.lengths: tuple[int, ...] = ()
+        self.entries = 0
+        self._half_life = half_life
+        self._late = reach - (HALVES + 1) * half_life
+        self._groups: dict[Group, dict[int, HalfLife]] = {}
+        self._due: deque[Group] = deque()
+
+    @property
+    def keys(self) -> int:
+        """How many groups are held."""
+        return len(self._groups)
+
+    def put(self, time: int, group: Group, value: Any) -> None:
+        """Takes in one element of event time `time` (µs)."""
+        self._add(time, group, int(value))
+
+    def take(self, time: int, group: Group, value: Any) -> None:
+        """Takes out one element, which is there."""
+        self._add(time, group, -int(value))
+
+    def pass_buckets(self) -> int:
+        """Marks the groups to be looked at; the arrival (µs) that brings the next ones."""
+        if not self._due:
+            self._due.extend(self._groups)
+        return self.clock.newest + self._half_life
+
+    def sweep(self) -> bool:
+        """Drops what is over of a few groups; whether some are left."""
+        horizon = self._horizon
+        for _ in range(min(SWEEP, len(self._due))):
+            group = self._due.popleft()
+            held = self._groups.get(group, {})
+            for half in [half for half in held if half < horizon]:
+                self.entries -= len(held.pop(half).steps)
+            if not held:
+                self._groups.pop(group, None)
+        return bool(self._due)
+
+    def reader(self, window: Window) -> Reader:
+        """How the series is read, at six decimals."""
+        places = window.type.scale if isinstance(window.type, Number) else None
+        unit = 10 ** (places or 0)
+
+        def read(group: Group, at: int) -> Value | None:
+            held = self._groups.get(group)
+            return 0 if not held else self._value(held, at, unit)
+
+        return read
+
+    def prepare(self) -> bool:
+        """Nothing is to be made quick."""
+        return True
+
+    def dump(self, start: int, most: int) -> tuple[int, Columns]:
+        """About so many steps of the groups from `start` on, and where to go on, -1 at the end."""
+        keys: list[Group] = []
+        counts: list[int] = []
+        times = array("q")
+        values: list[Any] = []
+        for group, held in islice(self._groups.items(), start, None):
+            if len(times) >= most:
+                return start, (keys, counts, times.tobytes(), values)
+            start += 1
+            totals = [
+                (self._time(half, step), total)
+                for half in sorted(held)
+                for step, total in sorted(held[half].steps.items())
+            ]
+            if totals:
+                keys.append(group)
+                counts.append(len(totals))
+                times.extend(time for time, _ in totals)
+                values += (total for _, total in totals)
+        return -1, (keys, counts, times.tobytes(), values)
+
+    def load(self, columns: Columns) -> None:
+        """Takes in what `dump` gave; ValueError for columns that don't fit together."""
+        keys, counts, packed, values = columns
+        times = array("q", packed)
+        if len(keys) != len(counts) or not sum(counts) == len(times) == len(values):
+            raise ValueError("the columns are of different lengths")
+        elements: Iterator[tuple[int, Any]] = zip(times, values, strict=True)
+        for group, count in zip(keys, counts, strict=True):
+            for time, value in islice(elements, count):
+                self._add(time, group, value)
+
+    @property
+    def _horizon(self) -> int:
+        """No value reaches back beyond this half life any more."""
+        return (self.clock.newest - self._late) // self._half_life - HALVES
+
+    def _add(self, time: int, group: Group, value: int) -> None:
+        half, step = divmod(time * STEPS_A_HALF // self._half_life, STEPS_A_HALF)
+        if half < self._horizon:
+            return
+        held = self._groups.setdefault(group, {})
+        total = held.get(half)
+        if total is None:
+            total = held[half] = HalfLife()
+        before = len(total.steps)
+        total.add(step, value)
+        self.entries += len(total.steps) - before
+
+    def _time(self, half: int, step: int) -> int:
+        """The first time (µs) of a step."""
+        return -(-(half * STEPS_A_HALF + step) * self._half_life // STEPS_A_HALF)
+
+    def _value(self, held: dict[int, HalfLife], at: int, unit: int) -> int | None:
+        now, step = divmod(at * STEPS_A_HALF // self._half_life, STEPS_A_HALF)
+        oldest = now - HALVES
+        weighed: int = sum(
+            total.weighed << half - oldest for half, total in held.items() if oldest <= half < now
+        )
+        last = held.get(now)
+        if last is not None:
+            steps = last.steps
+            weighed += (
+                sum(total * WEIGHTS[each] for each, total in steps.items() if each <= step)
+                << HALVES
+            )
+        divisor = (WEIGHTS[step] << HALVES) * unit
+        size: int = (2 * abs(weighed) * 10**METADATA_SCALE + divisor) // (2 * divisor)
+        if size >= DECIMAL_LIMIT:
+            return None
+        return size if weighed >= 0 else -size

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def export(target: Path, account: str | None, as_json_: bool, data: JournalSource) -> None:
-    """Bring an export up to date: history as Parquet, for DuckDB, Spark, pandas and others.
+    """Bring an export up to date: history as Parquet, for DuckDB, pandas and others.
 
     A running service goes on meanwhile. What was erased or purged goes from the export, too.
     """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, defstruct, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
 from tollkeeper.api.http.answers import ThresholdsView
 from tollkeeper.api.http.bodies import read_json
@@ -15,7 +15,11 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.publish.set_settings import set_settings
 from tollkeeper.engine.registry.changes import AccountSettings
-from tollkeeper.engine.registry.settings import show_settings
+from tollkeeper.engine.registry.settings import (
+    MAX_CLOCK_SKEW_MS,
+    MAX_RETENTION_DAYS,
+    show_settings,
+)
 from tollkeeper.engine.registry.state import Account
 
 
@@ -29,9 +33,9 @@ class ThresholdsChange(Struct, forbid_unknown_fields=True):
 class ExtraCodesChange(Struct, forbid_unknown_fields=True):
     """Those of one kind replace all that were there."""
 
-    currency: list[str] | UnsetType = UNSET
-    country: list[str] | UnsetType = UNSET
-    category_code: list[str] | UnsetType = UNSET
+    currency: list[Annotated[str, Meta(pattern="^[A-Z]{3}$")]] | UnsetType = UNSET
+    country: list[Annotated[str, Meta(pattern="^[A-Z]{2}$")]] | UnsetType = UNSET
+    category_code: list[Annotated[str, Meta(pattern="^[0-9]{4}$")]] | UnsetType = UNSET
 
 
 class ApprovalsChange(Struct, forbid_unknown_fields=True):
@@ -47,6 +51,9 @@ _CHANGES = {
     **_TYPES,
     "thresholds": ThresholdsChange,
     "rates": dict[str, dict[str, str | float]],
+    "time_zone": Annotated[str, Meta(min_length=1)],
+    "retention_days": Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS)],
+    "clock_skew_ms": Annotated[int, Meta(ge=0, le=MAX_CLOCK_SKEW_MS)],
     "extra_codes": ExtraCodesChange,
     "approvals": ApprovalsChange,
 }

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.filtering import filtered, read_moment_at
 from tollkeeper.api.http.operation import Answer, operation
-from tollkeeper.api.http.parameters import FLAG, limit, path_parameter, query_parameter
+from tollkeeper.api.http.parameters import FLAG, MOMENT, limit, path_parameter, query_parameter
 from tollkeeper.api.http.queries import read_choice, read_flag, read_limit
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, TallyView, lag_ms, tally_view
@@ -226,11 +226,11 @@ async def find_movers(
     since: Annotated[
         str | None,
         query_parameter(
-            "The beginning of the span: an instant, or a span back; `1h`.", example="1h"
+            "The beginning of the span: an instant, or a span back; `1h`.", MOMENT, "1h"
         ),
     ] = None,
     until: Annotated[
-        str | None, query_parameter("The end of the span: now, unless said otherwise.")
+        str | None, query_parameter("The end of the span: now, unless said otherwise.", MOMENT)
     ] = None,
     limit: Annotated[str | None, limit(usual=20)] = None,
 ) -> MoverList:
@@ -294,10 +294,10 @@ async def read_performance(
     request: Request,
     name: Annotated[str, path_parameter("The rule's name.", "checkout")],
     since: Annotated[
-        str | None, query_parameter("An instant, or a span back; `30d`.", example="30d")
+        str | None, query_parameter("An instant, or a span back; `30d`.", MOMENT, "30d")
     ] = None,
     until: Annotated[
-        str | None, query_parameter("An instant, or a span back; now when left out.")
+        str | None, query_parameter("An instant, or a span back; now when left out.", MOMENT)
     ] = None,
 ) -> PerformanceAnswer:
     now = request.engine.clock()

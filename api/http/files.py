@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Meta, Struct, structs
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import check_scope
@@ -17,7 +17,14 @@ from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.operation import TEXT, Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import FLAG, INSTANT, path_parameter, query_parameter, whole
+from tollkeeper.api.http.parameters import (
+    FLAG,
+    INSTANT,
+    MOMENT,
+    path_parameter,
+    query_parameter,
+    whole,
+)
 from tollkeeper.api.http.publishing import (
     Filling,
     accepted,
@@ -88,6 +95,11 @@ AppliesFrom = Annotated[
 ]
 
 
+SpanAhead: TypeAlias = Annotated[
+    str, Meta(extra_json_schema={"pattern": MOMENT["pattern"]}, examples=["6h"])
+]
+
+
 class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
     """Which version is meant; `breaking` and `applies_from` are for event types alone.
 
@@ -98,10 +110,10 @@ class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
 
     version: int
     untested: bool = False
-    until: str | None = None
+    until: SpanAhead | None = None
     reason: str = ""
     breaking: bool = False
-    applies_from: str | None = None
+    applies_from: InstantText | None = None
 
 
 class FileSummary(Struct, frozen=True):

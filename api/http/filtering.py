@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.parameters import query_parameter
+from tollkeeper.api.http.parameters import MOMENT, query_parameter, whole
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
@@ -17,7 +17,8 @@ from tollkeeper.engine.search.filters import NAMES, Filter, read_filter, read_me
 
 T = TypeVar("T")
 
-_TEXT: Final = {"type": "string"}
+_WRITTEN: Final = {"type": "string", "minLength": 1}
+_TEXT: Final = {**_WRITTEN, "maxLength": 256}
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -31,20 +32,20 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
             "The whole filter as text, `name:value` by `name:value`, a value with spaces in quotes; "
             "joins the other parameters."
         ),
-        _TEXT,
+        _WRITTEN,
         "action:deny bin:470200 since:1h",
     ),
     "since": (
         "Only what arrived at this instant or later; or a span back from now, such as `1h`.",
-        _TEXT,
+        MOMENT,
         "1h",
     ),
-    "until": ("Only what arrived before this instant, or before a span back.", _TEXT, "10m"),
+    "until": ("Only what arrived before this instant, or before a span back.", MOMENT, "10m"),
     "action": ("What was recommended.", _choice(*get_args(Action), "none"), "deny"),
     "rule": ("The rule that was applied, `none` for no rule.", _TEXT, "checkout"),
     "version": (
         "The version of the rule that was applied.",
-        {"type": "integer", "minimum": 1},
+        whole(1),
         "7",
     ),
     "condition": ("The condition that was met, `none` for none of the rule's.", _TEXT, "card_list"),
@@ -55,7 +56,11 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     "merchant": ("The merchant's id.", _TEXT, "m-1"),
     "currency": ("The currency's code.", _TEXT, "EUR"),
     "card": ("The card's fingerprint: its first 8 and last 4 digits.", _TEXT, "41111111-1111"),
-    "bin": ("The first 6 or 8 digits of the card number.", _TEXT, "470200"),
+    "bin": (
+        "The first 6 or 8 digits of the card number.",
+        {"type": "string", "pattern": "^([0-9]{6}|[0-9]{8})$"},
+        "470200",
+    ),
     "device": ("The id of the device's fingerprint.", _TEXT, "d-1"),
     "ip": (
         (

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import Problem, invalid, not_found
 from tollkeeper.api.http.examples import PAYMENT
@@ -76,7 +77,7 @@ class LabelBody(Struct, frozen=True, forbid_unknown_fields=True):
 
     label: Verdict
     reason: Reason | None = None
-    at: str | None = None
+    at: InstantText | None = None
 
 
 class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +87,7 @@ class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
     source: LabelSource
     label: Verdict | None
     reason: Reason | None = None
-    at: str | None = None
+    at: InstantText | None = None
 
 
 class LabelBatch(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +101,7 @@ class LabelView(Struct, frozen=True):
     source: LabelSource
     label: Verdict
     reason: str | None
-    at: str
+    at: InstantText
     by: str
 
 

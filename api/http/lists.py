@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import Cursor, NextCursor, path_parameter
+from tollkeeper.api.http.parameters import NextCursor, path_parameter, query_parameter
 from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
@@ -209,7 +209,10 @@ async def make_list(request: Request, name: NamedList) -> Response[ListAnswer]:
 async def read_entries(
     request: Request,
     name: NamedList,
-    cursor: Cursor = None,
+    cursor: Annotated[
+        str | None,
+        query_parameter("The `cursor` of the page before; left out for the first page."),
+    ] = None,
     limit: Annotated[str | None, page_limit(list_changes.LIST_PAGE)] = None,
 ) -> EntryPage:
     spec = find_list(request.account, name).spec

@@ -14,6 +14,12 @@ from tollkeeper.api.http.queries import MAX_PAGE, PAGE
 TEXT: Final = {"type": "string"}
 INSTANT: Final = {"type": "string", "format": "date-time"}
 FLAG: Final = {"type": "boolean"}
+MOMENT: Final = {
+    "type": "string",
+    "pattern": r"^([0-9]{1,6}[smhdw]|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T ][0-9]{2}.*)$",
+}
+"""A span back from now, or an instant with an offset."""
+MOST_WHOLE: Final = 10**18 - 1
 
 
 def query_parameter(
@@ -39,10 +45,9 @@ def path_parameter(
     )
 
 
-def whole(least: int, most: int | None = None) -> dict[str, Any]:
+def whole(least: int, most: int = MOST_WHOLE) -> dict[str, Any]:
     """The schema of a whole number within bounds."""
-    bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
-    return {"type": "integer", **bounds}
+    return {"type": "integer", "minimum": least, "maximum": most}
 
 
 def limit(most: int = MAX_PAGE, usual: int = PAGE) -> QueryParameter:
@@ -57,7 +62,10 @@ def _examples(example: str | int | None) -> list[Example] | None:
 
 Cursor: TypeAlias = Annotated[
     str | None,
-    query_parameter("The `cursor` of the page before; left out for the first page."),
+    query_parameter(
+        "The `cursor` of the page before; left out for the first page.",
+        {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    ),
 ]
 Since: TypeAlias = Annotated[
     str | None,

@@ -61,15 +61,15 @@ class SignInBody(Struct, frozen=True, forbid_unknown_fields=True):
     session: SignIn
 
 
-class KeySignInBody(Struct, frozen=True):
+class KeySignInBody(Struct, frozen=True, forbid_unknown_fields=True):
     session: WithKey
 
 
-class CodeSignInBody(Struct, frozen=True):
+class CodeSignInBody(Struct, frozen=True, forbid_unknown_fields=True):
     session: WithCode
 
 
-class OpenIdSignInBody(Struct, frozen=True):
+class OpenIdSignInBody(Struct, frozen=True, forbid_unknown_fields=True):
     session: WithOpenId
 
 

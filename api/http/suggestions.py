@@ -40,7 +40,7 @@ class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
     conditions: Annotated[int, Meta(ge=1, le=20)] = 5
     precision: Annotated[float, Meta(ge=0.5, le=0.999)] = 0.9
     people: Annotated[float, Meta(ge=0, le=0.1)] = 0.002
-    without: list[str] = []
+    without: tuple[str, ...] = ()
     by_score: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 

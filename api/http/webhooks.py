@@ -73,7 +73,14 @@ class WebhookChange(Struct, frozen=True, forbid_unknown_fields=True):
     A new one without `secrets` has one made for it, without `kinds` it is sent alerts.
     """
 
-    url: Annotated[str, Meta(max_length=MAX_URL, examples=["https://shop.example/notices"])]
+    url: Annotated[
+        str,
+        Meta(
+            max_length=MAX_URL,
+            pattern="^https?://[!-~]+$",
+            examples=["https://shop.example/notices"],
+        ),
+    ]
     secrets: Annotated[list[Secret], Meta(min_length=1, max_length=2)] | None = None
     kinds: Annotated[list[NoticeKind], Meta(min_length=1)] | None = None
     only: WebhookFilter | None = None

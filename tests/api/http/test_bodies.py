@@ -370,3 +370,9 @@ async def test_a_member_that_is_there_twice_is_refused(
     answer = await service.client.request(method, path, content=body)
     assert answer.status_code == 422
     assert errors(answer) == [(field, "malformed_json") for field in fields]
+
+
+async def test_a_row_of_texts_is_searched_as_every_other_member(service: Service) -> None:
+    sent = {"conditions": "many", "without": ["amount", 7]}
+    answer = await service.client.post("/v1/suggestions", json=sent)
+    assert errors(answer) == [("conditions", "invalid_type"), ("without[1]", "invalid_type")]

@@ -22,6 +22,7 @@ from tollkeeper.api.console.form import IncompleteFormError
 from tollkeeper.api.console.page import document
 from tollkeeper.api.console.pages import (
     alerts,
+    backtests,
     changes,
     contain,
     editor,
@@ -92,6 +93,9 @@ def _console() -> ASGIApp:
             rules.shadow,
             rules.rollout,
             rules.compare,
+            backtests.start,
+            backtests.backtest,
+            backtests.end,
             editor.edit,
             editor.new_rule,
             editor.check,

@@ -26,11 +26,13 @@ from tollkeeper.engine.offline.check_text import (
     CheckedText,
     NeededWindow,
     check_text,
+    differences_from,
 )
 from tollkeeper.engine.offline.jobs.jobs import JobExceededError
 from tollkeeper.engine.offline.testing.files import library_of_account
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.programs.reference import every_name
+from tollkeeper.engine.publish.diff import Difference
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.known import known_of
 from tollkeeper.engine.registry.state import Account
@@ -142,8 +144,8 @@ class ProofsView(Struct, frozen=True):
 
 class CheckAnswer(Struct, frozen=True):
     """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its one
-    layout, null while it has syntax errors; `coverage` is null where there is nothing to see. `proofs`
-    are there when they were asked for.
+    layout, null while it has syntax errors; `coverage` is null where there is nothing to see. `differences`
+    are those in meaning from the active version of its name, null without one. `proofs` are there when they were asked for.
     """
 
     kind: ProgramKind | None
@@ -153,6 +155,7 @@ class CheckAnswer(Struct, frozen=True):
     tests: list[TestView]
     coverage: CoverageView | None
     windows: list[WindowView]
+    differences: tuple[Difference, ...] | None = None
     proofs: ProofsView | UnsetType = UNSET
 
 
@@ -246,6 +249,12 @@ async def check(
     except JobExceededError as error:
         raise invalid([Violation("text", "out_of_range", f"checking it: {error}")]) from None
     answer = _answer(found, sent.text, request.engine.active[key.account].plans())
+    active = found.name and found.kind and active_version(request.account, found.kind, found.name)
+    if active:
+        differences = await request.jobs.brief(
+            key.account, CHECK_SECONDS, differences_from, content, library, active
+        )
+        answer = replace(answer, differences=differences)
     if not (is_to_prove and found.kind == "rule" and found.name is not None):
         return answer
     return replace(answer, proofs=await _proved(request, content, library.known, found.name))

@@ -15,7 +15,9 @@ from tollkeeper.engine.programs.event_type import load_event_type
 from tollkeeper.engine.programs.loaded import reading_of
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.publish.diff import Difference, Side, diff_sides, side_of
 from tollkeeper.engine.registry.changes import ProgramKind
+from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import program_kind
 from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.diagnostics import Diagnostic
@@ -87,6 +89,19 @@ def check_text(_progress: Progress, content: bytes, library: Library) -> Checked
         coverage=CheckedCoverage(percent([covered]), len(covered.goals), covered.missed),
         windows=tuple(_windows(program, file.texts)),
     )
+
+
+def differences_from(
+    _progress: Progress, content: bytes, library: Library, active: Version
+) -> tuple[Difference, ...]:
+    """What a text without errors changes in meaning of a stored version."""
+    reading = read_file(content, library.known)
+    program = reading.program
+    assert program is not None
+    texts: dict[str | None, str] = {None: reading.text}
+    texts |= dict(reading.shipped.items())
+    texts |= {name: text for name, text in library.texts.items() if name in reading.uses}
+    return diff_sides(side_of(active), Side(program, texts))
 
 
 def _formatted(text: str) -> str | None:

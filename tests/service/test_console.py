@@ -240,6 +240,18 @@ def test_keys_lead_through_the_pages(desk: Desk) -> None:
     page.context.close()
 
 
+def test_the_editor_tries_a_text_on_stored_payments_beside_it(desk: Desk) -> None:
+    page = desk.page()
+    page.goto(f"{desk.url}/console/rules/gate/edit")
+    page.wait_for_selector(".cm-content")
+    page.wait_for_selector("#findings h2")
+    page.click("button[formaction='/console/backtests']")
+    page.wait_for_selector("#backtest p strong")
+    assert "payments would be decided otherwise" in page.inner_text("#backtest")
+    assert page.url.endswith("/edit")
+    page.context.close()
+
+
 def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Desk) -> None:
     page = desk.page()
     page.goto(f"{desk.url}/console/rules/gate/edit")

@@ -15,6 +15,7 @@ from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import FIELDS, entities
 from tollkeeper.api.console.pages.rules import (
+    difference,
     publishing_scope,
     rule_address,
     send_proposal,
@@ -158,6 +159,7 @@ async def _editor(
             ),
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
             element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
+            allowed(here, "rules:write", _backtest_button(here)),
             allowed(here, publishing_scope(here), _publish_button(here)),
             class_="actions",
         ),
@@ -183,7 +185,12 @@ async def _editor(
         element(
             "div",
             form,
-            element("section", findings, class_="side"),
+            element(
+                "section",
+                findings,
+                element("div", id="backtest", aria_live="polite"),
+                class_="side",
+            ),
             class_="columns editing",
         ),
         Html("")
@@ -196,6 +203,21 @@ async def _editor(
     )
     status = 200 if refusal is None else refusal.status
     return html(page(here, title, content, scripts=("vendor/codemirror.js", "editor.js")), status)
+
+
+def _backtest_button(here: Visit) -> Html:
+    """The result joins the column beside the text; without scripts it has a page of its own."""
+    return element(
+        "button",
+        here.words("backtest.start"),
+        formaction="/console/backtests",
+        formtarget="_blank",
+        class_="quiet",
+        hx_post="/console/backtests",
+        hx_target="#backtest",
+        hx_select="#backtest",
+        hx_swap="outerHTML",
+    )
 
 
 def _publish_button(here: Visit) -> Html:
@@ -258,6 +280,17 @@ def _findings(here: Visit, found: JsonObject) -> Html:
         if not each["passed"]
     ]
     coverage = found["coverage"]
+    changed = found["differences"]
+    meaning = (
+        Html("")
+        if changed is None
+        else joined(
+            element("h2", words("editor.meaning")),
+            element("ul", *(element("li", difference(each)) for each in changed))
+            if changed
+            else element("p", words("rule.same"), class_="empty"),
+        )
+    )
     windows = [
         element(
             "li",
@@ -270,6 +303,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
     return joined(
         element("h2", head, class_="bad" if "error" in severities else "good"),
         element("ul", *items, class_="diagnostics"),
+        meaning,
         element("h2", words("editor.tests", passed=passed, count=len(tests))),
         element("ul", *failing, class_="diagnostics"),
         Html("")

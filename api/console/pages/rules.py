@@ -379,6 +379,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
                     "rules:write",
                     _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
                 ),
+                allowed(here, "rules:write", _backtest_button(here, name, number_)),
             )
         )
         stored = each.get("stored_at") or each.get("at")
@@ -428,6 +429,23 @@ def _activation(here: Visit, name: str, version: int) -> Html:
             action=f"{rule_address(name)}/{act}",
             class_="line",
         ),
+        class_="inline",
+    )
+
+
+def _backtest_button(here: Visit, name: str, version: int) -> Html:
+    return element(
+        "form",
+        element("input", type="hidden", name="name", value=name),
+        element(
+            "button",
+            here.words("backtest.start"),
+            name="version",
+            value=str(version),
+            class_="quiet",
+        ),
+        method="post",
+        action="/console/backtests",
         class_="inline",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from asyncio import sleep
 from urllib.parse import quote
 
 import pytest
@@ -139,6 +140,34 @@ async def test_a_rule_is_published_from_the_editor_and_rolled_back_from_its_page
     back = await own_shop.browser.post("/console/rules/gate/active", data={"version": "1"})
     assert back.status_code == 303
     assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 1
+
+
+async def test_the_editor_says_what_a_text_changes_in_meaning(shop: Shop) -> None:
+    text = (await shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    sent = {"text": text.replace("100.00", "90.00")}
+    found = (await shop.browser.post("/console/check", data=sent)).text
+    assert "What changes in meaning" in found
+    assert re.search(r"<del>[^<]*100[^<]*</del> *<ins>[^<]*90[^<]*</ins>", found)
+    found = (await shop.browser.post("/console/check", data={"text": text})).text
+    assert "Nothing that a decision depends on" in found
+    fresh = {"text": text.replace("rule gate", "rule fresh")}
+    assert "in meaning" not in (await shop.browser.post("/console/check", data=fresh)).text
+
+
+async def test_a_text_is_tried_on_stored_payments_and_shows_which_would_change(
+    own_shop: Shop,
+) -> None:
+    text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    sent = {"text": text.replace("100.00", "250.00").replace("\n", "\r\n")}
+    started = await own_shop.browser.post("/console/backtests", data=sent)
+    assert started.status_code == 303, started.text
+    while "hx-trigger" in (page := (await own_shop.browser.get(started.headers["location"])).text):
+        await sleep(0.05)
+    assert "1 of 4 payments would be decided otherwise" in page
+    assert 'href="/console/payments/order-1"' in page
+    gone = await own_shop.browser.post(f"{started.headers['location']}/end")
+    assert gone.headers["location"] == "/console/rules/gate"
+    assert (await own_shop.browser.get(started.headers["location"])).status_code == 404
 
 
 async def test_a_version_published_until_a_time_says_so_on_its_page(own_shop: Shop) -> None:

@@ -106,6 +106,7 @@ def _console() -> ASGIApp:
             lists.make_list,
             lists.one_list,
             lists.change_entries,
+            lists.export_list,
             score.score,
             report.report,
             report.report_file,

@@ -9,7 +9,7 @@ from litestar import Request, get, post
 from litestar.params import FromPath
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.answers import csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
@@ -26,6 +26,8 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, joined
 
+_TITLES = ("expires_at", "note", "by")
+_PAGES_IN_FILE = 100
 _ENTRY_TYPES = ("string", "integer", "decimal", "ip", "network")
 
 
@@ -88,7 +90,12 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     rows = [_entry(here, name, each) for each in found["entries"]]
     titles = ("value", "expires", "note", "by", "act")
     content = joined(
-        element("h1", name, " ", element("small", _kind(here, spec))),
+        element(
+            "header",
+            element("h1", name, " ", element("small", _kind(here, spec))),
+            element("a", words("payments.csv"), href=f"{list_address(name)}/export.csv"),
+            class_="tools",
+        ),
         _done(here),
         allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
@@ -97,6 +104,27 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
         next_page(here, found["cursor"], words("lists.more")),
     )
     return html(page(here, name, content))
+
+
+@get("/console/lists/{name:str}/export.csv")
+async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """What stands in the list, up to so many entries that a browser waits for."""
+    here = await visit(request)
+    path = f"/v1/lists/{segment(name)}"
+    columns = list((await here.client.get(path))["list"].get("columns") or ())
+    rows: list[tuple[str, ...]] = []
+    cursor: str | None = None
+    for _ in range(_PAGES_IN_FILE):
+        found = await here.client.get(f"{path}/entries", {"cursor": cursor, "limit": "500"})
+        for each in found["entries"]:
+            held = each.get("columns") or {}
+            values = [held.get(column) or "" for column in columns]
+            said = [each.get(title) or "" for title in _TITLES]
+            rows.append((each["value"], *values, *said))
+        cursor = found["cursor"]
+        if cursor is None:
+            break
+    return csv_file(name, ("value", *columns, *_TITLES), rows)
 
 
 @post("/console/lists/{name:str}/entries")

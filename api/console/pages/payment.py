@@ -99,7 +99,8 @@ async def label(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     path = f"/v1/payments/{segment(id_)}/labels/{SOURCE}"
     verdict = sent.get("label")
     if verdict:
-        await here.client.send("PUT", path, body={"label": verdict})
+        body = {"label": verdict, "reason": sent.get("note") or None}
+        await here.client.send("PUT", path, body=body)
     else:
         await here.client.send("DELETE", path)
     back = sent.get("back")
@@ -439,6 +440,7 @@ def _timeline(
         said = here.words(
             "payment.label", source=each["source"], label=here.words(f"label.{each['label']}")
         )
+        said += f": {each['reason']}" if each["reason"] else ""
         moments.append((each["at"], said))
     items = [
         element("li", instant(here, at), " ", said)
@@ -471,6 +473,10 @@ def _verdicts(here: Visit, id_: str) -> Html:
         element(
             "form",
             *buttons,
+            field(
+                here.words("payment.verdict_note"),
+                element("input", name="note", maxlength="200"),
+            ),
             method="post",
             action=f"{payment_address(id_)}/label",
             class_="verdicts",

@@ -119,6 +119,23 @@ async def test_a_verdict_is_a_label_and_can_be_taken_back(own_shop: Shop) -> Non
     assert (await own_shop.service.client.get(labels)).json()["label"] is None
 
 
+async def test_a_verdict_has_a_note_that_its_payment_shows(own_shop: Shop) -> None:
+    given = {"label": "fraud", "note": "same person as yesterday"}
+    await own_shop.browser.post("/console/payments/order-1/label", data=given)
+    page = (await own_shop.browser.get("/console/payments/order-1")).text
+    assert "same person as yesterday" in page
+
+
+async def test_a_list_is_a_file_in_which_nothing_is_a_formula(own_shop: Shop) -> None:
+    entries = [{"value": "=1+1", "note": "@a", "expires_at": "2099-01-01T00:00:00Z"}]
+    put = await own_shop.service.client.put("/v1/lists/blocked/entries", json={"entries": entries})
+    assert put.status_code == 200, put.text
+    answer = await own_shop.browser.get("/console/lists/blocked/export.csv")
+    title, line = answer.text.splitlines()
+    assert title == "value,expires_at,note,by"
+    assert line.startswith("'=1+1,2099-01-01T00:00:00Z,'@a,toll_")
+
+
 async def test_a_value_of_a_payment_goes_to_a_list_with_a_note(own_shop: Shop) -> None:
     sent = {"by": "device", "list": "blocked", "note": "", "expires_at": ""}
     answer = await own_shop.browser.post("/console/payments/order-1/list", data=sent)

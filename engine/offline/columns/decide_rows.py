@@ -74,7 +74,7 @@ class RowsAsked:
 def make_concerned(asked: RowsAsked) -> FactRows:
     """Makes the view `concerned`: the payments that get the rule, with what it reads of them."""
     tables = asked.exported.tables
-    _make_situations(asked)
+    in_force = _make_situations(asked)
     facts = FactRows(asked.candidate.plan.read, "payment")
     columns = {
         "sequence": "payment.sequence",
@@ -102,7 +102,7 @@ def make_concerned(asked: RowsAsked) -> FactRows:
     selected = ", ".join(f"{said} AS {name}" for name, said in columns.items())
     tables.execute(
         f"CREATE VIEW concerned AS SELECT {selected} FROM payments AS payment"
-        " ASOF JOIN situations AS situation ON payment.sequence >= situation.begins"
+        f" JOIN situations AS situation ON situation.number = {in_force}"
         f" WHERE epoch_us(payment.arrived) >= {asked.since} AND {_concerns(asked)}"
     )
     return facts
@@ -124,7 +124,7 @@ def are_recorded(asked: RowsAsked) -> bool:
     era = " + ".join(["0", *(f"(sequence > {begins})::INT" for begins in shipped)])
     deciders = tables.execute(
         "SELECT DISTINCT was_rule, was_version, CASE WHEN score IS NOT NULL THEN scorecard END,"
-        f" {era}, lost FROM concerned"
+        f" {era}, CASE WHEN len(lost) > 0 THEN lost END FROM concerned"
     ).fetchall()
     for rule, version, scorecard, begun, lost in deciders:
         begins = shipped[begun - 1] if begun else None
@@ -149,7 +149,7 @@ def decide_rows(
     met = " ".join(f"WHEN {each} THEN {number}" for number, each in enumerate(said))
     met = f"CASE {met} ELSE -1 END" if said else "-1"
     tables.execute(
-        "CREATE TABLE decided AS SELECT sequence, id, arrived, currency, merchant, hundredths,"
+        "CREATE VIEW decided AS SELECT sequence, arrived, currency, merchant, hundredths,"
         " recommends, situation, unrecorded, was_action, was_rule, was_condition, score,"
         f" len(lost) > 0 AS was_lost, {met} AS met FROM concerned AS seen"
     )
@@ -159,8 +159,10 @@ def decide_rows(
     tables.execute("CREATE TABLE rest (sequence BIGINT, action VARCHAR, name VARCHAR)")
     if len(said) < len(rule.conditions):
         _decide_rest(asked, facts, said)
-    label_rows = list(labels.items()) or [("", "")]
-    _register(tables, "labelled", ("id", "label"), label_rows)
+    _register(tables, "said_labels", ("id", "label"), list(labels.items()))
+    # Ids are long: they are read where something is known by them, and nowhere else.
+    of_labels = "SELECT sequence, label FROM payments JOIN said_labels USING (id)"
+    tables.execute(f"CREATE TABLE labelled AS {of_labels}")
     tables.execute(_OUTCOMES)
     progress(0.9)
     found = _counted(tables, rule)
@@ -187,7 +189,7 @@ JOIN threshold_actions
   ON threshold_actions.situation = decided.situation
   AND threshold_actions.score = coalesce(decided.score, 0)
 LEFT JOIN rest USING (sequence)
-LEFT JOIN labelled ON labelled.id = decided.id
+LEFT JOIN labelled USING (sequence)
 """
 _CELLS = """
 SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, currency,
@@ -199,13 +201,16 @@ LEFT JOIN states AS state
 GROUP BY ALL
 """
 _SHOWN = f"""
-SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, id, arrived,
-  score, hundredths, currency, merchant
-FROM outcomes WHERE followed
-QUALIFY row_number() OVER (
-  PARTITION BY unrecorded, was_action, was_rule, was_condition, now_action, now_condition
-  ORDER BY sequence DESC
-) <= {SHOWN_EXAMPLES}
+WITH latest AS (
+  FROM outcomes WHERE followed
+  QUALIFY row_number() OVER (
+    PARTITION BY unrecorded, was_action, was_rule, was_condition, now_action, now_condition
+    ORDER BY sequence DESC
+  ) <= {SHOWN_EXAMPLES}
+)
+SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, payments.id,
+  latest.arrived, score, hundredths, latest.currency, latest.merchant
+FROM latest JOIN payments USING (sequence)
 ORDER BY sequence
 """
 _TOTALS = """
@@ -238,8 +243,11 @@ def _counted(tables: Any, rule: Rule) -> Comparison:
     return Comparison(cells, dict(examples), lost, scoreless, first, last)
 
 
-def _make_situations(asked: RowsAsked) -> None:
-    """The tables of settings by where they began, and of what a score leads to in each."""
+def _make_situations(asked: RowsAsked) -> str:
+    """The tables of settings by their numbers, and of what a score leads to in each.
+
+    In SQL, the number of those in force for a payment: a join in order of time would sort it all.
+    """
     changes = recorded_changes(reads.changes(asked.exported.changes, 0))
     settings = [(0, AccountSettings())]
     settings += [
@@ -250,8 +258,8 @@ def _make_situations(asked: RowsAsked) -> None:
     _register(
         asked.exported.tables,
         "situations",
-        ("number", "begins", "default_rule"),
-        [(number, begins, each.default_rule) for number, (begins, each) in enumerate(settings)],
+        ("number", "default_rule"),
+        [(number, each.default_rule) for number, (_, each) in enumerate(settings)],
     )
     _register(
         asked.exported.tables,
@@ -263,15 +271,21 @@ def _make_situations(asked: RowsAsked) -> None:
             for score in _SCORES
         ],
     )
+    later = [begins for begins, _ in settings[1:]]
+    ends = " ".join(
+        f"WHEN payment.sequence < {end} THEN {number}" for number, end in enumerate(later)
+    )
+    return f"CASE {ends} ELSE {len(later)} END" if later else "0"
 
 
 def _register(
     tables: Any, name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    values = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
-    numbers = {"met", "sequence", "number", "begins", "situation", "score"}
+    values = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
+    numbers = {"met", "sequence", "number", "situation", "score"}
     types = [(each, pa.int64() if each in numbers else pa.string()) for each in columns]
-    tables.register("made", pa.table(values, schema=pa.schema(types)))
+    arrays = [pa.array(values.get(each, ()), kind) for each, kind in types]
+    tables.register("made", pa.table(arrays, schema=pa.schema(types)))
     tables.execute(f"CREATE OR REPLACE TABLE {name} AS FROM made")
     tables.unregister("made")
 

@@ -48,6 +48,7 @@ from tollkeeper.tests.engine.offline.backtest.test_same_as_live import (
     stored_rule,
 )
 
+_OUTCOMES = "SELECT id, now_action, now_condition FROM outcomes JOIN payments USING (sequence)"
 HISTORIES = int(os.environ.get("TOLLKEEPER_HISTORIES", "12"))
 Outcomes = dict[str, tuple[str | None, str | None]]
 """The action and the condition of each payment, by its id."""
@@ -93,7 +94,7 @@ def of_export(target: Path, program: Rule) -> tuple[bool, Outcomes]:
         facts = make_concerned(asked)
         if are_recorded(asked):
             decide_rows(asked, facts, {}, quiet)
-            rows = exported.tables.execute("SELECT id, now_action, now_condition FROM outcomes")
+            rows = exported.tables.execute(_OUTCOMES)
             return True, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
         history = exported_history(exported, candidate, program, None)
         return False, taken(try_candidate(exported_candidate(candidate), history, 0))

@@ -545,6 +545,15 @@ def no_collection(span: Span, aggregate: Aggregate, found: int) -> Diagnostic:
     return _error("aggregate-form", span, message, f"as in `{aggregate.example}`")
 
 
+def any_of_entry(span: Span) -> Diagnostic:
+    return _error(
+        "aggregate-form",
+        span,
+        "`any` asks whether a list in metadata has an element",
+        'write `any(metadata["skus"] == "A-1")`, or `"A-1" in metadata["skus"]`',
+    )
+
+
 def wrong_collection(span: Span, collection: str, here: Iterable[str]) -> Diagnostic:
     return _error("aggregate-form", span, f"`{collection}` can't be read here, only {listed(here)}")
 

@@ -190,6 +190,13 @@ class InEntry(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class EntryCount(Node):
+    """`count(metadata["skus"])`: how many elements that list has, missing where it is no list."""
+
+    entry: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class TextTest(Node):
     operator: Literal["contains", "starts with", "ends with"]
     left: Expression
@@ -321,6 +328,7 @@ Expression: TypeAlias = (
     | InNetworks
     | InList
     | InEntry
+    | EntryCount
     | TextTest
     | Matches
     | Presence

@@ -12,7 +12,7 @@ from tollkeeper.grammar import check_warnings as warn
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker import literals, membership
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.names import COLLECTIONS, flatten
 from tollkeeper.grammar.checker.scope import Scope, Work
@@ -46,9 +46,31 @@ def is_aggregate(node: s.Call) -> bool:
     return name not in FUNCTIONS or clauses or len(node.arguments) == 1
 
 
+def is_of_entry(node: s.Call) -> bool:
+    """Whether it looks at a list in metadata: `count(metadata["a"])`, `any(metadata["a"] == "b")`."""
+    if len(node.arguments) != 1 or not _is_bare(node):
+        return False
+    argument = node.arguments[0]
+    if node.name.text == "any" and isinstance(argument, s.Compare):
+        return any(_starts_with_metadata(each) for each in (argument.left, argument.right))
+    return node.name.text in ("any", "count") and _starts_with_metadata(argument)
+
+
+def _starts_with_metadata(node: s.Expression) -> bool:
+    if not isinstance(node, s.Subscript):
+        return False
+    while isinstance(node, s.Subscript):
+        node = node.base
+    base, names = flatten(node)
+    path = (base.text, *(name.text for name in names)) if isinstance(base, s.Name) else ()
+    return path in (("metadata",), ("payment", "metadata"), ("payments", "metadata"))
+
+
 def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
     """An aggregate's value: over history when it has `by` or `over`, or can't do without."""
     known = AGGREGATES[node.name.text]
+    if is_of_entry(node):
+        return membership.of_entry(work, scope, node, infer)
     if scope.part is not None:
         work.report(say.nested_aggregate(node.span))
         return None

@@ -218,6 +218,7 @@ _BOUNDED = (
     p.EventFact,
     p.DecisionFact,
     p.LabelFact,
+    p.EntryCount,
     p.MetadataFact,
     p.TableValue,
     p.Score,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
@@ -47,6 +49,24 @@ def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.E
         work.report(say.metadata_kind(node.span, kind_of(value.type)))
         return None
     return p.InEntry(node.id, node.span, t.Boolean(), value, entry, node.negated)
+
+
+def of_entry(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
+    """`count(metadata["a"])`, and `any(metadata["a"] == "b")`, which is `"b" in metadata["a"]`."""
+    argument = node.arguments[0]
+    if node.name.text == "count":
+        entry = infer(work, scope, argument, None)
+        if not isinstance(entry, p.MetadataFact):
+            return None
+        return p.EntryCount(node.id, node.span, t.Number(0, Decimal(0)), entry)
+    if not isinstance(argument, s.Compare) or argument.operator != "==":
+        work.report(say.any_of_entry(node.span))
+        return None
+    value, listed = argument.right, argument.left
+    if not isinstance(listed, s.Subscript):
+        value, listed = listed, value
+    meant = s.Membership(node.id, node.span, value, listed, False)
+    return _in_entry(work, scope, meant, infer)
 
 
 def _in_literal(

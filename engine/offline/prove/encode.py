@@ -191,7 +191,7 @@ class EncodedProgram:
                 return source.header(self.encoder, node.side, node.name)
             case p.MetadataFact(inner=()):
                 return source.metadata(self.encoder, node)
-            case p.InEntry():
+            case p.InEntry() | p.EntryCount():
                 raise UnsayableError("a list in metadata")
             case p.MetadataFact():
                 raise UnsayableError("an entry within an entry of metadata")

@@ -164,6 +164,8 @@ def _worked_out(unit: Unit, node: p.Expression) -> Code:
             return numbers.negated(unit, value(unit, node.operand))
         case p.Call():
             return call(unit, node, [value(unit, argument) for argument in node.arguments])
+        case p.EntryCount():
+            return predicates.entry_count(unit, value(unit, node.entry))
         case p.Fold():
             result = unit.module.routine(unit.module.digests.of(node), node)
             return Code(result, (), optional=node.function not in ("count", "distinct"))

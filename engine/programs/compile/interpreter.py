@@ -105,6 +105,9 @@ def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
         case p.Negate():
             operand = _evaluate(node.operand, scope)
             return None if operand is None else -operand
+        case p.EntryCount():
+            entries = functions.listed_entries(_evaluate(node.entry, scope))
+            return None if entries is None else Decimal(len(entries))
         case p.Fold():
             return _fold(node, scope)
         case _ if isinstance(node, _NAMES):

@@ -132,6 +132,15 @@ def in_entry(unit: Unit, node: p.InEntry, value: Code, entry: Code) -> Code:
     return Code(result, (*entries.needs, *value.needs))
 
 
+def entry_count(unit: Unit, entry: Code) -> Code:
+    """`count(metadata["skus"])`."""
+    entry = unit.require(entry)
+    entries = unit.require(
+        Code(code.call("listed_entries", entry.result), entry.needs, optional=True)
+    )
+    return Code(code.call("len", entries.result), entries.needs)
+
+
 def text_test(unit: Unit, node: p.TextTest, left: Code, right: Code) -> Code:
     """`contains`, `starts with`, `ends with`."""
     left, right = unit.require(left), unit.require(right)

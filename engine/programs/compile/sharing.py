@@ -119,6 +119,7 @@ def _own_weight(node: p.Expression) -> int:
         p.Matches,
         p.InList,
         p.InEntry,
+        p.EntryCount,
         p.TableValue,
         p.HeaderFact,
         p.TextTest,

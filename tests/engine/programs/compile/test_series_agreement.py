@@ -45,7 +45,11 @@ def series(draw: Any) -> p.Series:
     """A series over payments, of any value that a record has, mostly with a `where`."""
     maker = Maker(draw)
     key = p.Fact(*maker.place(), t.String(), ("user", "id"))
-    value = _entry(maker) if maker.chance(25) else maker.make(maker.pick(SCALARS), 3)
+    value: p.Expression = maker.make(maker.pick(SCALARS), 3)
+    if maker.chance(25):
+        value = _entry(maker)
+    elif maker.chance(10):
+        value = p.EntryCount(*maker.place(), t.Number(0), replace(_entry(maker), type=t.Metadata()))
     where = maker.make("boolean", 2) if maker.chance(70) else None
     if maker.chance(25):
         kind = maker.pick(("text", "number", "boolean"))

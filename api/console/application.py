@@ -43,6 +43,8 @@ from tollkeeper.api.console.visit import SIGN_IN, SignedOutError, choose_words, 
 from tollkeeper.api.html import element
 
 CONSOLE_PATH = "/console"
+_NOWHERE = "/console/nowhere"
+"""A page that there is not."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
@@ -52,10 +54,7 @@ def with_console(public: ASGIApp) -> ASGIApp:
     console = _console()
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-        is_console = scope["type"] == ScopeType.HTTP and (
-            scope["path"] == CONSOLE_PATH or scope["path"].startswith(CONSOLE_PATH + "/")
-        )
-        if is_console:
+        if scope["type"] == ScopeType.HTTP and is_console(scope["path"]):
             scope["state"] = {"public": public}
             # A name may hold any character, a slash too: only its part of the path is decoded.
             scope["path"] = scope["raw_path"].decode("latin-1")
@@ -64,6 +63,24 @@ def with_console(public: ASGIApp) -> ASGIApp:
             await public(scope, receive, send)
 
     return handle
+
+
+def console_alone(public: ASGIApp) -> ASGIApp:
+    """The console without the public interface, which it calls as anybody does."""
+    both = with_console(public)
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        is_other = scope["type"] == ScopeType.HTTP and not is_console(scope["path"])
+        if is_other:
+            scope["path"], scope["raw_path"] = _NOWHERE, _NOWHERE.encode()
+        await both(scope, receive, send)
+
+    return handle
+
+
+def is_console(path: str) -> bool:
+    """Whether the pages are asked for, and not the interface."""
+    return path == CONSOLE_PATH or path.startswith(CONSOLE_PATH + "/")
 
 
 @cache

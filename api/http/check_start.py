@@ -16,6 +16,8 @@ def obstacles(settings: Settings) -> list[str]:
     """What would prevent the start, one line each; a service that runs on the folder is one."""
     found = []
     listeners = [(settings.host, settings.port)]
+    if (pages := settings.console_listener()) is not None:
+        listeners.append(pages)
     if settings.admin_port is not None:
         listeners.append((settings.admin_host, settings.admin_port))
     for host, port in listeners:

@@ -18,6 +18,7 @@ import uvloop
 from litestar.types import ASGIApp
 from structlog import get_logger
 
+from tollkeeper.api.console.application import console_alone
 from tollkeeper.api.http.app import create_admin_app, create_app
 from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
@@ -70,7 +71,11 @@ async def _serve(settings: Settings, progress: Progress) -> None:
         # Nobody is sent here who would have to wait.
         await until_free(settings.database)
     # Whatever prevents the listening is found before an hour's rebuilding.
-    with listening(settings.host, settings.port) as public, _admin_socket(settings) as admin:
+    with (
+        listening(settings.host, settings.port) as public,
+        _admin_socket(settings) as admin,
+        _console_socket(settings) as pages,
+    ):
         opening = open_engine(
             settings.source,
             SERVICE_PURPOSE,
@@ -90,7 +95,8 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             stop_by_signals(server, search)
             async with (
                 _telemetry(engine, settings, figures, server),
-                _admin_server(engine, settings, figures, admin),
+                _beside_server(create_admin_app(engine, settings, figures), settings, admin),
+                _beside_server(console_alone(app), settings, pages),
                 beside(engine, progress, server, settings.snapshot_minutes * 60),
             ):
                 await server.serve(sockets=[public])
@@ -180,15 +186,25 @@ async def _telemetry(
         yield
 
 
+@contextmanager
+def _console_socket(settings: Settings) -> Iterator[socket.socket | None]:
+    listener = settings.console_listener()
+    if listener is None:
+        yield None
+        return
+    with listening(*listener) as bound:
+        yield bound
+
+
 @asynccontextmanager
-async def _admin_server(
-    engine: Engine, settings: Settings, figures: Figures, bound: socket.socket | None
+async def _beside_server(
+    app: ASGIApp, settings: Settings, bound: socket.socket | None
 ) -> AsyncIterator[None]:
-    """Health and figures on a listener of their own, until the public one has answered its last."""
+    """Another application on a listener of its own, until the public one has answered its last."""
     if bound is None:
         yield
         return
-    server = Server(configuration(create_admin_app(engine, settings, figures), settings))
+    server = Server(configuration(app, settings))
     serving = asyncio.create_task(server.serve(sockets=[bound]))
     try:
         yield

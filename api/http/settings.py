@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -49,7 +49,7 @@ class SettingsError(StartError):
     """Settings that can't be; the message names each, one in a line."""
 
 
-Switch: TypeAlias = Literal["on", "off"]
+_LISTENER = re.compile(r"(.+):([0-9]{1,5})")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -75,8 +75,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     `late_hours` after their time. Every `snapshot_minutes` what they hold is written to a file,
     from which a start goes on. `reach` is which addresses webhooks may have: `public` ones
     over https alone, or `any`. `damage` is what is done about entries that can't be read;
-    `require_data` refuses a folder without a journal in place of beginning one. `console` says
-    whether people find pages at `/console`. `telemetry` is the address of a collector of OTLP over
+    `require_data` refuses a folder without a journal in place of beginning one. `console` is
+    `on` for pages at `/console`, `off` for none, or `HOST:PORT` for pages on a listener of their own. `telemetry` is the address of a collector of OTLP over
     HTTP, to which traces and figures are sent. `openid` is a file that says who lets people in by
     OpenID Connect (docs/console.md).
 
@@ -108,7 +108,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     reach: Reach = "public"
     damage: Policy = "stop"
     require_data: bool = False
-    console: Switch = "on"
+    console: str = "on"
     telemetry: str | None = None
     openid: Path | None = None
 
@@ -125,7 +125,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         ]
         if self.admin_port and (self.admin_host, self.admin_port) == (self.host, self.port):
             wrong.append(f"admin-port: {self.admin_port} is the public interface's port")
+        if self.console not in ("on", "off") and self.console_listener() is None:
+            wrong.append(f"console: {self.console} is not `on`, `off` or HOST:PORT")
         if self.telemetry is not None and not self.telemetry.startswith(("http://", "https://")):
             wrong.append(f"telemetry: {self.telemetry} is no address of http or https")
         if wrong:
             raise SettingsError("\n".join(wrong))
+
+    def console_listener(self) -> tuple[str, int] | None:
+        """The host and port that the console has of its own; None where it has none."""
+        found = _LISTENER.fullmatch(self.console)
+        if found is None or int(found[2]) > BOUNDS["port"][1]:
+            return None
+        return found[1].strip("[]"), int(found[2])

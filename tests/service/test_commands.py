@@ -13,7 +13,6 @@ import httpx
 import msgspec
 import pytest
 
-from tollkeeper.api.http.settings import Switch
 from tollkeeper.cli import main
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.journal.damage import Policy
@@ -172,7 +171,6 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
         Reach,
         RolloutKey,
         NoticeKind,
-        Switch,
         KeyScope,
         Role,
         SuggestedAction,

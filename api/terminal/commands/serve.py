@@ -99,7 +99,11 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "What to do about entries that can't be read.",
     type=click.Choice(("stop", "skip", "read-only")),
 )
-@setting("console", "Whether people find pages at /console.", type=click.Choice(("on", "off")))
+@setting(
+    "console",
+    "Pages for people at /console: `on`, `off`, or HOST:PORT for a listener of their own.",
+    type=str,
+)
 @setting("require_data", "Refuse a folder that has no journal yet.", type=bool)
 @setting(
     "telemetry",

@@ -1,0 +1,39 @@
+"""The console on a listener of its own: the pages there, the interface here, and neither on both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tollkeeper.api.http.settings import Settings, SettingsError
+from tollkeeper.tests.service.process import PATIENCE_S, free_port, new_key, serving
+
+
+def test_pages_and_interface_have_a_port_each(tmp_path: Path) -> None:
+    folder, port = tmp_path / "data", free_port()
+    key = new_key(folder, "admin")
+    with serving(folder, ["--console", f"127.0.0.1:{port}"]) as running:
+        pages = f"http://127.0.0.1:{port}"
+        with httpx.Client(timeout=PATIENCE_S) as client:
+            signed_in = client.post(f"{pages}/console/sign-in", data={"key": key})
+            assert signed_in.status_code == 303
+            cookie = signed_in.headers["set-cookie"].partition(";")[0]
+            page = client.get(f"{pages}/console/settings", headers={"cookie": cookie})
+            assert page.status_code == 200
+            headers = {"authorization": f"Bearer {key}"}
+            for path in ("/v1/account", "/health/ready", "/", "/schema"):
+                assert client.get(f"{pages}{path}", headers=headers).status_code == 404, path
+            assert client.get(f"{running.url}/v1/account", headers=headers).status_code == 200
+            assert client.get(f"{running.url}/console/sign-in").status_code == 404
+
+
+@pytest.mark.parametrize("console", ["yes", "localhost", ":1", "localhost:70000", "localhost:http"])
+def test_what_is_no_listener_is_refused(console: str) -> None:
+    with pytest.raises(SettingsError, match="HOST:PORT"):
+        Settings(console=console)
+
+
+def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    assert Settings(console="[::1]:8001").console_listener() == ("::1", 8001)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from pathlib import Path
 from shutil import copy
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.engine.journal.postgres.moving import MovingTarget
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving, toll
 
@@ -140,3 +142,57 @@ def test_a_folder_with_another_key_is_refused_in_words_that_say_what_to_do(
     done = toll(tmp_path / "second", "accounts", "create", "other")
     assert done.returncode == 1
     assert "copy it from the folder of a node that has served it" in " ".join(done.stderr.split())
+
+
+def test_a_folder_is_moved_into_a_database_where_every_decision_is_explained_alike(
+    tmp_path: Path, on_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, node = tmp_path / "old", tmp_path / "node"
+    monkeypatch.delenv("TOLL_DATABASE")
+    key = new_key(old, "payments", "rules", "admin")
+    with serving(old) as service, client_of(service.url, key) as client:
+        publish(old, tmp_path)
+        (tmp_path / "blocked.csv").write_text("value\nbob\n")
+        good(old, "lists", "import", "blocked", str(tmp_path / "blocked.csv"), "--account", "shop")
+        for number in range(4):
+            pay(client, f"p{number}")
+        pay(client, "p4", "bob")
+        client.patch("/v1/payments/p1", json={"payment": {"status": "failed"}})
+        before = client.get("/v1/payments/p3").json()
+    monkeypatch.setenv("TOLL_DATABASE", on_database)
+    with monkeypatch.context() as patched:
+        patched.setattr(MovingTarget, "finish", lambda *_: sys.exit(3))
+        assert toll(node, "import", "--from", str(old)).returncode == 3
+    refused = toll(node, "accounts", "list")
+    assert (refused.returncode, "only partly moved" in " ".join(refused.stderr.split())) == (
+        1,
+        True,
+    )
+    moved = toll(node, "import", "--from", str(old))
+    assert moved.returncode == 0, moved.stderr
+    assert "5 payments explained alike" in " ".join(moved.stderr.split())
+    again = toll(node, "import", "--from", str(old))
+    assert "holds another journal already" in " ".join(again.stderr.split())
+    with serving(node) as service, client_of(service.url, key) as client:
+        assert client.get("/v1/payments/p3").json() == before
+        assert "taken" in client.post("/v1/payments", json=payment(id="p3")).text
+        assert conditions(pay(client, "p5"), pay(client, "p6", "bob")) == ["often", "known"]
+    verified = json.loads(good(node, "verify", "--json"))
+    assert (verified["entries"]["payment"], verified["faults"]) == (7, [])
+
+
+def test_a_difference_between_folder_and_database_is_found(
+    tmp_path: Path, on_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as in_folder:
+        in_folder.delenv("TOLL_DATABASE")
+        new_key(tmp_path / "old", "payments")
+    add_entries = MovingTarget.add_entries
+
+    def add_damaged(target: MovingTarget, rows: Any) -> None:
+        add_entries(target, [(*row[:6], b"another", *row[7:]) for row in rows])
+
+    monkeypatch.setattr(MovingTarget, "add_entries", add_damaged)
+    moved = toll(tmp_path / "node", "import", "--from", str(tmp_path / "old"))
+    assert moved.returncode == 1
+    assert "is not the same in the database" in " ".join(moved.stderr.split())

@@ -37,6 +37,7 @@ from tollkeeper.engine.journal.postgres.ownership import (
     give_back,
     holder_of,
     nobody,
+    require_moved,
     take,
 )
 from tollkeeper.engine.journal.postgres.schema import (
@@ -125,6 +126,7 @@ def connect_reader(url: str) -> PostgresConnection:
     connection = connect(url)
     try:
         require_current_tables(connection, url)
+        require_moved(connection, url)
         connection.execute("SET default_transaction_read_only = on")
     except JournalError:
         connection.close()

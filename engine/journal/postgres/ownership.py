@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import Locked
+from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
 
@@ -47,8 +47,10 @@ class Ownership:
     last_place: int
 
 
-def take(connection: PostgresConnection, url: str, purpose: str) -> Ownership:
-    """Takes the journal over. Raises `Locked` while another owner's lease lasts."""
+def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str = "") -> Ownership:
+    """Takes the journal over. Raises `Locked` while another owner's lease lasts, `JournalError` while
+    a journal other than `moving` is only partly moved here."""
+    require_moved(connection, url, moving)
     owner = uuid4().hex
     process = f"{os.getpid()} on {socket.gethostname()}"
     row = connection.execute(_TAKE, (owner, purpose, process, owner)).fetchone()
@@ -70,6 +72,16 @@ def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
         return False
     ownership.epoch, ownership.last_place = row
     return True
+
+
+def require_moved(connection: PostgresConnection, url: str, moving: str = "") -> None:
+    """Raises `JournalError` while a journal other than `moving` is only partly moved here."""
+    ((begun,),) = connection.execute("SELECT moving FROM identity").fetchall()
+    if begun not in ("", moving):
+        raise JournalError(
+            f"a data folder is only partly moved into `{shown_address(url)}`: run `toll import`"
+            " again"
+        )
 
 
 def nobody(connection: SqlConnection) -> Ownership:

@@ -133,7 +133,9 @@ CREATE TABLE given_up (
 CREATE TABLE followed (account bigint PRIMARY KEY, place bigint NOT NULL);
 """
 _KEY = "ALTER TABLE identity ADD COLUMN key_mark text NOT NULL DEFAULT ''"
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY)
+# The identity of the journal that is being moved here, as long as that is not done.
+_MOVING = "ALTER TABLE identity ADD COLUMN moving text NOT NULL DEFAULT ''"
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 

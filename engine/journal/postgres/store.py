@@ -41,7 +41,7 @@ _INSERTS = (
 _FENCED = " WHERE EXISTS (SELECT 1 FROM fence)"
 _APPEND = f"WITH fence AS ({_FENCE}), {_INSERTS.format(_FENCED, _FENCED)} SELECT 1 FROM fence"
 _INSERT = f"WITH {_INSERTS.format('', '')} SELECT 1"
-_RENEW = f"UPDATE shards SET lease_until = {_LEASE} WHERE shard = 1 AND epoch = ? RETURNING 1"
+RENEW = f"UPDATE shards SET lease_until = {_LEASE} WHERE shard = 1 AND epoch = ? RETURNING 1"
 # What a standby has not been heard of is told by a warning, while the commit itself succeeds.
 _NOT_REPLICATED = "01000"
 _RETRY_S = 0.2
@@ -189,7 +189,7 @@ class PostgresStore:
         return batch[-1].entry.sequence, self._ownership.epoch, self._ownership.last_place
 
     def _renew(self, connection: PostgresConnection) -> None:
-        self._require_own(connection.execute(_RENEW, (self._ownership.epoch,)))
+        self._require_own(connection.execute(RENEW, (self._ownership.epoch,)))
 
     def _require_own(self, changed: FoundRows) -> None:
         if changed.fetchone() is None:
@@ -264,6 +264,11 @@ def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
         if key is not None
     ]
     return *_columns(rows, 9), *_columns(keys, 6)
+
+
+def insert_rows(connection: PostgresConnection, rows: Sequence[Sequence[Any]]) -> None:
+    """Entries with their checksums, in a transaction that has proved the ownership."""
+    connection.raw.execute(_INSERT, (*_columns(rows, 9), *_columns((), 6)))
 
 
 def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:

@@ -1,0 +1,91 @@
+"""A database that a journal is being moved into: owned meanwhile, and served by nobody."""
+
+# ruff: noqa: S608 - only names of our own tables are put into the queries
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from psycopg import sql
+
+from tollkeeper.engine.journal.contract import Fenced, JournalError
+from tollkeeper.engine.journal.lock import COMMAND_PURPOSE
+from tollkeeper.engine.journal.postgres.connection import (
+    PostgresConnection,
+    connect,
+    shown_address,
+)
+from tollkeeper.engine.journal.postgres.ownership import Ownership, give_back, take
+from tollkeeper.engine.journal.postgres.schema import make_part, part_of, prepare_tables
+from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
+
+
+class MovingTarget:
+    """Each step is a transaction that proves the ownership."""
+
+    def __init__(self, connection: PostgresConnection, ownership: Ownership) -> None:
+        self._connection = connection
+        self._ownership = ownership
+
+    def moved_up_to(self) -> int:
+        """The last sequence number that an earlier run has moved."""
+        ((last,),) = self._connection.execute(
+            "SELECT coalesce(max(place), 0) FROM journal"
+        ).fetchall()
+        return int(last)
+
+    def add_entries(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Entries with their checksums, in order."""
+        for first in {part_of(row[0]) for row in rows}:
+            make_part(self._connection, first)
+        with self._step():
+            insert_rows(self._connection, rows)
+
+    def replace(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Makes these the table's rows, in place of all it had."""
+        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        with self._step():
+            self._connection.execute(f"DELETE FROM {table}")
+            with self._connection.raw.cursor().copy(statement) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+    def finish(self, last: int, clock: int, amendments: int) -> None:
+        """Everything is there: whoever comes may serve it."""
+        with self._step():
+            self._connection.execute("UPDATE shards SET last_place = ?", (last,))
+            self._connection.execute("UPDATE numbers SET seq = ?", (amendments,))
+            self._connection.execute("UPDATE identity SET clock = ?, moving = ''", (clock,))
+            self._connection.execute(
+                "SELECT setval(pg_get_serial_sequence('list_contents', 'id'),"
+                " (SELECT coalesce(max(id), 0) + 1 FROM list_contents), FALSE)"
+            )
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        with self._connection:
+            if self._connection.execute(RENEW, (self._ownership.epoch,)).fetchone() is None:
+                raise Fenced("another process has taken the journal over")
+            yield
+
+
+@contextmanager
+def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
+    """The database, empty or with a part of the same journal. Raises `JournalError`."""
+    prepare_tables(url)
+    with closing(connect(url)) as connection:
+        ownership = take(connection, url, COMMAND_PURPOSE, moving=identity)
+        try:
+            ((moving,),) = connection.execute("SELECT moving FROM identity").fetchall()
+            if moving != identity and (moving or ownership.last_place):
+                raise JournalError(f"`{shown_address(url)}` holds another journal already")
+            connection.execute("UPDATE identity SET moving = ?", (identity,))
+            yield MovingTarget(connection, ownership)
+        finally:
+            if not connection.raw.closed:
+                give_back(connection, ownership)

@@ -134,7 +134,8 @@ def test_an_alert_is_sent_signed_and_with_either_secret_while_one_replaces_the_o
         assert verified(headers, body, SECRETS[0])
         assert not verified(headers, body, SECRETS[1])
         alert = json.loads(body)["alert"]
-        assert alert == client.get("/alerts").json()["alerts"][0]
+        (listed,) = client.get("/alerts").json()["alerts"]
+        assert alert == {name: listed[name] for name in alert}
         assert (alert["monitor"], alert["key"]) == ("many", ["u-1"])
 
         set_webhook(client, receiver.url, SECRETS)

@@ -34,6 +34,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "journal": ("100000",),
     "rebuild": ("50000",),
     "backtest": ("1",),
+    "columns": ("--payments", "3e4", "--rounds", "2"),
     "request": ("--payments", "2000"),
     "http": ("--seconds", "2", "--rounds", "3"),
     "stages": ("--seconds", "5"),

@@ -1,0 +1,231 @@
+"""How fast is a rule tried over an export, beside a query by hand and beside the journal?
+
+    python -m tollkeeper.bench.columns [--payments 1e6] [--rounds 3]
+
+The rule reads three windows that the recorded decisions read. The query by hand has the same
+conditions, and counts payments and money from what to what. Times are of the whole: from opening the
+files to the finished report. Processor time is that of all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from random import Random
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any
+
+import duckdb
+
+from tollkeeper.bench.history import BATCH, INSERT, stored
+from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.engine.columns.export import export_columns
+from tollkeeper.engine.columns.windows import window_columns
+from tollkeeper.engine.decision import AppliedRule, Decision
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.offline.backtest.backtest import backtest_account
+from tollkeeper.engine.offline.backtest.report import Report
+from tollkeeper.engine.offline.columns.backtest import backtest_columns
+from tollkeeper.engine.open import now, open_engine
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.publish.accounts import CreateAccount
+from tollkeeper.engine.publish.activate import Store
+from tollkeeper.engine.stored_records import encode_stored
+from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.program import Rule
+
+RULE = """
+rule web_checkout
+  let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
+  let uses = count(payments by method.card.fingerprint over 24h)
+  let spent = sum(payments.amount by user.id, currency over 24h)
+  condition renewal when device is missing and merchant.category_code == "4900" then allow
+  condition many_cards when cards >= 4 and amount < 10.00 then deny
+  condition card_again when uses > 5 then deny
+  condition verify when type == "verify" and method.card.presence == "card_present" then allow
+  condition brands when method.card.network in ["jcb", "discover", "other"] and amount > 900 then challenge
+  condition places when not (merchant.country in ["BR", "US", "MX"]) and amount > 450.50 then challenge
+  condition emails when user.email ends with ".test" and amount > 400 then challenge
+  condition addresses
+    when device.ip_address in ["10.0.0.0/8", "192.0.2.0/24", "2001:db8:ffff::/48"] then deny
+  condition scripts when device.client.kind in ["library", "headless"] and score > 0.8 then deny
+  condition totals when amount * 3 - 1.50 > 4990 and order.id is present then challenge
+  condition spender when spent > 2000 then challenge
+  condition fast when cards >= 3 and (uses > 3 or score >= 0.95) then challenge
+"""
+CHANGED = RULE.replace("spent > 2000", "spent > 1500").replace("uses > 5", "uses > 6")
+NEW_WINDOW = CHANGED.replace("device.fingerprint.id over 1h", "device.fingerprint.id over 2h")
+OUTCOMES = 20_000
+BY_HAND = """
+SELECT was_action, was_condition, action, condition, currency, merchant, count(*), sum(amount) FROM (
+  SELECT decision.action AS was_action, decision.condition AS was_condition, currency,
+    merchant.id AS merchant, amount,
+    CASE
+      WHEN device IS NULL AND merchant.category_code = '4900' THEN 'renewal'
+      WHEN {cards} >= 4 AND amount < 10.00 THEN 'many_cards'
+      WHEN {uses} > 6 THEN 'card_again'
+      WHEN type = 'verify' AND method.card.presence = 'card_present' THEN 'verify'
+      WHEN method.card.network IN ('jcb', 'discover', 'other') AND amount > 900 THEN 'brands'
+      WHEN merchant.country NOT IN ('BR', 'US', 'MX') AND amount > 450.50 THEN 'places'
+      WHEN ends_with(user.email, '.test') AND amount > 400 THEN 'emails'
+      WHEN starts_with(device.ip_address, '10.') OR starts_with(device.ip_address, '192.0.2.')
+        OR starts_with(device.ip_address, '2001:db8:ffff:') THEN 'addresses'
+      WHEN device.client.kind IN ('library', 'headless') AND decision.score > 0.8 THEN 'scripts'
+      WHEN amount * 3 - 1.50 > 4990 AND "order".id IS NOT NULL THEN 'totals'
+      WHEN {spent} > 1500 THEN 'spender'
+      WHEN {cards} >= 3 AND ({uses} > 3 OR decision.score >= 0.95) THEN 'fast'
+    END AS condition,
+    CASE
+      WHEN condition IN ('renewal', 'verify') THEN 'allow'
+      WHEN condition IN ('many_cards', 'card_again', 'addresses', 'scripts') THEN 'deny'
+      WHEN condition IS NOT NULL THEN 'challenge'
+      WHEN decision.score >= 0.85 THEN 'deny'
+      WHEN decision.score >= 0.50 THEN 'challenge'
+      ELSE 'allow'
+    END AS action
+  FROM read_parquet('{files}')
+  WHERE "analyze".rule.name = 'web_checkout'
+) GROUP BY ALL
+"""
+
+
+def rule(text: str) -> Rule:
+    program = read_file(text.encode(), Known()).program
+    assert isinstance(program, Rule)
+    return program
+
+
+async def furnish(folder: Path, at: int) -> None:
+    async with open_engine(folder, "bench", clock=lambda: at) as engine:
+        await CreateAccount("shop").perform(engine, "bench", lambda _share: None)
+        store = Store("shop", "rule", "web_checkout", RULE, activate=True)
+        await store.perform(engine, "bench", lambda _share: None)
+
+
+def outcomes(random: Random) -> list[bytes]:
+    """Decisions with what they read: the scorecard's windows, then the rule's."""
+    scorecard = len(shipped_scorecard().scorecard.histories)
+    made = []
+    for _ in range(OUTCOMES):
+        read = (
+            random.choice((1, 1, 1, 2, 3, 4)),
+            random.choice((1, 1, 2, 3, 5, 6, 7)),
+            random.randrange(100, 300_000),
+        )
+        condition = random.choice((None, None, None, "card_again", "spender"))
+        action: Any = {"card_again": "deny", "spender": "challenge"}.get(condition or "", "allow")
+        applied = AppliedRule("web_checkout", 1, condition)
+        reads = (*((1,) * scorecard), *read)
+        made.append(encode_stored(Decision(action, random.randrange(101), applied, 0, reads)))
+    return made
+
+
+def decided(payments: int, first: int, end: int) -> Iterator[Entry]:
+    """Payments of different amounts, each with a decision."""
+    random = Random(3)
+    pool = outcomes(random)
+    for entry in stored(first, payments, end):
+        cents = random.randrange(100, 200_000)
+        amount = b'"amount":%d.%02d' % divmod(cents, 100)
+        body = entry.body.replace(b'"amount":129.9', amount)
+        yield entry._replace(body=body, outcome=pool[random.randrange(OUTCOMES)])
+
+
+def fill(folder: Path, payments: int, end: int) -> None:
+    with closing(schema.connect(folder)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
+        rows = decided(payments, last + 1, end)
+        while batch := list(islice(rows, BATCH)):
+            connection.execute("BEGIN")
+            connection.executemany(INSERT, batch)
+            connection.execute("COMMIT")
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, float]:
+    """Processor and wall time, in seconds."""
+    begun, worked = perf_counter(), process_time()
+    run()
+    return process_time() - worked, perf_counter() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--payments", type=lambda text: int(float(text)), default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    payments, end = given.payments, now()
+    with TemporaryDirectory(prefix="toll-bench-") as name:
+        folder, target = Path(name, "data"), Path(name, "columns")
+        asyncio.run(furnish(folder, end - 10**15))
+        fill(folder, payments, end)
+        exported = timed(lambda: export_columns(folder, target, "shop"))
+        files = target / "payments"
+        size = sum(path.stat().st_size for path in target.rglob("*.parquet"))
+        names = [each.name for each in window_columns(rule(CHANGED), {})]
+        columns = dict(zip(("cards", "uses", "spent"), names, strict=True))
+        query = BY_HAND.format(files=f"{files}/*/*/*.parquet", **columns)
+        reports: dict[str, Report] = {}
+
+        def by_hand() -> None:
+            with closing(duckdb.connect()) as connection:
+                rows = connection.execute(query).fetchall()
+            assert sum(row[6] for row in rows) == payments
+
+        def tried(text: str) -> Callable[[], None]:
+            def run() -> None:
+                of = (rule(text), (0, end), {}, lambda _share: None)
+                reports[text] = backtest_columns(target, "shop", *of)
+
+            return run
+
+        def over_journal() -> None:
+            of = (rule(CHANGED), (0, end), {}, lambda _share: None)
+            report = backtest_account(folder, "shop", *of)
+            assert report.payments == reports[CHANGED].payments
+
+        runs = {
+            "a query by hand": by_hand,
+            "`toll backtest --columns`, recorded windows": tried(CHANGED),
+        }
+        times: dict[str, list[tuple[float, float]]] = {each: [] for each in runs}
+        for _ in range(given.rounds):
+            for each, run in runs.items():
+                times[each].append(timed(run))
+        found = {each: _medians(taken) for each, taken in times.items()}
+        found["the same, a new window: replayed"] = timed(tried(NEW_WINDOW))
+        found["`toll backtest` over the journal"] = timed(over_journal)
+    show(
+        f"An export of {payments:,} payments: {size / payments:,.0f} bytes each",
+        ["", "processor s", "s", "payments/s of processor time"],
+        [["the whole journal", *exported, payments / exported[0]]],
+    )
+    show(
+        f"A rule of 12 conditions and 3 windows over {payments:,} payments,"
+        f" {given.rounds} alternating rounds, medians; the last two once",
+        ["", "processor s", "s", "payments/s of processor time"],
+        [[each, *taken, payments / taken[0]] for each, taken in found.items()],
+    )
+    hand, recorded, _, journal = (taken[0] for taken in found.values())
+    show_targets(
+        [
+            Target("recorded windows, × the query by hand", recorded / hand, at_most=1.2),
+            Target("recorded windows, × faster than the journal", journal / recorded, at_least=4),
+        ]
+    )
+
+
+def _medians(taken: list[tuple[float, float]]) -> tuple[float, float]:
+    return median(each[0] for each in taken), median(each[1] for each in taken)
+
+
+if __name__ == "__main__":
+    main()

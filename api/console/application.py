@@ -92,6 +92,7 @@ def _console() -> ASGIApp:
             now.now,
             payments.payments,
             payments.export,
+            payments.save_search,
             payments.live,
             payment.payment,
             payment.label,

@@ -31,6 +31,8 @@ from tollkeeper.engine.registry.changes import (
     RolloutCleared,
     RolloutSet,
     ScorecardShipped,
+    SearchDropped,
+    SearchSaved,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -77,6 +79,8 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     RolloutSet: ("number", "percent", "by"),
     ProposalRefused: ("reason",),
     AlertMarked: ("state", "note"),
+    SearchSaved: ("query",),
+    SearchDropped: (),
     RolloutCleared: (),
     ListMade: ("spec",),
     EntriesChanged: ("action", "count", "values"),
@@ -171,6 +175,8 @@ def _subject(change: Change) -> str:
             return "person"
         case Proposed():
             return f"proposal {change.number}: {_subject(change.change)}"
+        case SearchSaved() | SearchDropped():
+            return f"search {change.name}"
         case AlertMarked():
             return "alert"
         case ProposalRefused():

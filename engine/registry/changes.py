@@ -255,6 +255,17 @@ class AlertMarked(Struct, frozen=True, tag="alert_marked"):
     note: str
 
 
+class SearchSaved(Struct, frozen=True, tag="search_saved"):
+    """A search of payments has a name from now on, or another text."""
+
+    name: str
+    query: str
+
+
+class SearchDropped(Struct, frozen=True, tag="search_dropped"):
+    name: str
+
+
 class ListMade(Struct, frozen=True, tag="list_made"):
     name: str
     spec: Spec
@@ -364,6 +375,8 @@ Change: TypeAlias = (
     | Proposed
     | ProposalRefused
     | AlertMarked
+    | SearchSaved
+    | SearchDropped
     | ListMade
     | EntriesChanged
     | ListReplaced

@@ -39,6 +39,8 @@ from tollkeeper.engine.registry.changes import (
     RolloutSet,
     ScorecardShipped,
     SealedSecret,
+    SearchDropped,
+    SearchSaved,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -215,6 +217,7 @@ class Account:
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     proposals: Mapping[int, Proposal] = field(default_factory=dict)
     alert_marks: Mapping[tuple[int, int], AlertMark] = field(default_factory=dict)
+    searches: Mapping[str, str] = field(default_factory=dict)
     shipped: Version | None = None
     test: int | None = None
     live: int | None = None
@@ -397,6 +400,8 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             | Proposed()
             | ProposalRefused()
             | AlertMarked()
+            | SearchSaved()
+            | SearchDropped()
         ):
             return account
         case _:
@@ -426,6 +431,11 @@ def _fold_work(account: Account, recorded: RecordedChange) -> Account:
             mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
             marks = {**account.alert_marks, (change.sequence, change.number): mark}
             return replace(account, alert_marks=marks)
+        case SearchSaved():
+            return replace(account, searches={**account.searches, change.name: change.query})
+        case SearchDropped():
+            kept = {name: text for name, text in account.searches.items() if name != change.name}
+            return replace(account, searches=kept)
         case ProposalRefused():
             number, state, reason = change.number, "refused", change.reason
         case Activated(proposal=int(number)) | Deactivated(proposal=int(number)) if change.ended:

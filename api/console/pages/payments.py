@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from litestar import Request, get
+from litestar import Request, get, post
 from litestar.response import Response, Stream
 
-from tollkeeper.api.console.answers import PAGE_HEADERS, csv_file, html
+from tollkeeper.api.console.answers import PAGE_HEADERS, csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
+from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     action_of,
@@ -51,18 +52,20 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
     # What the page shows of its calls would show the value that payments share.
     ask = here.client.get if shared is None else here.client.aside
+    saved = (await here.client.get("/v1/searches"))["searches"]
     try:
         found = await ask(
             "/v1/payments", {**wanted, "limit": _PAGE, "cursor": here.query.get("cursor")}
         )
         count = (await ask("/v1/payments/count", wanted))["count"]
     except RefusalError as refusal:
-        content = joined(_search(here, query), errors_notice(refusal.errors))
+        content = joined(_search(here, query, saved), errors_notice(refusal.errors))
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]
     content = joined(
         element("h1", words("frame.payments")),
-        _search(here, query),
+        _search(here, query, saved),
+        _saving(here, query, saved),
         Html("") if shared is None else _entity(here, shared),
         _tools(here, count),
         payment_table(here, rows, **_live(here, query)),
@@ -129,11 +132,56 @@ async def _shared(here: Visit) -> JsonObject | None:
     return found[0] if found else None
 
 
+@post("/console/searches")
+async def save_search(request: Request[Any, Any, Any]) -> Response[str]:
+    """Give the search a name, or take one away."""
+    here = await visit(request)
+    sent = await read_form(request)
+    path = f"/v1/searches/{segment(sent['name'].strip())}"
+    if sent.get("drop"):
+        await here.client.send("DELETE", path)
+    else:
+        await here.client.send("PUT", path, body={"search": {"query": sent["q"]}})
+    return go_to(target("/console/payments", q=sent.get("q")))
+
+
+def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
+    """A name for the search that is shown, or its end."""
+    words = here.words
+    known = next((each["name"] for each in saved if each["query"] == query), None)
+    if not query or not here.may("labels:write"):
+        return Html("")
+    said = (
+        (
+            field(
+                words("payments.name"),
+                element("input", name="name", required="", maxlength="64", autocomplete="off"),
+            ),
+            element("button", words("payments.save"), class_="quiet"),
+        )
+        if known is None
+        else (
+            element("input", type="hidden", name="name", value=known),
+            element(
+                "button", words("payments.drop", name=known), name="drop", value="1", class_="quiet"
+            ),
+        )
+    )
+    return element(
+        "form",
+        element("input", type="hidden", name="q", value=query),
+        *said,
+        method="post",
+        action="/console/searches",
+        class_="line",
+    )
+
+
 def _both(query: str, entity: str | None) -> str:
     return query if entity is None else f"{query} {entity}".strip()
 
 
-def _search(here: Visit, query: str) -> Html:
+def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
     words = here.words
     hidden = [
         element("input", type="hidden", name=name, value=here.query[name])
@@ -141,7 +189,8 @@ def _search(here: Visit, query: str) -> Html:
         if name in here.query
     ]
     examples = [
-        element("a", example, href=target("/console/payments", q=example)) for example in _EXAMPLES
+        element("a", each["name"], href=target("/console/payments", q=each["query"]))
+        for each in saved or [{"name": example, "query": example} for example in _EXAMPLES]
     ]
     return element(
         "form",
@@ -160,7 +209,13 @@ def _search(here: Visit, query: str) -> Html:
             ),
         ),
         element("button", words("payments.go")),
-        element("p", words("payments.examples"), " ", joined(*examples), class_="hints"),
+        element(
+            "p",
+            words("payments.saved" if saved else "payments.examples"),
+            " ",
+            joined(*examples),
+            class_="hints",
+        ),
         action="/console/payments",
         role="search",
         class_="search",

@@ -252,6 +252,23 @@ async def test_whoever_may_only_read_payments_sees_no_way_to_the_rest(shop: Shop
     await viewer.aclose()
 
 
+async def test_a_search_has_a_name_that_everybody_finds_and_names_nobody(own_shop: Shop) -> None:
+    browser, api = own_shop.browser, own_shop.service.client
+    sent = {"q": "action:deny since:1d", "name": "refused <today>"}
+    assert (await browser.post("/console/searches", data=sent)).status_code == 303
+    page = (await browser.get("/console/payments")).text
+    link = '<a href="/console/payments?q=action%3Adeny+since%3A1d">refused &lt;today&gt;</a>'
+    assert link in page
+    for query in ("card:41111111-1111", "email:ana@shop.example since:1h", "colour:red", ""):
+        body = {"search": {"query": query}}
+        assert (await api.put("/v1/searches/x", json=body)).status_code == 422, query
+    shown = (await browser.get("/console/payments", params={"q": sent["q"]})).text
+    assert "Forget refused" in shown
+    assert (await browser.post("/console/searches", data={**sent, "drop": "1"})).status_code == 303
+    assert (await api.get("/v1/searches")).json()["searches"] == []
+    assert (await api.delete("/v1/searches/x")).status_code == 404
+
+
 async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(shop: Shop) -> None:
     answer = await shop.browser.get("/console/payments?q=colour:red")
     assert answer.status_code == 422

@@ -281,6 +281,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", f"{known}/shadows")
     await good("GET", "/v1/payments?q=since:1h")
     await good("GET", "/v1/payments/count")
+    refused = "/v1/searches/refused%20today"
+    await good("PUT", refused, json={"search": {"query": "action:deny since:1d"}})
+    await good("GET", "/v1/searches")
+    await good("DELETE", refused)
     await good("GET", "/v1/decisions/stream?seconds=1")
     sent = {"session": {"key": client.headers["authorization"].removeprefix("Bearer ")}}
     session = (await good("POST", "/v1/sessions", json=sent)).json()["session"]

@@ -39,6 +39,8 @@ EVERY = [
         "rule", "checkout", 4, until=1_800_000_000_000_000, reason="a", proposal=1, alone=True
     ),
     changes.RolloutSet("rule", "checkout", 4, 10, "user", 2),
+    changes.SearchSaved("refused today", "action:deny since:1d"),
+    changes.SearchDropped("refused today"),
     changes.AlertMarked(12, 0, "acknowledged", "a sale"),
     changes.ListMade("trusted", ListSpec("string")),
     changes.EntriesChanged("trusted", "put", 2, ("ana", "bob")),

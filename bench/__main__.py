@@ -32,6 +32,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "windows": ("--payments", "100000"),
     "scores": ("201",),
     "journal": ("100000",),
+    "postgres": ("--appends", "3200"),
     "rebuild": ("50000",),
     "backtest": ("1",),
     "columns": ("--payments", "3e4", "--rounds", "2"),

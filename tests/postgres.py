@@ -24,6 +24,8 @@ def own_database() -> Iterator[str]:
         pytest.skip(f"there is no PostgreSQL at TOLL_TEST_DATABASE: {error}".splitlines()[0])
     with server:
         server.execute(f"CREATE DATABASE {name}")
+        # Tests end processes, never the machine.
+        server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         try:
             yield urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
         finally:

@@ -64,7 +64,12 @@ class InDatabase:
         return closing(connect(self.url))
 
     def fresh(self) -> InDatabase:
-        empty(self.url)
+        with self.connect() as connection:
+            if connection.execute("SELECT to_regclass('shards')").fetchone()[0] is not None:
+                connection.execute(
+                    "TRUNCATE journal, ids, idempotency, list_contents, list_entries"
+                )
+                connection.execute("UPDATE shards SET last_place = 0")
         return self
 
     async def break_writer(self, journal: Journal) -> None:

@@ -30,7 +30,7 @@ from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.engine.privacy.deletion import DeleteAccount
 from tollkeeper.engine.privacy.erasure import EraseUser
 from tollkeeper.engine.privacy.retention import purge_account
-from tollkeeper.engine.publish.accounts import CreateAccount, SuspendAccount
+from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey, SuspendAccount
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.past_states import recorded_changes
@@ -281,7 +281,16 @@ def test_what_was_erased_goes_from_the_export(folder: Path, later: Callable[...,
     assert [each[0] for each in found if each[1:] == (None, None, None)] == ["p-1", "p-3", "p-5"]
     tables = ("payments", "states", "labels", "lists", "changes", "windows")
     said = [str(asked(folder, f"FROM {table}")) for table in tables]
-    assert not any("rui" in each for each in said)
+    assert not any("'rui'" in each or "rui@" in each for each in said)
+
+
+def test_no_key_and_no_author_is_exported(folder: Path, later: Callable[..., None]) -> None:
+    later(lambda shop: shop.do(CreateKey("shop", ("payments",), "the till")))
+    export(folder)
+    changes = asked(folder, "SELECT change FROM changes")
+    kinds = {json.loads(change)["change"]["type"] for (change,) in changes}
+    assert kinds == {"account_created", "scorecard_shipped", "version_stored", "activated"}
+    assert {json.loads(change)["by"] for (change,) in changes} == {""}
 
 
 def test_what_was_purged_goes_from_the_export(folder: Path, later: Callable[..., None]) -> None:

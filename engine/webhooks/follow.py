@@ -38,7 +38,7 @@ async def put_notices(engine: Engine) -> None:
     while found := [
         each
         for account in list(engine.state.accounts.values())
-        if (each := await _find_next(engine, account, last)) is not None
+        if account.webhooks and (each := await _find_next(engine, account, last)) is not None
     ]:
         await engine.outbox.write(partial(_put, engine, found))
 

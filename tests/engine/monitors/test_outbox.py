@@ -93,3 +93,12 @@ def test_what_a_removed_webhook_left_is_dropped(connection: SqlConnection) -> No
     outbox.forget_webhook(connection, 1, DEAD)
     assert outbox.backlog(connection, 1, DEAD) == Backlog(waiting=0, given_up=0)
     assert outbox.backlog(connection, 1, OTHER).waiting == 4
+
+
+def test_the_addresses_that_are_due_are_each_found_once(connection: SqlConnection) -> None:
+    notices = [Notice(2, OTHER, "payment.decided", each) for each in range(20, 24)]
+    outbox.add_notices(connection, notices, KEY, now=50)
+    assert outbox.due_addresses(connection, 0) == [(1, DEAD), (1, OTHER)]
+    assert outbox.due_addresses(connection, 50) == [(1, DEAD), (1, OTHER), (2, OTHER)]
+    outbox.forget_webhook(connection, 1, DEAD)
+    assert outbox.due_addresses(connection, 50) == [(1, OTHER), (2, OTHER)]

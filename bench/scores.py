@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.scores [SEED …]
 
-The tables of docs/scorecard.md are those of all its seeds, 401 to 412, which were not looked at
-while the weights were chosen. Odd seeds have the families and kinds of the first half of the hard
+The tables of docs/scorecard.md are those of all its seeds, 401 to 412, on which no weight was
+estimated. Odd seeds have the families and kinds of the first half of the hard
 traffic, even ones those of the second. Every payment is judged, the first one too.
 """
 

@@ -76,6 +76,8 @@ def list_without_records(
     """The aggregate when no record need be looked at to say what it counted, else None."""
     if read.key is None:
         return replace(explained, note="a part of the key is missing")
+    if read.window.function == "first" and read.value is False:
+        return replace(explained, note="an earlier record, not listed")
     if read.window.function == "streak":
         return replace(explained, note="records in a row, not listed")
     if read.window.function == "decay":

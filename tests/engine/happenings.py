@@ -38,6 +38,9 @@ rule checkout
       or interval(payments by method.card.fingerprint) > 99d
       or count(payments by user.id over 30h where method.card.fingerprint in @cards) > 99
       or sum(amount_in("USD") of payments by user.id over 9h) > 99
+      or not first(payments by user.id, method.card.fingerprint)
+      and count(payments by user.id over 5h where "a" in metadata["basket"]["skus"]) > 99
+      or sum(count(metadata["basket"]["skus"]) of payments by user.id over 9h) > 99
       or decay(count of payments by user.id half life 1h where status == "declined") > 99
       or decay(earlier sum(amount) of payments by merchant.id half life 5h) > 999
       or streak(payments by user.id where status == "declined") > 99
@@ -141,7 +144,7 @@ async def pay(shop: Shop, id_: str, sent: dict[str, Any]) -> None:
     if sent["user"] is not None:
         body["user"] = {"id": sent["user"]}
     if sent["sku"] is not None:
-        body["metadata"] = {"sku": sent["sku"]}
+        body["metadata"] = {"sku": sent["sku"], "basket": {"skus": [sent["sku"], "b"]}}
     await shop.create(body)
 
 

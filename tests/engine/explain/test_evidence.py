@@ -65,6 +65,8 @@ def assert_listed(history: ExplainedHistory) -> None:
             assert (
                 history.value == "missing" if highest is None else highest == float(history.value)
             )
+        case "first":
+            assert (not values) == (history.value == "true")
         case "any":
             assert ("true" in values) == (history.value == "true")
         case _:

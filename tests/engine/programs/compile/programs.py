@@ -41,7 +41,7 @@ INSTANTS = (0, 1_743_312_600_000_000, -62_135_596_800_000_000, 253_402_300_799_9
 PATTERNS = ("a", "^a", "[0-9]+$", "(?i)VISA", "", "😀", "(a|b)*c?")
 NETWORKS = ((0xFFFF_0A00_0000, 104), (0xFFFF_0102_0304, 128), (0x2001_0DB8 << 96, 32), (0, 0))
 ZONES = ("America/Sao_Paulo", "UTC", "Pacific/Kiritimati")
-HISTORIES = ("count", "sum", "avg", "any", "age", "min", "first")
+HISTORIES = ("count", "sum", "avg", "any", "age", "min", "first", "since", "streak", "decay")
 SCALARS = ("boolean", "number", "text", "ip", "instant", "duration")
 _KINDS: dict[type[t.Type], str] = {
     t.Boolean: "boolean",
@@ -427,10 +427,14 @@ class Maker:
             kind = {"sum": t.Number(2, Decimal(0)), "avg": t.Number(None)}.get(name, known.type)
         elif name == "count":
             kind = t.Number(0, Decimal(0))
-        elif name == "age":
+        elif name in ("age", "since"):
             kind = t.Duration()
+        elif name == "streak":
+            kind = t.Number(0, Decimal(0), Decimal(100))
+        elif name == "decay":
+            kind = t.Number(6, Decimal(0))
         series = p.Series("payments", None, by, None, amount)
-        over = None if name in ("age", "first") else 1
+        over = None if name in ("age", "first", "since", "streak") else 1
         return p.History(*self.place(), kind, name, series, by, over, self.chance(30))
 
 

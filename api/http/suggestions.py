@@ -106,7 +106,7 @@ async def start_suggestion(request: Request) -> SuggestionAnswer:
         account.number,
         new_run("suggestion", wish, now, request.key.id),
         suggest_for_account,
-        request.engine.folder,
+        request.engine.source,
         account.name,
         wish,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec import Struct
 
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.offline.suggest.report import SuggestedAction, Suggestion
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.errors import Invalid
@@ -33,7 +32,7 @@ class SuggestionWish(Struct, frozen=True):
 
 
 def suggest_for_account(
-    progress: Progress, folder: Path, account: str, wish: SuggestionWish
+    progress: Progress, source: JournalSource, account: str, wish: SuggestionWish
 ) -> Suggestion:
     """Raises `NotFound`, `JournalError`, and `Invalid` for a history that nothing is learned from."""
     from tollkeeper.engine.offline.suggest.search import SearchAims
@@ -48,7 +47,7 @@ def suggest_for_account(
     labelling = labels_known({}) if wish.by_score is None else labels_by_score(wish.by_score)
     try:
         table = read_account(
-            folder,
+            source,
             account,
             wish.since,
             wish.mature,

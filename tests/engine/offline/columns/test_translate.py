@@ -92,21 +92,25 @@ def in_sql(
     tables: Any, program: p.Rule, read: FactRows, parts: list[p.Expression]
 ) -> dict[int, list[Any]]:
     """The values of the parts that SQL says exactly of all the rows, by their indexes."""
-    said = {}
+    said, guards = {}, []
     for index, part in enumerate(parts):
         translation = translation_of(program, read)
         translation.text_lists = frozenset({TEXT_LIST})
         try:
-            text = translation.test(part).sql(DIALECT)
+            said[index] = translation.test(part).sql(DIALECT)
         except NotExactError:
             continue
-        guards = " AND ".join(f"coalesce({g.sql(DIALECT)}, TRUE)" for g in translation.guards)
-        query = f"SELECT coalesce(bool_and({guards or 'TRUE'}), TRUE) FROM seen"
-        ((is_exact,),) = tables.execute(query).fetchall()
-        if is_exact:
-            found = tables.execute(f"SELECT {text} FROM seen ORDER BY sequence").fetchall()
-            said[index] = [value for (value,) in found]
-    return said
+        tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
+        guards.append(f"bool_and({' AND '.join(tests) or 'TRUE'})")
+    if not said:
+        return {}
+    (held,) = tables.execute(f"SELECT {', '.join(guards)} FROM seen").fetchall()
+    exact = [index for index, is_exact in zip(said, held, strict=True) if is_exact]
+    if not exact:
+        return {}
+    texts = ", ".join(said[index] for index in exact)
+    rows = tables.execute(f"SELECT {texts} FROM seen ORDER BY sequence").fetchall()
+    return dict(zip(exact, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def of_kind(value: Any, kind: t.Type) -> Any:

@@ -2,7 +2,7 @@
 
 An export reads beside a running service. Each day is a file of its own for each table, written again
 as a whole when something in it is new, was erased or was purged. An export that was cut off is
-placed_at_once by the next one.
+finished by the next one.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Work:
 def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> ExportedAccount:
     written: set[str] = set()
     last = reads.last_sequence(work.connection)
-    # What was cut off is placed_at_once first: days that it had written are there already.
+    # What was cut off is finished first: days that it had written are there already.
     for up_to in (*([known.target] if known.target > known.sequence else []), last):
         known = replace(known, target=up_to)
         write_progress(work.target, work.name, known)

@@ -27,6 +27,10 @@ class Estimate(NamedTuple):
     weights: Floats
 
 
+CERTAINTY = 1e-9
+"""A baseline is at least so far from 0 and from 1."""
+
+
 def estimate(
     measures: Floats, fixed: Floats, labels: Floats, baseline: float, authored: Floats
 ) -> Estimate:
@@ -55,4 +59,5 @@ def estimate(
     ]
     found = minimize(loss, np.zeros(len(middle)), jac=True, method="L-BFGS-B", bounds=bounds)
     best = middle + spread * found.x
-    return Estimate(float(expit(best[0])), best[1:])
+    # Few payments may push it so far that a double can only say 1, which no baseline can be.
+    return Estimate(float(np.clip(expit(best[0]), CERTAINTY, 1 - CERTAINTY)), best[1:])

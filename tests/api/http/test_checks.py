@@ -13,7 +13,7 @@ from tollkeeper.tests.api.http.service import Service, errors
 pytestmark = pytest.mark.anyio
 
 RULE = """rule gate
-  let tries = count(payments by device.fingerprint.id over 1h)
+  let tries = count(payments by user.id, merchant.id over 3h)
   condition large "Large"
     when tries > 3 and amount > 100.00 and currency == "EUR"
     then deny
@@ -55,8 +55,8 @@ async def test_a_text_is_checked_tested_and_laid_out_without_being_stored(
     }
     assert found["windows"] == [
         {
-            "text": "count(payments by device.fingerprint.id over 1h)",
-            "over": "1h",
+            "text": "count(payments by user.id, merchant.id over 3h)",
+            "over": "3h",
             "held": False,
         }
     ]
@@ -69,7 +69,7 @@ async def test_a_window_that_is_there_already_costs_nothing(service: Service) ->
     )
     assert stored.status_code == 201
     assert [each["held"] for each in (await check(service, RULE))["windows"]] == [True]
-    longer = RULE.replace("over 1h", "over 2h")
+    longer = RULE.replace("over 3h", "over 4h")
     assert [each["held"] for each in (await check(service, longer))["windows"]] == [False]
 
 
@@ -99,7 +99,7 @@ async def test_a_test_reads_no_file_of_the_service(service: Service) -> None:
 async def test_what_the_account_has_is_known(service: Service) -> None:
     shared = 'definitions shared\n  list partners: string\n  let small = amount < 5.00 and currency == "EUR"\n'
     await service.client.post("/v1/definitions/shared/versions?publish=true", content=shared)
-    event = "event login\n  field user: string required\n  metric tries = count(events by user over 1h)\n"
+    event = "event login\n  field user: string required\n  metric tries = count(events by user over 3h)\n"
     await service.client.post("/v1/event-types/login/versions?publish=true", content=event)
     text = (
         "rule gate\n  use shared\n  condition a when small and merchant.id in @partners then deny\n"

@@ -146,7 +146,7 @@ READS = [
 
 async def values_of(records: list[object]) -> list[tuple[object, ...]]:
     windows = MemoryWindows()
-    await filled(windows, 1, [plan(name, ages=True) for name in NAMES])
+    await filled(windows, 1, [plan(name, ages="age" in KINDS[name].functions) for name in NAMES])
     return [(await windows.observe(record, READS)).values for record in records]
 
 
@@ -177,6 +177,11 @@ async def test_a_rebuilt_window_gives_what_the_live_one_gave(
 ) -> None:
     records = recorded([*before, (last, 1, late)])
     rebuilt = MemoryWindows()
-    await filled(rebuilt, 1, [plan(name, ages=True) for name in NAMES], records[:-1])
+    await filled(
+        rebuilt,
+        1,
+        [plan(name, ages="age" in KINDS[name].functions) for name in NAMES],
+        records[:-1],
+    )
     observation = await rebuilt.observe(records[-1], READS)
     assert observation.values == (await values_of(records))[-1]

@@ -98,9 +98,9 @@ def test_a_fingerprint_comes_of_bin_and_last_four(check: Check) -> None:
 
 def test_a_let_that_builds_on_a_given_one_follows_it(check: Check) -> None:
     text = (
-        "rule example\nlet half = amount / 2\nlet quarter = half / 2\n"
+        "rule example\nlet part = amount / 2\nlet quarter = part / 2\n"
         "condition c when quarter == 2 then deny\n"
-        'test "it" given half = 4 expect deny by c'
+        'test "it" given part = 4 expect deny by c'
     )
     assert check(text).failures == ()
 

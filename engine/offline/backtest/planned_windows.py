@@ -36,6 +36,9 @@ class PlannedWindows:
         self._known: dict[str, State] = {}
         self._said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
         self._forgets_at = BEFORE_ALL
+        # When the latest update arrived that changed nothing which is counted: no window hears of it,
+        # but how late a payment may be is told from the latest arrival of all.
+        self._arrived = BEFORE_ALL
 
     def count(self, id_: str, facts: Any, decision: Any, environment: Environment) -> None:
         """Brings a payment that nothing is decided about, and what was decided then."""
@@ -58,9 +61,10 @@ class PlannedWindows:
         if before is None or changing is None:
             return
         facts = self._plan.update(entry)
-        state = before
-        if changing(facts) != changing(before.payment):
-            state = self._known[entry.id] = replace(before, payment=facts)
+        if changing(facts) == changing(before.payment):
+            self._arrived = max(self._arrived, entry.arrived)
+            return
+        state = self._known[entry.id] = replace(before, payment=facts)
         record = Record(TEST_ACCOUNT, entry.id, facts.timestamp, entry.arrived, state, before)
         finish(self._windows.observe(record, ()))
 
@@ -88,7 +92,8 @@ class PlannedWindows:
         own: Sequence[tuple[Window, ...]],
     ) -> Observation:
         facts = state.payment
-        record = Record(TEST_ACCOUNT, id_, facts.timestamp, facts.arrived, state)
+        arrived = max(facts.arrived, self._arrived)
+        record = Record(TEST_ACCOUNT, id_, facts.timestamp, arrived, state)
         observed = finish(self._windows.observe(record, reads, own))
         if self._reads_decisions and decision is not None:
             observed = finish(self._windows.settle(observed, decision))

@@ -23,6 +23,7 @@ from typing import Any
 
 import duckdb
 
+from tollkeeper.bench.backtest import RULE as CHECKOUT
 from tollkeeper.bench.history import BATCH, INSERT, stored
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.columns.export import export_columns
@@ -42,25 +43,7 @@ from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule
 
-RULE = """
-rule web_checkout
-  let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
-  let uses = count(payments by method.card.fingerprint over 24h)
-  let spent = sum(payments.amount by user.id, currency over 24h)
-  condition renewal when device is missing and merchant.category_code == "4900" then allow
-  condition many_cards when cards >= 4 and amount < 10.00 then deny
-  condition card_again when uses > 5 then deny
-  condition verify when type == "verify" and method.card.presence == "card_present" then allow
-  condition brands when method.card.network in ["jcb", "discover", "other"] and amount > 900 then challenge
-  condition places when not (merchant.country in ["BR", "US", "MX"]) and amount > 450.50 then challenge
-  condition emails when user.email ends with ".test" and amount > 400 then challenge
-  condition addresses
-    when device.ip_address in ["10.0.0.0/8", "192.0.2.0/24", "2001:db8:ffff::/48"] then deny
-  condition scripts when device.client.kind in ["library", "headless"] and score > 0.8 then deny
-  condition totals when amount * 3 - 1.50 > 4990 and order.id is present then challenge
-  condition spender when spent > 2000 then challenge
-  condition fast when cards >= 3 and (uses > 3 or score >= 0.95) then challenge
-"""
+RULE = CHECKOUT.replace("rule checkout", "rule web_checkout")
 CHANGED = RULE.replace("spent > 2000", "spent > 1500").replace("uses > 5", "uses > 6")
 NEW_WINDOW = CHANGED.replace("device.fingerprint.id over 1h", "device.fingerprint.id over 2h")
 OUTCOMES = 20_000

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.velocity.contract import (
-    AggregateFunction,
     Fill,
     Record,
     SeriesPlan,
@@ -34,6 +33,7 @@ from tollkeeper.engine.velocity.contract import (
 )
 from tollkeeper.engine.velocity.first_seen_store import open_seen_times
 from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.grammar.program import AggregateFunction
 from tollkeeper.grammar.types import Number, String, Type
 
 SECOND = HOUR // 3600

@@ -271,6 +271,25 @@ class Series:
     value: Expression | None
 
 
+AggregateFunction: TypeAlias = Literal[
+    "any",
+    "all",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "distinct",
+    "age",
+    "interval",
+    "since",
+    "first",
+    "streak",
+    "decay",
+]
+"""What may be asked of the records of history."""
+
+
 @dataclass(frozen=True, slots=True)
 class History(Node):
     """An aggregate over history.
@@ -283,22 +302,7 @@ class History(Node):
     as far back as anything weighs.
     """
 
-    function: Literal[
-        "any",
-        "all",
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "distinct",
-        "age",
-        "interval",
-        "since",
-        "first",
-        "streak",
-        "decay",
-    ]
+    function: AggregateFunction
     series: Series
     keys: tuple[Expression, ...]
     over: int | None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tollkeeper.engine.backup.frozen import frozen
 from tollkeeper.engine.backup.pages import Copy, finish_copy, prepare_copy
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.damage import named_target
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 from tollkeeper.engine.progress import Progress
 
@@ -64,7 +64,7 @@ def back_up(folder: Path, target: Path, progress: Progress = lambda _share: None
     something else than a backup of the same journal.
     """
     schema.require_current(folder)
-    with lock(target, PURPOSE), _named_errors(target):
+    with lock(target, PURPOSE), named_target(target):
         _require_backup(target)
         settle(target)
         with closing(schema.connect_for_reading(folder)) as connection:
@@ -165,11 +165,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _named_errors(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise JournalError(f"`{target}` can't be written: {error.strerror or error}") from error

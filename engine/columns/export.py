@@ -8,8 +8,7 @@ finished by the next one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +48,7 @@ from tollkeeper.engine.columns.windows import ReadingVersion, ReadValues, readin
 from tollkeeper.engine.columns.write import parquet_file, remove_file
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.damage import named_damage
+from tollkeeper.engine.journal.damage import named_damage, named_target
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 from tollkeeper.engine.progress import Progress
@@ -89,7 +88,7 @@ def export_columns(
     schema.require_current(folder)
     with (
         lock(target, _PURPOSE),
-        _named_errors(target),
+        named_target(target),
         closing(schema.connect_for_reading(folder)) as connection,
     ):
         _require_export(target)
@@ -234,11 +233,3 @@ def _require_export(target: Path) -> None:
         raise JournalError(
             f"`{target}` holds `{min(others)}` and is no export: choose another folder"
         )
-
-
-@contextmanager
-def _named_errors(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise JournalError(f"`{target}` can't be written: {error.strerror or error}") from error

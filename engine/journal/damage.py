@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 from structlog import get_logger
 
-from tollkeeper.engine.journal.contract import Damaged
+from tollkeeper.engine.journal.contract import Damaged, JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.inspect import name_entry
 from tollkeeper.engine.journal.schema import DATABASE_FILE
@@ -48,3 +49,12 @@ def named_damage() -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise Damaged(f"`{DATABASE_FILE}` can't be read: {error}; {_ADVICE}") from error
+
+
+@contextmanager
+def named_target(target: Path) -> Iterator[None]:
+    """What the system says of a folder that is written to becomes a `JournalError` that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"`{target}` can't be written: {error.strerror or error}") from error

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import fsum
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.velocity.contract import AggregateFunction
 from tollkeeper.engine.velocity.tree import PartialAggregate
-from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.program import AggregateFunction, Value
 from tollkeeper.grammar.types import MAX_DIGITS, Duration, Number, Type
 
 DECIMAL_LIMIT = 10**MAX_DIGITS

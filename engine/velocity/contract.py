@@ -33,7 +33,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.program import AggregateFunction, Value
 from tollkeeper.grammar.types import Type
 
 LATE = 25 * HOUR
@@ -42,22 +42,6 @@ clocks that differ."""
 BEFORE_ALL = -(10**18)
 """Earlier (µs) than every instant."""
 
-AggregateFunction: TypeAlias = Literal[
-    "any",
-    "all",
-    "count",
-    "sum",
-    "min",
-    "max",
-    "avg",
-    "distinct",
-    "age",
-    "interval",
-    "since",
-    "first",
-    "streak",
-    "decay",
-]
 Key: TypeAlias = tuple[Value, ...]
 
 

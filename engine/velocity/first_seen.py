@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from tollkeeper.engine.velocity.contract import (
     BEFORE_ALL,
-    AggregateFunction,
     Group,
     SeriesPlan,
     Window,
 )
 from tollkeeper.grammar.checker.aggregates import MAX_STREAK
+from tollkeeper.grammar.program import AggregateFunction
 
 
 class SeenTimes(Protocol):

@@ -14,13 +14,12 @@ from typing import Any, TypeAlias
 
 from tollkeeper.engine.velocity.contract import (
     BEFORE_ALL,
-    AggregateFunction,
     Columns,
     Group,
     Window,
 )
 from tollkeeper.engine.velocity.run import TALLIED, Run
-from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.program import AggregateFunction, Value
 
 BUCKETS = 128
 """A series' span is divided into so many buckets, by which groups come up for expiry."""

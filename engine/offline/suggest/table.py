@@ -29,6 +29,7 @@ from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.checker import Known
 from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.grammar.types import Boolean, Number, Type
@@ -133,12 +134,12 @@ def read_files(
     return table_of(_replayed(candidate, history, 0, progress), label_of, mature, candidate)
 
 
-def table_candidate(late: int = 25 * 3_600_000_000) -> Candidate:
+def table_candidate() -> Candidate:
     """A rule that reads every column, to be tried on history."""
     rule = read_file(table_rule().encode(), Known()).program
     assert isinstance(rule, Rule)
     vocabulary = full_vocabulary()
-    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, late)
+    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, LATE)
 
 
 def column_reader(

@@ -321,7 +321,9 @@ def carried_window(kind: t.Type, column: str) -> str:
             return f"epoch_us({column})"
         case t.Number(scale=int(scale)) if 0 < scale < _DIGITS:
             fitting = f"TRY_CAST({column} AS DECIMAL({_DIGITS}, {scale}))"
-            return f"CAST({fitting} * {10**scale} AS BIGINT)"
+            # DuckDB gives a product of two narrow decimals no more digits than they have.
+            wide = f"CAST({fitting} AS DECIMAL(38, {scale}))"
+            return f"CAST({wide} * {10**scale} AS BIGINT)"
         case _:
             return column
 

@@ -138,6 +138,17 @@ def test_sql_values_every_part_as_the_interpreter(program: p.Rule, seed: int) ->
     compare(program, seen, scalars(program))
 
 
+def test_a_recorded_decimal_of_all_digits_that_fit_is_carried_whole() -> None:
+    for text, whole in (
+        ("999999999999.999999", 10**18 - 1),
+        ("100000000", 10**14),
+        ("-0.000001", -1),
+        ("1000000000000", None),
+    ):
+        asked = carried_window(t.Number(scale=6), f"CAST('{text}' AS DECIMAL(38, 6))")
+        assert duckdb.sql(f"SELECT {asked}").fetchall() == [(whole,)]
+
+
 def test_what_few_would_expect_of_sql() -> None:
     """`NULL NOT IN ()` is true to SQL, `least` passes over what is missing, sums wrap or fail."""
     seen = [as_exported(situation(Random(seed), ())) for seed in range(PAYMENTS)]

@@ -24,6 +24,7 @@ from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
+from tollkeeper.api.http.proved import proved
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
@@ -91,6 +92,8 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
             app = create_app(engine, settings, search, jobs, figures, openid)
+            if settings.database is not None:
+                app = proved(app, engine)
             server = Server(configuration(app, settings))
             stop_by_signals(server, search)
             async with (

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from shutil import copyfile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tollkeeper.engine.explain.explain import explain
 from tollkeeper.engine.folder_key import KEY_FILE, open_folder_key
@@ -37,6 +37,8 @@ _ENTRIES = (
 _OF_JOURNAL = ("idempotency", "list_contents", "list_entries", "seals", "amendments")
 _OF_OUTBOX = ("alerts", "standings", "deliveries", "given_up", "followed", "noted")
 
+T = TypeVar("T")
+
 
 class MovedJournal(NamedTuple):
     """How many entries there are, and of how many payments the explanations were compared."""
@@ -49,7 +51,7 @@ def move_into_database(
     folder: Path, database: Database, sample: int, progress: Progress = lambda _share: None
 ) -> MovedJournal:
     """Moves all of a folder that nobody serves, then compares every entry, every value of a list and
-    the explanations of `sample` payments, spread evenly over all.
+    the explanations of at least `sample` payments, spread evenly over all.
 
     The folder stays as it is. Raises `JournalError` for a database that holds another journal, and
     for the first difference.
@@ -152,6 +154,17 @@ async def _compare_explanations(
 
 def _sample(picture: Picture, sample: int) -> list[tuple[int, str]]:
     batches = picture.journal.replay(kinds=(Kind.PAYMENT,))
-    every = [(entry.account, entry.id) for batch in batches for entry in batch]
-    step = max(1, len(every) // max(1, sample))
-    return every[::step]
+    return spread(((entry.account, entry.id) for batch in batches for entry in batch), sample)
+
+
+def spread(every: Iterable[T], least: int) -> list[T]:
+    """Some of `every`, in equal distances: at least `least` where there are so many, and fewer than
+    twice as many, which is all that is held."""
+    kept: list[T] = []
+    step = 1
+    for number, each in enumerate(every):
+        if number % step == 0:
+            kept.append(each)
+            if len(kept) >= 2 * max(1, least):
+                kept, step = kept[::2], 2 * step
+    return kept

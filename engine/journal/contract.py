@@ -311,6 +311,10 @@ class Journal(Protocol):
     async def lost(self) -> None:
         """Done once the journal is another process's: nothing can be written here any more."""
 
+    async def prove(self, since: float) -> None:
+        """Done once it is certain that the journal was this process's at a moment past `since` (by
+        `time.monotonic`): what memory said by then was so. Raises `Fenced`, `Unavailable`."""
+
     def identity(self) -> str:
         """Tells this journal from every other; a restored one is another than the one backed up."""
 

@@ -261,6 +261,9 @@ class SqliteJournal(SqlJournal):
     async def size(self) -> int:
         return (self._folder / schema.DATABASE_FILE).stat().st_size
 
+    async def prove(self, since: float) -> None:
+        """The folder's lock is the proof."""
+
     async def lost(self) -> None:
         # Its lock is held for as long as this process lives.
         await asyncio.get_running_loop().create_future()

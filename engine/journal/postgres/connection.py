@@ -19,6 +19,7 @@ from tollkeeper.engine.journal.contract import JournalError, Unavailable
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.errors import Diagnostic
     from psycopg.pq import TransactionStatus
     from psycopg.types.string import (
         StrBinaryDumper,
@@ -36,6 +37,8 @@ _BY_ID = re.compile(r"\bjournal( AS \w+)? INDEXED BY by_id\b")
 _HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)\b")
 # A server that has gone is found out within about these seconds.
 _PATIENCE_S = 10
+# What a standby has not been heard of is told by a warning, while the commit itself succeeds.
+_NOT_REPLICATED = "01000"
 _SESSION = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c default_transaction_isolation=read\\ committed"
@@ -61,10 +64,15 @@ def translated(query: str) -> str:
 
 
 class PostgresConnection:
-    """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used."""
+    """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used.
+
+    `was_warned` once a commit has succeeded that no standby was heard of.
+    """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
+        self.was_warned = False
+        raw.add_notice_handler(self._hear)
 
     def execute(self, query: str, parameters: Any = (), /) -> FoundRows:
         with _named_errors():
@@ -82,6 +90,10 @@ class PostgresConnection:
 
     def close(self) -> None:
         self.raw.close()
+
+    def _hear(self, notice: Diagnostic) -> None:
+        if notice.sqlstate == _NOT_REPLICATED:
+            self.was_warned = True
 
     def __enter__(self) -> PostgresConnection:
         return self

@@ -8,11 +8,11 @@ goes on, together with what is being written.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from queue import Empty, LifoQueue
 from typing import TypeVar
 
 from structlog import get_logger
@@ -21,6 +21,7 @@ from tollkeeper.engine.journal import reads, requests, staging
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import (
     CommandRequest,
+    Fenced,
     JournalError,
     Locked,
     Unavailable,
@@ -37,6 +38,7 @@ from tollkeeper.engine.journal.postgres.ownership import (
     give_back,
     holder_of,
     nobody,
+    owner_of,
     require_moved,
     take,
 )
@@ -57,7 +59,7 @@ from tollkeeper.engine.journal.writer import (
 )
 
 _POINT_READS = 4
-"""How many point reads run side by side, each on a connection of its own."""
+"""How many point reads run side by side, and how many connections wait for the next read at most."""
 _RENEW_S = LEASE_S / 3
 _TRY_S = 0.25
 
@@ -86,8 +88,8 @@ async def open_database(
 
 async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
     def attempt() -> Ownership:
-        prepare_tables(url)
         with closing(connect(url)) as connection:
+            prepare_tables(connection, url)
             return take(connection, url, purpose)
 
     deadline = time.monotonic() + patience_s
@@ -150,9 +152,10 @@ class PostgresJournal(SqlJournal):
         self._unused_ids = UnusedIds()
         self._store = PostgresStore(url, ownership)
         self._points = ThreadPoolExecutor(_POINT_READS, "journal-reads")
-        self._open = threading.local()
-        self._connections: list[PostgresConnection] = []
-        with closing(connect(url)) as connection:
+        self._idle: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
+        self._seen_at = 0.0
+        self._look: asyncio.Task[None] | None = None
+        with self._reader() as connection:
             self._identity = reads.identity(connection)
             self._trusted_clock = reads.trusted_clock(connection)
         self._last_appended = ownership.last_place
@@ -285,12 +288,20 @@ class PostgresJournal(SqlJournal):
         """A short query of another kind."""
         return await self._point(query)
 
+    async def prove(self, since: float) -> None:
+        while max(self._store.proved_at, self._seen_at) < since:
+            # All who wait at a moment look together.
+            if self._look is None:
+                self._look = asyncio.create_task(self._look_whose())
+            await asyncio.shield(self._look)
+
     async def close(self) -> None:
         self._store.ending.set()
         await self._writer.close()
         await asyncio.to_thread(self._points.shutdown)
-        for connection in self._connections:
-            connection.close()
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
         if not self._store.is_lost:
             with suppress(Unavailable):
                 await asyncio.to_thread(self._give_back)
@@ -300,8 +311,21 @@ class PostgresJournal(SqlJournal):
 
     @contextmanager
     def _reader(self) -> Iterator[PostgresConnection]:
-        with closing(connect(self._url)) as connection:
+        connection = self._waiting_connection() or connect(self._url)
+        try:
             yield connection
+        finally:
+            if connection.is_usable() and not self._idle.full():
+                self._idle.put(connection)
+            else:
+                connection.close()
+
+    def _waiting_connection(self) -> PostgresConnection | None:
+        with suppress(Empty):
+            while not (connection := self._idle.get_nowait()).is_usable():
+                connection.close()
+            return connection
+        return None
 
     async def _with_written(
         self,
@@ -336,22 +360,23 @@ class PostgresJournal(SqlJournal):
     async def _point(self, read: Callable[[SqlConnection], T]) -> T:
         def work() -> T:
             try:
-                return read(self._of_thread())
+                with self._reader() as connection:
+                    return read(connection)
             except Unavailable:
                 # A connection that was idle may have ended meanwhile.
-                return read(self._of_thread())
+                with closing(connect(self._url)) as connection:
+                    return read(connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._points, work)
 
-    def _of_thread(self) -> PostgresConnection:
-        connection: PostgresConnection | None = getattr(self._open, "connection", None)
-        if connection is None or not connection.is_usable():
-            if connection is not None:
-                connection.close()
-                self._connections.remove(connection)
-            connection = self._open.connection = connect(self._url)
-            self._connections.append(connection)
-        return connection
+    async def _look_whose(self) -> None:
+        begun = time.monotonic()
+        try:
+            if await self._point(owner_of) != self._ownership.owner:
+                raise Fenced("another process has taken the journal over")
+            self._seen_at = begun
+        finally:
+            self._look = None
 
     def _give_back(self) -> None:
         with closing(connect(self._url)) as connection:

@@ -69,7 +69,7 @@ class MovingTarget:
     def _step(self) -> Iterator[None]:
         self._connection.execute("BEGIN")
         with self._connection:
-            if self._connection.execute(RENEW, (self._ownership.epoch,)).fetchone() is None:
+            if self._connection.execute(RENEW, (0, self._ownership.epoch)).fetchone() is None:
                 raise Fenced("another process has taken the journal over")
             yield
 
@@ -77,8 +77,8 @@ class MovingTarget:
 @contextmanager
 def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
     """The database, empty or with a part of the same journal. Raises `JournalError`."""
-    prepare_tables(url)
     with closing(connect(url)) as connection:
+        prepare_tables(connection, url)
         ownership = take(connection, url, COMMAND_PURPOSE, moving=identity)
         try:
             ((moving,),) = connection.execute("SELECT moving FROM identity").fetchall()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import JournalError, Locked
+from tollkeeper.engine.journal.contract import JournalError, Locked, Unavailable
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
 
@@ -49,7 +49,8 @@ class Ownership:
 
 def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str = "") -> Ownership:
     """Takes the journal over. Raises `Locked` while another owner's lease lasts, `JournalError` while
-    a journal other than `moving` is only partly moved here."""
+    a journal other than `moving` is only partly moved here, `Unavailable` as long as no standby has
+    heard of it."""
     require_moved(connection, url, moving)
     owner = uuid4().hex
     process = f"{os.getpid()} on {socket.gethostname()}"
@@ -58,6 +59,8 @@ def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str 
         purpose, process, _ = connection.execute(_HOLDER).fetchone()
         who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
         raise Locked(f"the database `{shown_address(url)}` is in use by {who}, process {process}")
+    if connection.was_warned:
+        raise Unavailable("no standby has heard whose journal it is")
     return Ownership(owner, *row)
 
 
@@ -93,6 +96,12 @@ def nobody(connection: SqlConnection) -> Ownership:
 def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
     """Lets another take over at once."""
     connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
+
+
+def owner_of(connection: SqlConnection) -> str:
+    """Whose journal it is, or was last: the name that the owner made of itself."""
+    ((owner,),) = connection.execute("SELECT owner FROM shards WHERE shard = 1").fetchall()
+    return str(owner)
 
 
 def holder_of(connection: SqlConnection) -> str | None:

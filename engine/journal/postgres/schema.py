@@ -17,7 +17,6 @@ from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
-    connect,
     shown_address,
 )
 from tollkeeper.engine.journal.postgres.ownership import holder_of
@@ -135,14 +134,15 @@ CREATE TABLE followed (account bigint PRIMARY KEY, place bigint NOT NULL);
 _KEY = "ALTER TABLE identity ADD COLUMN key_mark text NOT NULL DEFAULT ''"
 # The identity of the journal that is being moved here, as long as that is not done.
 _MOVING = "ALTER TABLE identity ADD COLUMN moving text NOT NULL DEFAULT ''"
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING)
+# What the owner has heard to be kept, by the standby too; whoever follows reads no further.
+_SAFE = "ALTER TABLE shards ADD COLUMN safe_place bigint NOT NULL DEFAULT 0"
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 
-def prepare_tables(url: str) -> None:
+def prepare_tables(connection: PostgresConnection, url: str) -> None:
     """Brings the tables up to date. Raises `JournalError` for a database that isn't ours, or is of
     a newer version."""
-    connection = connect(url)
     try:
         with connection.raw.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
@@ -159,8 +159,6 @@ def prepare_tables(url: str) -> None:
                 connection.execute("INSERT INTO identity (id, clock) VALUES (?, 0)", (uuid4().hex,))
     except psycopg.Error as error:
         raise JournalError(f"cannot use `{shown_address(url)}`: {error}") from error
-    finally:
-        connection.close()
 
 
 def require_current_tables(connection: PostgresConnection, url: str) -> None:

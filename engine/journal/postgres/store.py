@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.errors import CardinalityViolation, Diagnostic, UniqueViolation
+from psycopg.errors import CardinalityViolation, UniqueViolation
 
 from tollkeeper.engine.journal import list_contents, reads
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
@@ -24,7 +24,7 @@ from tollkeeper.engine.journal.writer import Append, checksum
 
 _LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _FENCE = (
-    f"UPDATE shards SET last_place = %s, lease_until = {_LEASE}"
+    f"UPDATE shards SET last_place = %s, safe_place = last_place, lease_until = {_LEASE}"
     " WHERE shard = 1 AND epoch = %s AND last_place = %s RETURNING 1"
 )
 # Binary arrays: as text, the bodies alone would take eight times the time.
@@ -41,9 +41,10 @@ _INSERTS = (
 _FENCED = " WHERE EXISTS (SELECT 1 FROM fence)"
 _APPEND = f"WITH fence AS ({_FENCE}), {_INSERTS.format(_FENCED, _FENCED)} SELECT 1 FROM fence"
 _INSERT = f"WITH {_INSERTS.format('', '')} SELECT 1"
-RENEW = f"UPDATE shards SET lease_until = {_LEASE} WHERE shard = 1 AND epoch = ? RETURNING 1"
-# What a standby has not been heard of is told by a warning, while the commit itself succeeds.
-_NOT_REPLICATED = "01000"
+RENEW = (
+    f"UPDATE shards SET lease_until = {_LEASE}, safe_place = greatest(safe_place, ?)"
+    " WHERE shard = 1 AND epoch = ? RETURNING 1"
+)
 _RETRY_S = 0.2
 
 # What an entry brings about, not the database.
@@ -72,7 +73,6 @@ class PostgresStore:
         self._ownership = ownership
         self._connection: PostgresConnection | None = None
         self._room = 0
-        self._was_warned = False
         self.proved_at = time.monotonic()
         self.is_lost = False
         self.trouble: str | None = None
@@ -99,12 +99,12 @@ class PostgresStore:
             connection.execute("BEGIN")
             self._renew(connection)
             result = work(connection)
-            self._was_warned = False
+            connection.was_warned = False
             begun = time.monotonic()
             connection.execute("COMMIT")
         except psycopg.Error as error:
             raise Unavailable(f"the journal can't be written: {_line(error)}") from error
-        if self._was_warned:
+        if connection.was_warned:
             raise Unavailable("the journal can't be written: no standby has it")
         self.proved_at, self.trouble = begun, None
         return result, True
@@ -126,7 +126,7 @@ class PostgresStore:
         last = batch[-1].entry.sequence
         refused: dict[int, Exception] = {}
         begun = time.monotonic()
-        self._was_warned = False
+        connection.was_warned = False
         try:
             self._make_room(connection, batch)
             work(connection, batch, refused)
@@ -141,7 +141,7 @@ class PostgresStore:
         except (ValueError, OverflowError) as error:
             connection.raw.rollback()
             raise _Undone from error
-        if self._was_warned:
+        if connection.was_warned:
             self._settle(last, "no standby has it")
             return refused
         self._ownership.last_place = last
@@ -189,7 +189,8 @@ class PostgresStore:
         return batch[-1].entry.sequence, self._ownership.epoch, self._ownership.last_place
 
     def _renew(self, connection: PostgresConnection) -> None:
-        self._require_own(connection.execute(RENEW, (self._ownership.epoch,)))
+        values = (self._ownership.last_place, self._ownership.epoch)
+        self._require_own(connection.execute(RENEW, values))
 
     def _require_own(self, changed: FoundRows) -> None:
         if changed.fetchone() is None:
@@ -219,9 +220,9 @@ class PostgresStore:
 
     def _was_written(self, connection: PostgresConnection, last: int) -> bool:
         before = self._ownership.last_place
-        self._was_warned = False
+        connection.was_warned = False
         if take_again(connection, self._ownership):
-            if self._was_warned:
+            if connection.was_warned:
                 raise Unavailable("no standby has it")
             if self._ownership.last_place in (before, last):
                 return self._ownership.last_place == last
@@ -230,27 +231,20 @@ class PostgresStore:
                 f"the database ends with entry {self._ownership.last_place}, but {before} was"
                 " written before: it has come back older than it was"
             )
-        self.is_lost = True
         # The other's taking over waited for ours to end; this commit is behind it in every copy.
         connection.execute("UPDATE barrier SET number = number + 1")
-        if self._was_warned:
+        if connection.was_warned:
             raise Unavailable("no standby has it")
-        return (
-            connection.execute("SELECT 1 FROM journal WHERE place = ?", (last,)).fetchone()
-            is not None
-        )
+        found = connection.execute("SELECT 1 FROM journal WHERE place = ?", (last,)).fetchone()
+        self.is_lost = True
+        return found is not None
 
     def _connected(self) -> PostgresConnection:
         if self.is_lost:
             raise Fenced(_LOST)
         if self._connection is None:
             self._connection = connect(self._url)
-            self._connection.raw.add_notice_handler(self._hear)
         return self._connection
-
-    def _hear(self, notice: Diagnostic) -> None:
-        if notice.sqlstate == _NOT_REPLICATED:
-            self._was_warned = True
 
 
 _LOST = "another process has taken the journal over"

@@ -6,6 +6,7 @@ Answers are held back and connections cut where it matters; nothing depends on h
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager, suppress
 
 import psycopg
@@ -264,6 +265,53 @@ async def test_tables_are_changed_only_once_no_older_service_uses_them(database,
     ):
         async with open_database(database, "serve"):
             pass
+
+
+async def test_what_a_former_owner_knows_is_no_answer_once_another_has_taken_over(database, make):
+    async with open_database(database, "serve") as former:
+        await former.append(make(1))
+        await former.prove(time.monotonic())
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            with pytest.raises(Fenced):
+                await former.prove(time.monotonic())
+            await owner.prove(time.monotonic())
+
+
+async def test_an_append_proves_and_all_who_wait_look_once(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        before = time.monotonic()
+        await journal.append(make(1))
+        proxy.requests.clear()
+        await journal.prove(before)
+        waiting = [asyncio.create_task(journal.prove(time.monotonic())) for _ in range(50)]
+        await proxy.held.wait()
+        assert not any(each.done() for each in waiting)
+        proxy.requests.set()
+        await asyncio.gather(*waiting)
+        assert len(do(database, _OWN_SESSIONS)) <= 3
+
+
+_OWN_SESSIONS = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+    " AND application_name = 'tollkeeper'"
+)
+
+
+async def test_others_may_read_up_to_what_the_owner_has_heard_to_be_kept(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        for number in (1, 2):
+            await journal.append(make(number))
+        safe = "SELECT last_place, safe_place FROM shards"
+        assert do(database, safe) == [(2, 1)]
+        await journal.flush()
+        assert do(database, safe) == [(2, 2)]
+        proxy.answers.clear()
+        unknown = journal.append(make(3))
+        await proxy.held.wait()
+        assert do(database, safe) == [(3, 2)]
+        proxy.cut()
+        await unknown
 
 
 async def test_a_database_of_another_program_is_left_alone(database):

@@ -1,0 +1,44 @@
+"""What a service answers whose journal another has taken over while it did not look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.proved import proved
+from tollkeeper.engine.journal.postgres import journal as postgres_journal
+from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.journal.source import Database
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.tests.postgres import own_database
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_no_answer_rests_on_memory_once_another_may_have_changed_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_journal, "_RENEW_S", 3600.0)
+    with own_database() as url:
+        async with open_engine(Database(url, tmp_path), "serve") as engine:
+            await rebuild(engine, lambda _share: None)
+            transport = httpx.ASGITransport(proved(create_app(engine), engine))
+            async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
+                # Neither a key nor a payment is known here: another may know them by now.
+                asked = [("/v1/payments/p", 401), ("/nowhere", 404), ("/health/live", 200)]
+                for path, status in asked:
+                    assert (await client.get(path)).status_code == status
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("UPDATE shards SET lease_until = '-infinity'")
+                async with open_database(url, "serve"):
+                    answers = [(await client.get(path)).status_code for path, _ in asked]
+    assert answers == [503, 503, 200]

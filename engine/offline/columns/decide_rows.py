@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from msgspec.structs import replace
 from sqlglot import exp
 
 from tollkeeper.engine.columns.columns import carried_values
@@ -85,6 +87,7 @@ def make_concerned(asked: RowsAsked) -> FactRows:
         "hundredths": "CAST(payment.amount * 100 AS BIGINT)",
         "recommends": "coalesce(payment.analyze.bot_behaviour, FALSE)",
         "situation": "situation.number",
+        "created_status": "payment.status",
         "unrecorded": "payment.decision IS NULL",
         "was_action": "payment.decision.action",
         "was_rule": "payment.decision.rule",
@@ -146,101 +149,105 @@ def decide_rows(
     """What would change, counted as a replay counts it."""
     tables, rule = asked.exported.tables, asked.rule
     said = _sayable(asked, facts)
+    progress(0.3)
+    named = [(number, each.name, each.action) for number, each in enumerate(rule.conditions)]
+    _register(tables, "conditions", ("met", "name", "action"), [*named, (-1, None, rule.otherwise)])
+    tables.execute("CREATE TABLE rest (sequence BIGINT, met BIGINT)")
+    if len(said) < len(rule.conditions):
+        _decide_rest(asked, facts, said)
     met = " ".join(f"WHEN {each} THEN {number}" for number, each in enumerate(said))
     met = f"CASE {met} ELSE -1 END" if said else "-1"
     tables.execute(
-        "CREATE VIEW decided AS SELECT sequence, arrived, currency, merchant, hundredths,"
-        " recommends, situation, unrecorded, was_action, was_rule, was_condition, score,"
-        f" len(lost) > 0 AS was_lost, {met} AS met FROM concerned AS seen"
+        f"CREATE VIEW decided AS SELECT seen.*, coalesce(rest.met, {met}) AS met"
+        " FROM concerned AS seen LEFT JOIN rest USING (sequence)"
     )
-    progress(0.5)
-    named = [(number, each.name, each.action) for number, each in enumerate(rule.conditions)]
-    _register(tables, "conditions", ("met", "name", "action"), [*named, (-1, None, rule.otherwise)])
-    tables.execute("CREATE TABLE rest (sequence BIGINT, action VARCHAR, name VARCHAR)")
-    if len(said) < len(rule.conditions):
-        _decide_rest(asked, facts, said)
     _register(tables, "said_labels", ("id", "label"), list(labels.items()))
     # Ids are long: they are read where something is known by them, and nowhere else.
     of_labels = "SELECT sequence, label FROM payments JOIN said_labels USING (id)"
     tables.execute(f"CREATE TABLE labelled AS {of_labels}")
-    tables.execute(_OUTCOMES)
+    tables.execute(_COUNTED)
     progress(0.9)
-    found = _counted(tables, rule)
+    found = _compared(tables, rule)
     progress(1.0)
     return found
 
 
-_OUTCOMES = """
-CREATE TABLE outcomes AS
+# A condition with an action has it whatever the score: payments are counted by scores only where
+# these lead to the action.
+_COUNTED = f"""
+CREATE TABLE counted AS
 SELECT
-  decided.* EXCLUDE (met),
-  CASE WHEN rest.sequence IS NULL THEN conditions.name ELSE rest.name END AS now_condition,
-  CASE
-    WHEN NOT recommends THEN NULL
-    WHEN rest.sequence IS NULL THEN coalesce(conditions.action, threshold_actions.action)
-    ELSE rest.action
-  END AS now_action,
-  labelled.label,
-  unrecorded OR was_action IS DISTINCT FROM now_action
-    OR was_condition IS DISTINCT FROM now_condition AS followed
+  unrecorded, was_action, was_rule, was_condition, recommends, situation, met,
+  CASE WHEN met IN (SELECT met FROM conditions WHERE action IS NULL) THEN score END AS score,
+  currency, merchant, label, coalesce(updated.status, created_status) AS status,
+  count(*) AS payments, sum(coalesce(hundredths, 0))::BIGINT AS hundredths,
+  count(*) FILTER (len(lost) > 0 AND NOT unrecorded) AS lost,
+  count(*) FILTER (decided.score IS NULL) AS scoreless,
+  min(sequence) AS first, max(sequence, {SHOWN_EXAMPLES}) AS latest
 FROM decided
-JOIN conditions USING (met)
-JOIN threshold_actions
-  ON threshold_actions.situation = decided.situation
-  AND threshold_actions.score = coalesce(decided.score, 0)
-LEFT JOIN rest USING (sequence)
 LEFT JOIN labelled USING (sequence)
-"""
-_CELLS = """
-SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, currency,
-  merchant, label, CASE WHEN followed THEN state.status END AS status,
-  count(*), sum(coalesce(hundredths, 0))::BIGINT
-FROM outcomes
-LEFT JOIN states AS state
-  ON followed AND state.payment = outcomes.sequence AND state.valid_to IS NULL
+LEFT JOIN (
+  SELECT payment AS sequence, status FROM states WHERE valid_from > payment AND valid_to IS NULL
+) AS updated USING (sequence)
 GROUP BY ALL
 """
-_SHOWN = f"""
-WITH latest AS (
-  FROM outcomes WHERE followed
-  QUALIFY row_number() OVER (
-    PARTITION BY unrecorded, was_action, was_rule, was_condition, now_action, now_condition
-    ORDER BY sequence DESC
-  ) <= {SHOWN_EXAMPLES}
-)
-SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition, payments.id,
-  latest.arrived, score, hundredths, latest.currency, latest.merchant
-FROM latest JOIN payments USING (sequence)
-ORDER BY sequence
-"""
-_TOTALS = """
-SELECT count(*) FILTER (was_lost AND NOT unrecorded), count(*) FILTER (score IS NULL),
-  arg_min(arrived, sequence), arg_max(arrived, sequence)
-FROM outcomes
+_SHOWN = """
+SELECT sequence, id, epoch_us(arrived), CAST(decision.score * 100 AS BIGINT),
+  CAST(amount * 100 AS BIGINT), currency, merchant.id
+FROM payments WHERE sequence IN (SELECT unnest(?))
 """
 
 
-def _counted(tables: Any, rule: Rule) -> Comparison:
-    def pair(row: Sequence[Any]) -> OutcomePair:
-        unrecorded, was_action, was_rule, was_condition, now_action, now_condition = row
+def outcomes_of(table: str) -> str:
+    """In SQL, the rows of `decided` or `counted` with the action and the condition that they lead to."""
+    return f"""
+SELECT {table}.*, conditions.name AS now_condition,
+  CASE WHEN recommends THEN coalesce(conditions.action, threshold_actions.action) END AS now_action
+FROM {table}
+JOIN conditions USING (met)
+JOIN threshold_actions
+  ON threshold_actions.situation = {table}.situation
+  AND threshold_actions.score = coalesce({table}.score, 0)
+"""
+
+
+def _compared(tables: Any, rule: Rule) -> Comparison:
+    cells: defaultdict[Cell, AmountTally] = defaultdict(AmountTally)
+    examples: defaultdict[OutcomePair, list[int]] = defaultdict(list)
+    lost = scoreless = 0
+    ends: list[int] = []
+    rows = tables.execute(
+        "SELECT unrecorded, was_action, was_rule, was_condition, now_action, now_condition,"
+        " currency, merchant, label, status, payments, hundredths, lost, scoreless, first, latest"
+        f" FROM ({outcomes_of('counted')})"
+    ).fetchall()
+    for *of, payments, hundredths, some_lost, some_scoreless, first, latest in rows:
+        unrecorded, action, name, condition, now_action, now_condition, *alike = of
+        was = None if unrecorded else CandidateOutcome(action, name, condition)
         now = CandidateOutcome(now_action, rule.name, now_condition)
-        return (
-            None if unrecorded else CandidateOutcome(was_action, was_rule, was_condition),
-            now,
-        )
-
-    cells = {}
-    for *of, currency, merchant, label, status, payments, hundredths in tables.execute(
-        _CELLS
-    ).fetchall():
-        cell = Cell(*pair(of), currency, merchant, label, status)
-        cells[cell] = AmountTally(payments, hundredths)
-    examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
-    for *of, id_, arrived, score, amount, currency, merchant in tables.execute(_SHOWN).fetchall():
-        shown = ComparedPayment(id_, arrived, score, amount, currency, merchant)
-        examples[pair(of)].append(shown)
-    ((lost, scoreless, first, last),) = tables.execute(_TOTALS).fetchall()
-    return Comparison(cells, dict(examples), lost, scoreless, first, last)
+        cell = Cell(was, now, *alike)
+        if was is None or cell.changed:
+            examples[was, now] += latest
+        else:
+            cell = replace(cell, status=None)
+        cells[cell].add(AmountTally(payments, hundredths))
+        lost += some_lost
+        scoreless += some_scoreless
+        ends += (first, latest[0])
+    latest_of = {pair: sorted(found)[-SHOWN_EXAMPLES:] for pair, found in examples.items()}
+    ends = [min(ends), max(ends)] if ends else []
+    wanted = sorted({*ends, *chain.from_iterable(latest_of.values())})
+    shown = {
+        sequence: ComparedPayment(*payment)
+        for sequence, *payment in tables.execute(_SHOWN, [wanted]).fetchall()
+    }
+    return Comparison(
+        dict(cells),
+        {pair: [shown[each] for each in found] for pair, found in latest_of.items()},
+        lost,
+        scoreless,
+        *(shown[each].arrived for each in ends),
+    )
 
 
 def _make_situations(asked: RowsAsked) -> str:
@@ -384,6 +391,8 @@ def _decide_rest(asked: RowsAsked, facts: FactRows, said: Sequence[str]) -> None
     changes = asked.exported.changes
     history = configured_history(changes, NUMBER, asked.rule, span, slices.between)
     situation = history.situation
+    numbers: dict[str | None, int] = {None: -1}
+    numbers |= {each.name: number for number, each in enumerate(asked.rule.conditions)}
     for each in history.happened:
         if isinstance(each, Situation):
             situation = each
@@ -393,8 +402,8 @@ def _decide_rest(asked: RowsAsked, facts: FactRows, said: Sequence[str]) -> None
             row: Any = entry.body
             read, was, values = row
             outcome = outcome_of(decide(read, was, values, situation))
-            found.append((entry.sequence, outcome.action, outcome.condition))
-        _register(tables, "found", ("sequence", "action", "name"), found)
+            found.append((entry.sequence, numbers[outcome.condition]))
+        _register(tables, "found", ("sequence", "met"), found)
         tables.execute("INSERT INTO rest FROM found")
 
 

@@ -30,6 +30,7 @@ from tollkeeper.engine.offline.columns.decide_rows import (
     are_recorded,
     decide_rows,
     make_concerned,
+    outcomes_of,
 )
 from tollkeeper.engine.offline.columns.exported import open_export
 from tollkeeper.engine.offline.columns.replayed import exported_candidate, exported_history
@@ -48,7 +49,7 @@ from tollkeeper.tests.engine.offline.backtest.test_same_as_live import (
     stored_rule,
 )
 
-_OUTCOMES = "SELECT id, now_action, now_condition FROM outcomes JOIN payments USING (sequence)"
+_OUTCOMES = f"SELECT id, now_action, now_condition FROM ({outcomes_of('decided')})"
 HISTORIES = int(os.environ.get("TOLLKEEPER_HISTORIES", "12"))
 Outcomes = dict[str, tuple[str | None, str | None]]
 """The action and the condition of each payment, by its id."""

@@ -31,6 +31,7 @@ from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.past_states import PastStates, recorded_changes
+from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
@@ -98,6 +99,7 @@ async def open_engine(
             past_states=PastStates(journal),
             damage=Damage(damage),
             clock_watch=ClockWatch(journal.trusted_clock()),
+            sessions=Sessions(clock()),
         )
         engine.clock_watch.look(clock(), since_machine_start())
         if damage != "read-only":

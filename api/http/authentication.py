@@ -75,10 +75,10 @@ def authenticated(request: RequestScope) -> ApiKey:
     state, now = engine.state, engine.clock()
     key = authenticate(state, presented, now)
     if key is None:
-        session = engine.sessions.find(state, presented, now)
-        if session is None:
+        found = engine.sessions.find(state, presented, now)
+        if found is None:
             raise unauthorized()
-        key = session.key
+        _, key = found
     engine.key_uses[key.id] = now
     account = state.accounts[key.account]
     known.log.update(account=account.name, key=key.id)

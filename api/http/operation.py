@@ -14,7 +14,7 @@ from tollkeeper.api.http.authentication import ANY_SCOPE, RouteScope, authorize
 from tollkeeper.api.http.request import Request
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Refusal: TypeAlias = Literal[401, 404, 409, 422, 503]
+Refusal: TypeAlias = Literal[401, 404, 409, 422, 429, 503]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 JSON: Final = "application/json"

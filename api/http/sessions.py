@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -17,9 +18,10 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.openid.id_token import TokenError
 from tollkeeper.engine.openid.issuer import UnreachableError
 from tollkeeper.engine.openid.sign_in import finish_sign_in
+from tollkeeper.engine.publish.sign_in import end_session, start_session
 from tollkeeper.engine.registry.keys import authenticate
 from tollkeeper.engine.registry.roles import Role
-from tollkeeper.engine.registry.sessions import Session
+from tollkeeper.engine.registry.sessions import SignInGrant
 
 _Secret = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -117,28 +119,39 @@ class SignedOutAnswer(Struct, frozen=True):
         {"code": Example("with a link's code", {"session": {"code": "JpO0mGZ4bWyd3Z"}})},
     ),
     answers={201: Answer("The person is signed in.", StartedAnswer)},
-    refusals=(401, 422, 503),
+    refusals=(401, 422, 429, 503),
 )
 async def sign_in(request: Request) -> StartedAnswer:
+    take_sign_in(request)
     sent = (await read_json(request, SignInBody)).session
     engine = request.engine
     now = engine.clock()
+    known: SignInGrant | None
     if sent.attempt is not None and sent.code is not None and sent.key is None:
-        started = await _by_openid(request, sent.attempt, sent.state, sent.code, sent.issuer)
+        known = await _by_openid(request, sent.attempt, sent.state, sent.code, sent.issuer)
     elif sent.code is not None and sent.key is None:
-        started = engine.sessions.follow_link(engine.state, sent.code, now)
+        known = engine.sessions.follow_link(sent.code, now)
     else:
         key = None if sent.key is None else authenticate(engine.state, sent.key, now)
-        started = None if key is None else engine.sessions.start(key, now)
+        known = (
+            None if key is None else SignInGrant(key.account, key.owner or key.id, parent=key.id)
+        )
+    started = None if known is None else await start_session(engine, known)
     if started is None:
         raise unauthorized()
     token, session = started
     return StartedAnswer(StartedSession(token, show_instant(session.ends_at)))
 
 
+def take_sign_in(request: Request) -> None:
+    """One more attempt from the address that asks. Raises `Problem` 429 for one too many."""
+    client = request.scope["client"]
+    request.service.limiter.take_sign_in("" if client is None else client[0], monotonic())
+
+
 async def _by_openid(
     request: Request, attempt: str, state: str, code: str, issuer: str | None
-) -> tuple[str, Session] | None:
+) -> SignInGrant | None:
     """None for what lets nobody in, which the log has the reason of. Raises `Problem` 503."""
     engine = request.engine
     try:
@@ -166,9 +179,9 @@ async def _by_openid(
 async def read_session(request: Request) -> SessionAnswer:
     engine = request.engine
     key = request.key
-    session = engine.sessions.find(engine.state, presented_key(request.scope), engine.clock())
-    named = None if session is None else session.user
-    user = None if named is None else request.account.users.get(named)
+    found = engine.sessions.find(engine.state, presented_key(request.scope), engine.clock())
+    session = None if found is None else found[0]
+    user = request.account.users[key.id] if session is not None and session.is_user else None
     return SessionAnswer(
         SessionView(
             request.account.name,
@@ -191,7 +204,7 @@ async def read_session(request: Request) -> SessionAnswer:
     answers={200: Answer("The session is over.", SignedOutAnswer)},
 )
 async def sign_out(request: Request) -> SignedOutAnswer:
-    return SignedOutAnswer(request.engine.sessions.end(presented_key(request.scope)))
+    return SignedOutAnswer(await end_session(request.engine, presented_key(request.scope)))
 
 
 ROUTES = (sign_in, read_session, sign_out)

@@ -33,6 +33,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "account_reports": (1, 1_000_000),
     "key_work": (1, 1_000_000),
     "account_work": (1, 1_000_000),
+    "address_sign_ins": (1, 1_000_000),
     "windows_cap": (1, 10**12),
     "windows_total_cap": (1, 10**12),
     "late_hours": (0, 24 * 366),
@@ -69,6 +70,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. A key may send `key_reports` payments and events a second, and all keys
     of an account `account_reports`; of other requests `key_work` and `account_work` (429).
+    From one address people may try to sign in `address_sign_ins` times a minute (429).
     `windows_cap` is how many elements an account's windows may hold
     before the largest is given up, `windows_total_cap` how many those of all accounts may before
     the account that holds most gives up its largest; they count payments that arrive up to
@@ -101,6 +103,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     account_reports: int = 10_000
     key_work: int = 50
     account_work: int = 100
+    address_sign_ins: int = 60
     windows_cap: int = CAP
     windows_total_cap: int = TOTAL_CAP
     late_hours: int = 24

@@ -8,6 +8,7 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import unavailable
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.sessions import take_sign_in
 from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.openid.issuer import UnreachableError
 from tollkeeper.engine.openid.sign_in import begin_sign_in
@@ -72,9 +73,10 @@ async def list_providers(request: Request) -> ProviderList:
         WantedSignInBody, {"shop": Example("to an account", {"sign_in": {"account": "shop"}})}
     ),
     answers={201: Answer("Where the browser goes.")},
-    refusals=(404, 422, 503),
+    refusals=(404, 422, 429, 503),
 )
 async def begin(request: Request) -> BegunAnswer:
+    take_sign_in(request)
     account = (await read_json(request, WantedSignInBody)).sign_in.account
     try:
         departure = await begin_sign_in(request.service.openid, account, request.engine.clock())

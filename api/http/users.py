@@ -130,7 +130,7 @@ async def remove_user(request: Request, name: UserName) -> UserRemoval:
     "make_user_link",
     tag=ACCESS,
     summary="Make a link that signs a user in once",
-    doc="It is good for ten minutes, and until the service starts anew. That it was made, and by whom, stands in the audit log.",
+    doc="It is good for ten minutes, and until the service starts anew; the session outlasts that. That it was made, and by whom, stands in the audit log.",
     scope="users:write",
     answers={201: Answer("Its code, which is shown this once.")},
     refusals=(404, 409, 503),

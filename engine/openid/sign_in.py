@@ -29,7 +29,7 @@ from tollkeeper.engine.openid.issuer import IssuerMetadata, Issuers, Unreachable
 from tollkeeper.engine.openid.providers import Provider
 from tollkeeper.engine.publish.users import put_user
 from tollkeeper.engine.registry.errors import NotFound, Refused
-from tollkeeper.engine.registry.sessions import Session
+from tollkeeper.engine.registry.sessions import SignInGrant
 from tollkeeper.engine.runtime import Engine
 
 ATTEMPT_LASTS = HOUR // 6
@@ -101,8 +101,8 @@ async def begin_sign_in(openid: OpenId, account: str, now: int) -> Departure:
 
 async def finish_sign_in(
     engine: Engine, openid: OpenId, secret: str, state: str, code: str, issuer: str | None, now: int
-) -> tuple[str, Session]:
-    """A session for whom the provider vouches. Raises `TokenError`, `UnreachableError`."""
+) -> SignInGrant:
+    """Whom the provider vouches for. Raises `TokenError`, `UnreachableError`."""
     attempt = openid.attempts.pop(_hash(secret), None)
     if attempt is None or attempt.ends_at <= now:
         raise TokenError("nobody is under way with this secret")
@@ -115,7 +115,7 @@ async def finish_sign_in(
     token = await _exchange(provider, metadata, code, attempt.verifier)
     claims = await _check(openid, provider, token, attempt.nonce, now // _SECOND)
     name = user_name_in(claims, provider)
-    return await _let_in(engine, attempt.account, provider, name, role_in(claims, provider), now)
+    return await _let_in(engine, attempt.account, provider, name, role_in(claims, provider))
 
 
 async def _check(
@@ -161,8 +161,8 @@ async def _exchange(provider: Provider, metadata: IssuerMetadata, code: str, ver
 
 
 async def _let_in(
-    engine: Engine, account_name: str, provider: Provider, name: str, role: str | None, now: int
-) -> tuple[str, Session]:
+    engine: Engine, account_name: str, provider: Provider, name: str, role: str | None
+) -> SignInGrant:
     number = engine.state.numbers.get(account_name)
     if number is None:
         raise TokenError(f"there is no account `{account_name}`")
@@ -173,11 +173,9 @@ async def _let_in(
             await put_user(engine, number, OPENID_AUTHOR, name, role)
         except Refused as refused:
             raise TokenError(f"the user can't be made: {refused}") from None
-    account = engine.state.accounts[number]
-    user = account.users.get(name)
-    if user is None:
+    if name not in engine.state.accounts[number].users:
         raise TokenError("it is of nobody who is a user here")
-    return engine.sessions.start_user(account, user, now)
+    return SignInGrant(number, name)
 
 
 def _hash(secret: str) -> bytes:

@@ -1,18 +1,70 @@
-"""Let a person in: a link that signs in once."""
+"""Let a person in and out: sessions in the journal, and a link that signs in once."""
 
 from __future__ import annotations
 
+from structlog import get_logger
+
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry.changes import (
+    RecordedChange,
+    SessionEnded,
+    SessionStarted,
+)
 from tollkeeper.engine.registry.errors import Conflict
 from tollkeeper.engine.registry.scopes import KeyScope
+from tollkeeper.engine.registry.sessions import SignInGrant, begin_session, hash_of, key_of_session
+from tollkeeper.engine.registry.state import fold_change
 from tollkeeper.engine.runtime import Engine
+
+
+async def start_session(engine: Engine, sign_in: SignInGrant) -> tuple[str, SessionStarted] | None:
+    """What the person's browser is to hold, this once; None for whom nobody knows any more."""
+    async with engine.changing:
+        now = engine.clock()
+        if key_of_session(engine.state, sign_in, now) is None:
+            return None
+        secret, started = begin_session(sign_in, now)
+        author = sign_in.parent or sign_in.owner
+        await _record(engine, sign_in.account, author, started)
+    return secret, started
+
+
+async def end_session(engine: Engine, presented: str) -> bool:
+    """End the session that was presented; whether it is one."""
+    async with engine.changing:
+        hash_ = hash_of(presented)
+        session = engine.state.sessions.get(hash_)
+        if session is None:
+            return False
+        author = session.parent or session.owner
+        await _record(engine, session.account, author, SessionEnded(hash_, session.owner))
+    return True
+
+
+async def _record(
+    engine: Engine, account: int, by: str, change: SessionStarted | SessionEnded
+) -> None:
+    """Whoever is to look after a journal that can't be written gets in all the same: the session is
+    then in memory alone, until the service stops.
+    """
+    if engine.damage.policy != "read-only":
+        try:
+            await make_change(engine, account, by, change)
+        except JournalError as error:
+            get_logger().warning("session_not_kept", account=account, reason=str(error))
+        else:
+            return
+    at, sequence = engine.clock(), engine.state.sequence
+    engine.state = fold_change(engine.state, RecordedChange(sequence, at, account, by, change))
 
 
 class MakeLink(AccountVerb, frozen=True):
     """Make a code that signs `owner` in, which the effect holds this once, as `key`.
 
-    Refuses where no service runs: sessions are kept in its memory.
+    Refuses where no service runs: links are kept in its memory.
     """
 
     owner: str

@@ -33,6 +33,8 @@ from tollkeeper.engine.registry.changes import (
     ScorecardShipped,
     SearchDropped,
     SearchSaved,
+    SessionEnded,
+    SessionStarted,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -71,6 +73,7 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     UserSet: ("role",),
     UserRemoved: (),
     UserLinkMade: (),
+    SessionEnded: (),
     VersionStored: ("number", "checksum", "language"),
     ScorecardShipped: ("checksum", "language"),
     Deactivated: (),
@@ -127,6 +130,8 @@ def _detail(change: Change) -> dict[str, Any]:
             "expires_at": None if end is None else show_instant(end),
             "owner": change.owner,
         }
+    if isinstance(change, SessionStarted):
+        return {"ends_at": show_instant(change.ends_at)} | _said(change, "parent")
     if isinstance(change, Activated):
         return _describe_activation(change)
     if isinstance(change, Deactivated):
@@ -165,6 +170,8 @@ def _subject(change: Change) -> str:
             return f"key {change.id}"
         case UserSet() | UserRemoved() | UserLinkMade():
             return f"user {change.name}"
+        case SessionStarted() | SessionEnded():
+            return f"session of {change.owner}"
         case ListMade():
             return f"list {change.name}"
         case EntriesChanged() | ListReplaced():

@@ -125,6 +125,27 @@ class UserRemoved(Struct, frozen=True, tag="user_removed"):
     name: str
 
 
+class SessionStarted(Struct, frozen=True, tag="session_started"):
+    """Somebody signed in; `hash` is the SHA-256 of what their browser holds, good before `ends_at` (µs).
+
+    `parent` is the id of the key that signed in, if one did; `scopes` what an owner whom the account
+    does not know may do. A user has neither: their role says it.
+    """
+
+    hash: bytes
+    owner: str
+    ends_at: int
+    parent: str | None = None
+    scopes: tuple[KeyScope, ...] | None = None
+
+
+class SessionEnded(Struct, frozen=True, tag="session_ended"):
+    """Somebody signed out."""
+
+    hash: bytes
+    owner: str
+
+
 class UserLinkMade(Struct, frozen=True, tag="user_link_made"):
     """Somebody was given a link that signs the user in."""
 
@@ -370,6 +391,8 @@ Change: TypeAlias = (
     | KeyRevoked
     | UserSet
     | UserRemoved
+    | SessionStarted
+    | SessionEnded
     | UserLinkMade
     | VersionChange
     | Proposed

@@ -1,6 +1,6 @@
-"""Sessions: keys that a sign-in makes, with an owner and an end; kept in memory, by their hash.
+"""Sessions: a sign-in is a key with an owner and an end, which the journal has by its hash.
 
-A start of the service ends them all: users are in the journal, and sign in again.
+A start of the service finds them there. Links, and when a session was last used, are in memory.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.registry.changes import SessionStarted
 from tollkeeper.engine.registry.scopes import KeyScope, granted
-from tollkeeper.engine.registry.state import Account, AccountUser, ApiKey, Configuration
+from tollkeeper.engine.registry.state import ApiKey, Configuration, Session
 from tollkeeper.engine.registry.users import key_of_user
 
 SESSION_PREFIX = "tolls_"
@@ -22,135 +23,105 @@ LONGEST_IDLE = HOUR // 2
 """How long a session lasts with no request (µs)."""
 LINK_LASTS = HOUR // 6
 """How long a link may be followed (µs)."""
-MAX_SESSIONS = 10_000
-"""Sessions and links held at once, each; the one that ends first makes room."""
+MAX_LINKS = 10_000
+"""Links held at once; the one that was made first makes room."""
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """`key` is what the session may do and for whom. `user` is who signed in, None for an owner
-    whom the account does not know; `parent` the id of the key that signed in, if one did.
-    `ends_at` and `idle_at` in µs.
-    """
-
-    key: ApiKey
-    user: str | None
-    parent: str | None
-    ends_at: int
-    idle_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class SignInLink:
-    """Whom following the link signs in: a user when `scopes` is None, as what they are then; else
-    an owner with these. It ends at `ends_at` (µs).
+class SignInGrant:
+    """Whom a sign-in lets in: a user when `parent` and `scopes` are None, whoever holds the key of
+    the id `parent`, or an owner with `scopes`.
     """
 
     account: int
     owner: str
-    scopes: tuple[KeyScope, ...] | None
-    ends_at: int
+    parent: str | None = None
+    scopes: tuple[KeyScope, ...] | None = None
 
 
 @dataclass(slots=True)
 class Sessions:
-    """The open sessions and links, by the SHA-256 of what the person holds."""
+    """What is known of sessions beyond the journal, by the SHA-256 of what the person holds.
 
-    _open: dict[bytes, Session] = field(default_factory=dict)
-    _links: dict[bytes, SignInLink] = field(default_factory=dict)
+    `began_at` (µs) is when the service started: no session was idle before.
+    """
+
+    began_at: int = 0
+    _links: dict[bytes, tuple[SignInGrant, int]] = field(default_factory=dict)
+    _used_at: dict[bytes, int] = field(default_factory=dict)
 
     def make_link(
         self, account: int, owner: str, scopes: Sequence[KeyScope] | None, now: int
     ) -> str:
         """A code that signs `owner` in once, within `LINK_LASTS`; a user where `scopes` is None."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
-        _make_room(self._links)
-        self._links[_hash(code)] = SignInLink(
-            account, owner, None if scopes is None else tuple(scopes), now + LINK_LASTS
-        )
+        if len(self._links) >= MAX_LINKS:
+            del self._links[next(iter(self._links))]
+        held = SignInGrant(account, owner, scopes=None if scopes is None else tuple(scopes))
+        self._links[hash_of(code)] = held, now + LINK_LASTS
         return code
 
-    def follow_link(self, state: Configuration, code: str, now: int) -> tuple[str, Session] | None:
-        """A session for a code that was not used before, None for any other."""
-        link = self._links.pop(_hash(code), None)
-        if link is None or link.ends_at <= now:
+    def follow_link(self, code: str, now: int) -> SignInGrant | None:
+        """Whom a code that was not used before lets in, None for any other."""
+        link, ends_at = self._links.pop(hash_of(code), (None, 0))
+        return link if now < ends_at else None
+
+    def find(self, state: Configuration, presented: str, now: int) -> tuple[Session, ApiKey] | None:
+        """The session that was presented, kept from going idle, and what it may do now, in the form
+        of a key; None when it is over.
+        """
+        hash_ = hash_of(presented)
+        session = state.sessions.get(hash_)
+        if session is None or session.ends_at <= now:
             return None
-        if link.scopes is None:
-            account = state.accounts.get(link.account)
-            user = None if account is None else account.users.get(link.owner)
-            return None if account is None or user is None else self.start_user(account, user, now)
-        key = ApiKey(
-            id=link.owner,
-            account=link.account,
-            hash=b"",
-            name=link.owner,
-            scopes=link.scopes,
-            granted=granted(link.scopes),
-            created_at=now,
-            created_by=link.owner,
-        )
-        return self._start(key, None, None, now)
-
-    def start(self, key: ApiKey, now: int) -> tuple[str, Session]:
-        """A session that may do what `key` may, as long as that is good."""
-        return self._start(key, None, key.id, now)
-
-    def start_user(self, account: Account, user: AccountUser, now: int) -> tuple[str, Session]:
-        """A session that may do what the user's role says, at each moment."""
-        return self._start(key_of_user(account, user), user.name, None, now)
-
-    def find(self, state: Configuration, presented: str, now: int) -> Session | None:
-        """The session that was presented, kept from going idle; None when it is over."""
-        hash_ = _hash(presented)
-        session = self._open.get(hash_)
-        if session is None:
+        used_at = self._used_at.get(hash_, max(self.began_at, session.started_at))
+        key = key_of_session(state, session, now)
+        if key is None or used_at + LONGEST_IDLE <= now:
             return None
-        key = _key_now(session, state, now)
-        if min(session.ends_at, session.idle_at) <= now or key is None:
-            del self._open[hash_]
-            return None
-        self._open[hash_] = renewed = replace(session, key=key, idle_at=now + LONGEST_IDLE)
-        return renewed
-
-    def end(self, presented: str) -> bool:
-        """End the session that was presented; whether it is one."""
-        return self._open.pop(_hash(presented), None) is not None
-
-    def _start(
-        self, key: ApiKey, user: str | None, parent: str | None, now: int
-    ) -> tuple[str, Session]:
-        secret = SESSION_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-        session = Session(key, user, parent, now + LONGEST_SESSION, now + LONGEST_IDLE)
-        _make_room(self._open)
-        self._open[_hash(secret)] = session
-        return secret, session
+        self._used_at[hash_] = now
+        if len(self._used_at) > 2 * len(state.sessions):
+            self._used_at = {of: at for of, at in self._used_at.items() if of in state.sessions}
+        return session, key
 
 
-def _key_now(session: Session, state: Configuration, now: int) -> ApiKey | None:
-    """What the session may do now; None when its account, user or key is not there any more."""
-    account = state.accounts.get(session.key.account)
+def begin_session(sign_in: SignInGrant, now: int) -> tuple[str, SessionStarted]:
+    """What the person's browser is to hold, and the session's beginning."""
+    secret = SESSION_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+    started = SessionStarted(
+        hash_of(secret), sign_in.owner, now + LONGEST_SESSION, sign_in.parent, sign_in.scopes
+    )
+    return secret, started
+
+
+def key_of_session(state: Configuration, session: Session | SignInGrant, now: int) -> ApiKey | None:
+    """What it may do now; None when its account, user or key is not good any more."""
+    account = state.accounts.get(session.account)
     if account is None:
         return None
-    if session.user is not None:
-        user = account.users.get(session.user)
+    if session.parent is not None:
+        parent = account.keys.get(session.parent)
+        is_good = (
+            parent is not None
+            and parent.revoked_at is None
+            and (parent.expires_at is None or now < parent.expires_at)
+        )
+        return parent if is_good else None
+    if session.scopes is None:
+        user = account.users.get(session.owner)
         return None if user is None else key_of_user(account, user)
-    if session.parent is None:
-        return session.key
-    parent = account.keys.get(session.parent)
-    is_good = (
-        parent is not None
-        and parent.revoked_at is None
-        and (parent.expires_at is None or now < parent.expires_at)
+    return ApiKey(
+        id=session.owner,
+        account=session.account,
+        hash=b"",
+        name=session.owner,
+        scopes=session.scopes,
+        granted=granted(session.scopes),
+        created_at=now,
+        created_by=session.owner,
     )
-    return session.key if is_good else None
 
 
-def _make_room(held: dict[bytes, Session] | dict[bytes, SignInLink]) -> None:
-    """What was made first ends first."""
-    if len(held) >= MAX_SESSIONS:
-        del held[next(iter(held))]
-
-
-def _hash(presented: str) -> bytes:
+def hash_of(presented: str) -> bytes:
+    """The SHA-256 under which a session or a link is kept."""
     return hashlib.sha256(presented.encode(errors="surrogatepass")).digest()

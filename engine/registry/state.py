@@ -41,6 +41,8 @@ from tollkeeper.engine.registry.changes import (
     SealedSecret,
     SearchDropped,
     SearchSaved,
+    SessionEnded,
+    SessionStarted,
     SettingsChanged,
     ShadowCleared,
     ShadowSet,
@@ -53,6 +55,9 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted
+
+MAX_SESSIONS = 10_000
+"""Sessions open at once; the one that began first makes room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,25 @@ class AccountUser:
     role: Role
     since: int
     set_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A sign-in of `owner`, good before `ends_at` (µs): what it may do is said by the key `parent`, by
+    `scopes`, or, where both are None, by the role of the user.
+    """
+
+    account: int
+    owner: str
+    parent: str | None
+    scopes: tuple[KeyScope, ...] | None
+    started_at: int
+    ends_at: int
+
+    @property
+    def is_user(self) -> bool:
+        """Whether the owner is one of the account's users."""
+        return self.parent is None and self.scopes is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +263,15 @@ class DeletedAccount:
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """`sequence` is that of the last change folded in. `keys` are those that were not revoked, by
-    hash. `deleted` are accounts that are gone, by their numbers, which are not given again.
+    hash; `sessions` those that nobody ended, by theirs. `deleted` are accounts that are gone, by
+    their numbers, which are not given again.
     """
 
     sequence: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[bytes, ApiKey] = field(default_factory=dict)
+    sessions: Mapping[bytes, Session] = field(default_factory=dict)
     deleted: Mapping[int, DeletedAccount] = field(default_factory=dict)
 
 
@@ -275,6 +301,7 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
         accounts=accounts,
         numbers=numbers,
         keys=_fold_keys(state.keys, account, recorded),
+        sessions=_fold_sessions(state.sessions, recorded),
         deleted=state.deleted,
     )
 
@@ -296,6 +323,7 @@ def _without_account(state: Configuration, recorded: RecordedChange) -> Configur
         accounts=accounts,
         numbers={name: each for name, each in state.numbers.items() if each != number},
         keys={hash_: key for hash_, key in state.keys.items() if key.account != number},
+        sessions={of: each for of, each in state.sessions.items() if each.account != number},
         deleted={**state.deleted, number: deleted},
     )
 
@@ -322,6 +350,43 @@ def _fold_keys(
             return {hash_: key for hash_, key in keys.items() if hash_ != revoked}
         case _:
             return keys
+
+
+def _fold_sessions(
+    sessions: Mapping[bytes, Session], recorded: RecordedChange
+) -> Mapping[bytes, Session]:
+    """Those that are open: a session ends with the key or the user that it came from."""
+    number, change = recorded.account, recorded.change
+    match change:
+        case SessionStarted():
+            session = Session(
+                account=number,
+                owner=change.owner,
+                parent=change.parent,
+                scopes=change.scopes,
+                started_at=recorded.at,
+                ends_at=change.ends_at,
+            )
+            kept = {of: each for of, each in sessions.items() if recorded.at < each.ends_at}
+            if len(kept) >= MAX_SESSIONS:
+                del kept[next(iter(kept))]
+            return {**kept, change.hash: session}
+        case SessionEnded():
+            return {of: each for of, each in sessions.items() if of != change.hash}
+        case KeyRevoked(id=id_):
+            return {
+                of: each
+                for of, each in sessions.items()
+                if (each.account, each.parent) != (number, id_)
+            }
+        case UserRemoved(name=name):
+            return {
+                of: each
+                for of, each in sessions.items()
+                if not (each.is_user and (each.account, each.owner) == (number, name))
+            }
+        case _:
+            return sessions
 
 
 def _fold_account(account: Account, recorded: RecordedChange) -> Account:
@@ -396,6 +461,8 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             AccountCreated()
             | AccountDeleted()
             | PersonErased()
+            | SessionStarted()
+            | SessionEnded()
             | UserLinkMade()
             | Proposed()
             | ProposalRefused()

@@ -7,7 +7,7 @@ import pytest
 
 from tollkeeper.engine.publish.accounts import RevokeKey
 from tollkeeper.engine.publish.sign_in import MakeLink
-from tollkeeper.engine.registry import sessions
+from tollkeeper.engine.registry import sessions, state
 from tollkeeper.tests.api.console.conftest import Shop, sign_in
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +114,7 @@ async def test_nothing_else_signs_in(shop: Shop, session: dict[str, str]) -> Non
 async def test_sessions_beyond_what_is_held_make_the_oldest_end(
     own_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(state, "MAX_SESSIONS", 2)
     for _ in range(2):
         await (await sign_in(own_shop.service, own_shop.key)).aclose()
     assert (await own_shop.browser.get("/console")).status_code == 303

@@ -14,8 +14,9 @@ import pytest
 from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.console.pages.users import OFFERED_ROLES
 from tollkeeper.engine.registry.roles import Role
+from tollkeeper.engine.registry.sessions import LONGEST_IDLE
 from tollkeeper.tests.api.console.conftest import Shop
-from tollkeeper.tests.api.http.service import open_service
+from tollkeeper.tests.api.http.service import Service, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -91,10 +92,11 @@ async def test_the_audit_names_the_user_and_who_let_them_in(own_shop: Shop) -> N
     async with come_in(own_shop, "ana@shop.example", "analyst") as browser:
         assert await status(browser, "/console/lists", name="new", type="string") == 303
     audit = (await own_shop.service.client.get("/v1/audit")).json()["audit"]
-    done = [(each["action"], each["subject"], each["by"]) for each in audit[:3]]
+    done = [(each["action"], each["subject"], each["by"]) for each in audit[:4]]
     key = own_shop.service.client.headers["authorization"].split()[1][:13]
     assert done == [
         ("list_made", "list new", "ana@shop.example"),
+        ("session_started", "session of ana@shop.example", "ana@shop.example"),
         ("user_link_made", "user ana@shop.example", key),
         ("user_set", "user ana@shop.example", key),
     ]
@@ -140,18 +142,57 @@ async def test_an_administrator_lets_people_in_and_out_on_the_page(own_shop: Sho
         assert "rui@shop.example" not in (await browser.get(users)).text
 
 
-async def test_users_are_there_after_a_start_and_nobody_is_signed_in(tmp_path: Path) -> None:
+async def session_of(service: Service, name: str, role: str) -> dict[str, str]:
+    """The head of a request that the user makes, signed in by a link."""
+    await service.client.put(f"/v1/users/{name}", json={"user": {"role": role}})
+    code = (await service.client.post(f"/v1/users/{name}/links")).json()["link"]["code"]
+    sent = {"session": {"code": code}}
+    token = (await service.client.post("/v1/sessions", json=sent)).json()["session"]["token"]
+    return {"authorization": f"Bearer {token}"}
+
+
+async def who_asks(service: Service, headers: dict[str, str]) -> int:
+    return (await service.client.get("/v1/session", headers=headers)).status_code
+
+
+async def test_users_and_their_sessions_are_there_after_a_start(tmp_path: Path) -> None:
     async with open_service(tmp_path / "data") as service:
-        await service.client.put("/v1/users/ana", json={"user": {"role": "lead"}})
-        code = (await service.client.post("/v1/users/ana/links")).json()["link"]["code"]
-        sent = {"session": {"code": code}}
-        token = (await service.client.post("/v1/sessions", json=sent)).json()["session"]["token"]
-        headers = {"authorization": f"Bearer {token}"}
-        assert (await service.client.get("/v1/session", headers=headers)).status_code == 200
+        ana = await session_of(service, "ana", "lead")
+        rui = await session_of(service, "rui", "analyst")
+        eva = await session_of(service, "eva", "viewer")
+        by_key = {"session": {"key": await service.key("shop", "rules:read")}}
+        token = (await service.client.post("/v1/sessions", json=by_key)).json()["session"]["token"]
+        await service.client.delete("/v1/session", headers=eva)
+        await service.client.delete("/v1/users/rui")
     async with open_service(tmp_path / "data") as service:
         known = (await service.client.get("/v1/users")).json()["users"]
-        assert [(each["name"], each["role"]) for each in known] == [("ana", "lead")]
-        assert (await service.client.get("/v1/session", headers=headers)).status_code == 401
+        assert [(each["name"], each["role"]) for each in known] == [
+            ("ana", "lead"),
+            ("eva", "viewer"),
+        ]
+        assert await who_asks(service, ana) == 200
+        assert await who_asks(service, {"authorization": f"Bearer {token}"}) == 200
+        assert await who_asks(service, rui) == await who_asks(service, eva) == 401
+        await service.client.put("/v1/users/rui", json={"user": {"role": "analyst"}})
+        assert await who_asks(service, rui) == 401
+        began = service.engine.clock()
+        service.engine.clock = lambda: began + LONGEST_IDLE
+        assert await who_asks(service, {"authorization": f"Bearer {token}"}) == 401
+
+
+async def test_whoever_looks_after_a_journal_that_cannot_be_written_gets_in(
+    own_shop: Shop,
+) -> None:
+    engine = own_shop.service.engine
+    await own_shop.service.client.put("/v1/users/ana", json={"user": {"role": "lead"}})
+    code = (await own_shop.service.client.post("/v1/users/ana/links")).json()["link"]["code"]
+    await engine.journal.close()
+    sent = {"session": {"code": code}}
+    started = await own_shop.service.client.post("/v1/sessions", json=sent)
+    headers = {"authorization": f"Bearer {started.json()['session']['token']}"}
+    assert await who_asks(own_shop.service, headers) == 200
+    await own_shop.service.client.delete("/v1/session", headers=headers)
+    assert await who_asks(own_shop.service, headers) == 401
 
 
 async def test_a_session_says_whose_it_is_and_what_they_are(own_shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollkeeper.api.http.errors import Problem
-from tollkeeper.api.http.limits import REPORTS_BURST_S, WORK_BURST_S, Limiter
+from tollkeeper.api.http.limits import (
+    MAX_ADDRESSES,
+    REPORTS_BURST_S,
+    SIGN_INS_BURST_S,
+    WORK_BURST_S,
+    Limiter,
+)
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
-FEW = Settings(key_reports=2, account_reports=3, key_work=1, account_work=1)
+FEW = Settings(key_reports=2, account_reports=3, key_work=1, account_work=1, address_sign_ins=3)
 ONE: Any = SimpleNamespace(id="one", account=1)
 TWO: Any = SimpleNamespace(id="two", account=1)
 
@@ -67,3 +74,47 @@ async def test_one_request_too_many_gets_429_and_payments_go_on(service: Service
     assert refused.headers["retry-after"] == "1"
     assert paid.status_code == 201
     assert (paid.headers["ratelimit-limit"], paid.headers["ratelimit-remaining"]) == ("4", "3")
+
+
+@given(st.lists(st.floats(0, 40), max_size=60))
+def test_an_address_never_tries_to_sign_in_more_often_than_its_burst_and_its_rate(
+    pauses: list[float],
+) -> None:
+    limiter, now, tried = Limiter(FEW), 100.0, 0
+    for pause in pauses:
+        now += pause
+        with suppress(Problem):
+            limiter.take_sign_in("192.0.2.7", now)
+            tried += 1
+    assert tried <= FEW.address_sign_ins * (1 + (now - 100) / SIGN_INS_BURST_S) + 1e-6
+
+
+def test_neighbours_by_ipv6_share_their_attempts_and_addresses_of_ipv4_do_not() -> None:
+    limiter = Limiter(FEW)
+    for _ in range(FEW.address_sign_ins):
+        limiter.take_sign_in("2001:db8::1", 100.0)
+        limiter.take_sign_in("::ffff:192.0.2.7", 100.0)
+    limiter.take_sign_in("2001:db8:0:1::1", 100.0)
+    limiter.take_sign_in("::ffff:192.0.2.8", 100.0)
+    for address in ("2001:db8::2", "::ffff:192.0.2.7"):
+        with pytest.raises(Problem):
+            limiter.take_sign_in(address, 100.0)
+
+
+def test_addresses_that_tried_longest_ago_make_room() -> None:
+    limiter = Limiter(FEW)
+    for number in range(MAX_ADDRESSES + 1):
+        limiter.take_sign_in(f"host-{number}", 100.0)
+    for _ in range(FEW.address_sign_ins):
+        limiter.take_sign_in("host-0", 100.0)
+
+
+@pytest.mark.anyio
+async def test_whoever_tries_too_many_keys_is_told_to_wait(service: Service) -> None:
+    async with service.client_with(None, FEW) as client:
+        sent = {"session": {"key": "toll_none"}}
+        tried = [await client.post("/v1/sessions", json=sent) for _ in range(4)]
+        assert [each.status_code for each in tried] == [401, 401, 401, 429]
+        begun = await client.post("/v1/sign-ins", json={"sign_in": {"account": "shop"}})
+    assert begun.status_code == 429
+    assert "try to sign in 3 times a minute" in begun.text

@@ -32,6 +32,15 @@ _later = (
     | st.builds(changes.KeyRevoked, st.sampled_from(KEYS))
     | st.builds(changes.EntriesChanged, st.just("trusted"), st.just("put"), st.just(1), st.just(()))
     | st.builds(changes.ListReplaced, st.just("trusted"), st.integers(1, 9), st.just(1))
+    | st.builds(
+        changes.SessionStarted,
+        st.sampled_from((b"s", b"t")),
+        st.just("ana"),
+        st.integers(0, 40),
+        st.sampled_from((None, *KEYS)),
+    )
+    | st.builds(changes.SessionEnded, st.sampled_from((b"s", b"t")), st.just("ana"))
+    | st.builds(changes.UserRemoved, st.just("ana"))
     | st.just(changes.WebhookSet("https://example.com/", ("secret",)))
     | st.just(changes.WebhookRemoved("https://example.com/"))
 )
@@ -75,3 +84,12 @@ def test_only_good_keys_open_anything():
     state = fold_changes(Configuration(), entries)
     assert set(state.keys) == {b"toll_b"}
     assert set(state.accounts[1].keys) == {"toll_a", "toll_b"}
+
+
+@settings(deadline=None)
+@given(st.lists(_later, max_size=20), st.sampled_from(["ana", *KEYS]))
+def test_a_session_is_over_with_the_user_or_the_key_that_it_came_from(history, of):
+    gone = changes.UserRemoved(of) if of == "ana" else changes.KeyRevoked(of)
+    state = fold_changes(Configuration(), recorded([*_begin, *history, gone]))
+    left = {each.parent or each.owner for each in state.sessions.values()}
+    assert of not in left

@@ -170,11 +170,36 @@ class Place:
 
 def blame(place: Place) -> Diagnostic:
     """The diagnostic for a place, with the span of what is to be changed there."""
-    for question in (habit, _operators, _characters, _words, _brackets, _clauses, _values, _items):
+    for question in (
+        habit,
+        _curves,
+        _operators,
+        _characters,
+        _words,
+        _brackets,
+        _clauses,
+        _values,
+        _items,
+    ):
         if diagnostic := question(place):
             return diagnostic
     words = [word.lower() for word in place.accepted if word.lower() in place.reserved]
     return syntax_errors.unexpected(place.gap, place.found, sorted(words))
+
+
+def _curves(place: Place) -> Diagnostic | None:
+    """In front of a curve's steps and between its braces."""
+    if place.takes("LBRACE") and (place.begins_line or not place.found):
+        return syntax_errors.missing_else(place.gap)
+    if place.bracket is None or place.bracket.text != "{":
+        return None
+    if place.takes("NUMBER"):
+        return syntax_errors.missing_value(place.gap, place.before) if place.found == "}" else None
+    if place.takes("RBRACE"):
+        return syntax_errors.unclosed_bracket(place.bracket.span, place.bracket.text)
+    if place.takes("COMMA", "COLON", "ELSE", "MISSING"):
+        return syntax_errors.missing_else(place.gap)
+    return None
 
 
 def _characters(place: Place) -> Diagnostic | None:
@@ -332,7 +357,7 @@ def _clauses(place: Place) -> Diagnostic | None:
         return syntax_errors.missing_then(place.gap)
     if place.accepted <= {"STRING", "WHEN"} and place.takes("WHEN"):
         return syntax_errors.missing_when(place.gap, item)
-    if place.accepted <= {"STRING", "ADDS"} and place.takes("ADDS"):
+    if place.accepted <= {"STRING", "ADDS", "CURVES"} and place.takes("ADDS"):
         return syntax_errors.missing_adds(place.gap)
     if place.accepted <= {"STRING", "EQUAL"} and place.takes("EQUAL"):
         return syntax_errors.missing_equals(place.gap, item)

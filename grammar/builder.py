@@ -148,6 +148,18 @@ class Builder(Transformer[Piece, syntax.File]):
         adds = parts.pop()
         return self._node(syntax.Signal, children, name, _optional(parts), adds, when)
 
+    def curve(self, children: list[Child]) -> syntax.Curve:
+        _, value, *rest = children
+        direction = rest[0].text if rest[0].kind in ("RISING", "FALLING") else None
+        steps = tuple(_only(syntax.CurveStep, rest))
+        beyond = _clause(rest, "ELSE")[0]
+        absent = _optional(_clause(rest, "MISSING"))
+        return self._node(syntax.Curve, children, value, direction, steps, beyond, absent)
+
+    def step(self, children: list[Child]) -> syntax.CurveStep:
+        sign, bound, _, adds = children
+        return self._node(syntax.CurveStep, children, sign.text, bound, adds)
+
     def field(self, children: list[Child]) -> syntax.Field:
         _, name, _, value_type, *required = children
         return self._node(syntax.Field, children, name, value_type, bool(required))
@@ -319,7 +331,7 @@ class Builder(Transformer[Piece, syntax.File]):
     def by(self, children: list[Child]) -> _Clause:
         return _Clause(children)
 
-    over = half_life = where = every = of = by
+    over = half_life = where = every = of = beyond = absent = by
 
     def earlier(self, children: list[Child]) -> _Clause:
         return _Clause([*children, self.name(children)])

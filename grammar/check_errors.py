@@ -837,6 +837,60 @@ def baseline_range(span: Span) -> Diagnostic:
     return _error("baseline", span, "a `baseline` is a number between 0 and 1, both left out")
 
 
+def too_many_curves(span: Span, most: int) -> Diagnostic:
+    return _error("curve-form", span, f"a scorecard has at most {most} signals with a curve")
+
+
+def curve_too_long(span: Span, steps: int, most: int) -> Diagnostic:
+    return _error(
+        "curve-form",
+        span,
+        f"a curve has at most {most} steps, and this one has {steps}",
+        "join neighbours that add nearly the same",
+    )
+
+
+def curve_value(span: Span, kind: str) -> Diagnostic:
+    return _error("wrong-type", span, f"a curve reads a number or a length of time, not {kind}")
+
+
+def curve_sign(span: Span, sign: str) -> Diagnostic:
+    return _error(
+        "curve-form",
+        span,
+        f"a step is written with `<`, not `{sign}`",
+        "`< 5: 0.7` adds 0.7 to values below 5 that no step above it took",
+    )
+
+
+def curve_literal(span: Span) -> Diagnostic:
+    return _error(
+        "curve-form",
+        span,
+        "a step's bound and what it adds are numbers as written",
+        "name what is computed with `let`, and let the curve read that",
+    )
+
+
+def curve_order(span: Span, before: str, after: str) -> Diagnostic:
+    return _error(
+        "curve-form",
+        span,
+        f"steps are written from the lowest bound up, and `{after}` isn't above `{before}`",
+        "nothing can reach this step",
+    )
+
+
+def curve_direction(span: Span, direction: str, before: str, after: str) -> Diagnostic:
+    other = "less" if direction == "rising" else "more"
+    return _error(
+        "curve-direction",
+        span,
+        f"the curve is {direction}, and `{after}` adds {other} than `{before}` before it",
+        f"change the number, or leave `{direction}` out",
+    )
+
+
 def metric_value(span: Span) -> Diagnostic:
     return _error(
         "metric-value",

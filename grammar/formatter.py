@@ -23,7 +23,7 @@ _SET_APART: Final = frozenset({"CONDITION", "MUST", "TEST"})
 _CLAUSES: Final = {
     "CONDITION": frozenset({"WHEN", "THEN"}),
     "MUST": frozenset({"WHEN", "NEVER", "ALWAYS"}),
-    "SIGNAL": frozenset({"ADDS"}),
+    "SIGNAL": frozenset({"ADDS", "CURVES"}),
     "TEST": frozenset({"GIVEN", "EXPECT"}),
 }
 _SEPARATORS: Final = (
@@ -35,15 +35,27 @@ _SEPARATORS: Final = (
 )
 _UNDER_WHEN: Final = {"OR": 2, "AND": 1}
 _NO_SHIFTS: Final[Mapping[str, int]] = {}
-_OPENING: Final = frozenset({"LPAR", "LSQB"})
-_CLOSING: Final = frozenset({"RPAR", "RSQB"})
+_TIGHT_OPENING: Final = frozenset({"LPAR", "LSQB"})
+_TIGHT_CLOSING: Final = frozenset({"RPAR", "RSQB"})
+_OPENING: Final = _TIGHT_OPENING | {"LBRACE"}
+_CLOSING: Final = _TIGHT_CLOSING | {"RBRACE"}
 _ENDS_VALUE: Final = frozenset(
-    {"NAME", "MEMBER", "LIST_NAME", "NUMBER", "DURATION", "STRING", "TRUE", "FALSE", *_CLOSING}
+    {
+        "NAME",
+        "MEMBER",
+        "LIST_NAME",
+        "NUMBER",
+        "DURATION",
+        "STRING",
+        "TRUE",
+        "FALSE",
+        *_TIGHT_CLOSING,
+    }
 )
 _SUBSCRIPTED: Final = frozenset({"NAME", "MEMBER", "LIST_NAME", "RSQB"})
-_CLOSE_BEFORE: Final = frozenset({"COMMA", "DOT", "COLON", *_CLOSING})
+_CLOSE_BEFORE: Final = frozenset({"COMMA", "DOT", "COLON", *_TIGHT_CLOSING})
 _NEGATIVE: Final = "NEGATIVE"
-_CLOSE_AFTER: Final = frozenset({"DOT", _NEGATIVE, *_OPENING})
+_CLOSE_AFTER: Final = frozenset({"DOT", _NEGATIVE, *_TIGHT_OPENING})
 _COMMENT: Final = "COMMENT"
 _BRACKETS: Final = "BRACKETS"
 

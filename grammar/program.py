@@ -238,6 +238,22 @@ class Negate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Curve(Node):
+    """What a signal adds by steps: the amount of the first bound that the value is below, the last
+    one beyond all of them, `absent` where the value is missing. Always a double.
+
+    The bounds ascend, in the value's kind; there is one amount more than bounds. `direction` is
+    what the author wrote, and the amounts keep to it.
+    """
+
+    value: Expression
+    direction: Literal["rising", "falling"] | None
+    bounds: tuple[Constant, ...]
+    amounts: tuple[Constant, ...]
+    absent: Constant | None
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Node):
     """A function of `functions.py`."""
 
@@ -338,6 +354,7 @@ Expression: TypeAlias = (
     | Presence
     | Arithmetic
     | Negate
+    | Curve
     | Call
     | Fold
     | History

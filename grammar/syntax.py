@@ -293,10 +293,32 @@ class Baseline(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class CurveStep(Node):
+    """`< BOUND: ADDS`, with the sign as it was written."""
+
+    sign: str
+    bound: Expression
+    adds: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Curve(Node):
+    """`curves EXPR [rising|falling] { < BOUND: ADDS, …, else ADDS[, missing: ADDS] }`."""
+
+    value: Expression
+    direction: Literal["rising", "falling"] | None
+    steps: tuple[CurveStep, ...]
+    beyond: Expression
+    absent: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class Signal(Node):
+    """`adds` is a curve only without a `when`."""
+
     name: Identifier
     title: Text | None
-    adds: Expression
+    adds: Expression | Curve
     when: Expression | None
 
 

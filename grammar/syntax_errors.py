@@ -220,7 +220,19 @@ def unknown_action(span: Span, found: str, actions: list[str]) -> Diagnostic:
 
 def missing_adds(span: Span) -> Diagnostic:
     return _error(
-        "missing-adds", span, "a signal needs `adds` and how much", "for example `adds 1.5`"
+        "missing-adds",
+        span,
+        "a signal needs `adds` and how much, or `curves` and its steps",
+        "for example `adds 1.5`",
+    )
+
+
+def missing_else(span: Span) -> Diagnostic:
+    return _error(
+        "missing-else",
+        span,
+        "a curve needs its steps in braces, the last one `else`",
+        "for example `{ < 2: 0, < 5: 0.7, else 1.8 }`",
     )
 
 
@@ -400,7 +412,7 @@ def computed_item(span: Span, found: str) -> Diagnostic:
 
 
 def unclosed_bracket(span: Span, bracket: str) -> Diagnostic:
-    closing = {"(": ")", "[": "]"}[bracket]
+    closing = {"(": ")", "[": "]", "{": "}"}[bracket]
     return _error("unclosed-bracket", span, f"`{bracket}` isn't closed", f"add `{closing}`")
 
 

@@ -121,6 +121,8 @@ def _compares_amount(part: p.Expression, lets: Sequence[Money]) -> bool:
             pair = (value, low)
         case p.OneOf(value=value, options=options):
             pair = (value, options[0])
+        case p.Curve(value=value, bounds=bounds) if bounds:
+            pair = (value, bounds[-1])
         case _:
             return False
     amounts = [_is_amount(each, lets) for each in pair]

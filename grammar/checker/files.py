@@ -135,8 +135,7 @@ def _promises(work: Work, items: Iterable[s.Must]) -> Iterator[p.Promise]:
 def _scorecard(work: Work, file: s.File) -> p.Scorecard:
     unique(work, _of(file, s.Signal))
     baseline = scorecards.baseline(work, file.name, _of(file, s.Baseline))
-    signals = [scorecards.signal(work, item) for item in _of(file, s.Signal)]
-    found = tuple(each for each in signals if each is not None)
+    found = scorecards.signals(work, _of(file, s.Signal))
     read = [part for each in found for part in (each.when, each.adds) if part is not None]
     return p.Scorecard(
         **_shared(work, file),

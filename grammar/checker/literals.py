@@ -87,8 +87,8 @@ def duration(node: s.Duration) -> int:
 
 
 def decimal(constant: p.Constant) -> Decimal:
-    """The value of a number's constant."""
-    scale = cast("t.Number", constant.type).scale or 0
+    """The value of a number's constant; of a duration's, its microseconds."""
+    scale = (constant.type.scale or 0) if isinstance(constant.type, t.Number) else 0
     return Decimal(constant.value).scaleb(-scale, Context(prec=t.MAX_DIGITS))
 
 

@@ -90,6 +90,8 @@ class Missing:
                 return self._any_of(node.operands, there | self._asked(node.operands, "present"))
             case p.Arithmetic(operator="/") if not isinstance(node.right, p.Constant):
                 return self._any_of((node.left, node.right), there) or node
+            case p.Curve(absent=p.Constant()):
+                return None
             case p.Call(function="coalesce"):
                 missing = [self.first(argument, there) for argument in node.arguments]
                 return None if None in missing else node

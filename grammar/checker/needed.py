@@ -43,7 +43,7 @@ class Needed:
                         yield replace(each, span=part.span)
                 case p.Presence(state="present", operand=operand):
                     waiting.append(operand)
-                case p.Presence() | p.Or() | p.Fold() | p.Call(function="coalesce"):
+                case p.Presence() | p.Or() | p.Fold() | p.Call(function="coalesce") | p.Curve():
                     pass
                 case p.Not(operand=p.And() | p.Or() | p.Not() | p.Presence() | p.LetValue()):
                     pass

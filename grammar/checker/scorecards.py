@@ -9,6 +9,7 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.curves import MAX_CURVES, curve
 from tollkeeper.grammar.checker.expressions import condition, value_for
 from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.words import kind_of
@@ -30,9 +31,21 @@ def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> flo
     return float(written.text)
 
 
-def signal(work: Work, item: s.Signal) -> p.Signal | None:
-    """A signal, or None when it has errors."""
-    adds = value_for(work, _SCOPE, item.adds, t.Number(None))
+def signals(work: Work, items: Sequence[s.Signal]) -> tuple[p.Signal, ...]:
+    """The signals that have no errors."""
+    curves = [item for item in items if isinstance(item.adds, s.Curve)]
+    for extra in curves[MAX_CURVES:]:
+        work.report(say.too_many_curves(extra.name.span, MAX_CURVES))
+    found = (_signal(work, item) for item in items)
+    return tuple(each for each in found if each is not None)
+
+
+def _signal(work: Work, item: s.Signal) -> p.Signal | None:
+    adds = (
+        curve(work, _SCOPE, item.adds)
+        if isinstance(item.adds, s.Curve)
+        else value_for(work, _SCOPE, item.adds, t.Number(None))
+    )
     when = None if item.when is None else condition(work, _SCOPE, item.when)
     if adds is not None and not isinstance(adds.type, t.Number):
         work.report(say.adds_number(adds.span, kind_of(adds.type)))

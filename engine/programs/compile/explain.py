@@ -20,6 +20,7 @@ from tollkeeper.engine.programs.compile.interpreter import (
     EvaluationScope,
     evaluate,
     field_value,
+    step_of,
     with_lets,
 )
 from tollkeeper.engine.programs.compile.reckoning import carried, double
@@ -246,10 +247,24 @@ def _part(node: p.Expression, scope: EvaluationScope, text: str) -> ExplainedPar
     return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
-        _written(node.span, text),
+        _step(node, scope, text) if isinstance(node, p.Curve) else _written(node.span, text),
         shown(value, node.type),
         tuple(_inner(node, scope, text)),
     )
+
+
+def _step(node: p.Curve, scope: EvaluationScope, text: str) -> str:
+    """The step of a curve that a payment is on, as its author wrote it."""
+    amount = step_of(node, evaluate(node.value, scope))
+    if amount is None:
+        return "missing"
+    adds = _written(amount.span, text)
+    if amount is node.absent:
+        return f"missing: {adds}"
+    place = next(index for index, each in enumerate(node.amounts) if each is amount)
+    if place == len(node.bounds):
+        return f"else {adds}"
+    return f"< {_written(node.bounds[place].span, text)}: {adds}"
 
 
 def _inner(node: p.Expression, scope: EvaluationScope, text: str) -> Iterator[ExplainedPart]:

@@ -162,6 +162,8 @@ def _worked_out(unit: Unit, node: p.Expression) -> Code:
             return numbers.arithmetic(unit, node, left, right)
         case p.Negate():
             return numbers.negated(unit, value(unit, node.operand))
+        case p.Curve():
+            return numbers.curve(unit, node, value(unit, node.value))
         case p.Call():
             return call(unit, node, [value(unit, argument) for argument in node.arguments])
         case p.EntryCount():

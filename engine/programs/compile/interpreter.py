@@ -105,6 +105,8 @@ def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
         case p.Negate():
             operand = _evaluate(node.operand, scope)
             return None if operand is None else -operand
+        case p.Curve():
+            return _step(node, scope)
         case p.EntryCount():
             entries = functions.listed_entries(_evaluate(node.entry, scope))
             return None if entries is None else Decimal(len(entries))
@@ -141,6 +143,21 @@ def _named(node: p.Expression, scope: EvaluationScope) -> Any:
             return _metadata(functions.nested_entry(entries.get(node.key), node.inner), node.type)
         case _:
             raise AssertionError(node)
+
+
+def _step(node: p.Curve, scope: EvaluationScope) -> float | None:
+    adds = step_of(node, _evaluate(node.value, scope))
+    return None if adds is None else double(lifted(adds.value, adds.type))
+
+
+def step_of(node: p.Curve, value: Any) -> p.Constant | None:
+    """What a curve adds at a value of `evaluate`."""
+    if value is None:
+        return node.absent
+    for bound, adds in zip(node.bounds, node.amounts, strict=False):
+        if compare("<", value, lifted(bound.value, bound.type)):
+            return adds
+    return node.amounts[-1]
 
 
 def field_value(root: Any, fields: Mapping[str, Field], path: tuple[str, ...]) -> Any:

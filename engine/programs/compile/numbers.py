@@ -175,6 +175,28 @@ def _duration_times(unit: Unit, node: p.Arithmetic, left: Code, right: Code) -> 
     return fitting(unit, Code(rounded, whole.needs), t.Duration())
 
 
+def curve(unit: Unit, node: p.Curve, value: Code) -> Code:
+    """What the value's step adds: the first one whose bound is above it."""
+    value = unit.require(value)
+    scale = common_scale((node.value, *node.bounds))
+    found = at_scale(unit, value, scale_of(node.value), scale)
+    bounds = tuple(_carried(unit, each, scale) for each in node.bounds)
+    amounts = tuple(_carried(unit, each, None) for each in node.amounts)
+    place = code.call("bisect_right", code.constant(bounds), found.result)
+    adds = ast.Subscript(code.constant(amounts), place, ast.Load())
+    if node.absent is None:
+        return Code(adds, found.needs)
+    absent = code.constant(_carried(unit, node.absent, None))
+    return Code(code.either_value(code.both(found.needs), adds, absent))
+
+
+def _carried(unit: Unit, constant: p.Constant, wanted: int | None) -> Any:
+    """The value of a constant as it is carried with the scale `wanted`."""
+    found = at_scale(unit, Code(code.constant(constant.value)), scale_of(constant), wanted)
+    assert isinstance(found.result, ast.Constant)
+    return found.result.value
+
+
 def negated(unit: Unit, value: Code) -> Code:
     """The value with the other sign, which every type that has one can carry."""
     value = unit.require(value)

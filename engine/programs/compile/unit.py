@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,9 @@ _ENTRY = "entry"
 MOST_NESTED = 64
 """Calls of kept parts within one another go no deeper: `deep` ones are worked out first."""
 _ALWAYS_THERE: frozenset[PlainRead] = frozenset({("p",), ("x",), ("h",), ("p", "payment")})
-_BUILT_IN = {each.__name__: each for each in (abs, bool, len, max, min, set, str, type)}
+_BUILT_IN = {
+    each.__name__: each for each in (abs, bisect_right, bool, len, max, min, set, str, type)
+}
 _FUNCTIONS = {
     name: value
     for name, value in vars(functions).items()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tollkeeper.engine.intake.addresses import address_number
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import ranges
+from tollkeeper.grammar.checker import literals, ranges
 from tollkeeper.grammar.checker.names import METADATA_NUMBER, SCORE
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.tests.engine.programs.compile.payments import (
@@ -253,7 +253,10 @@ class Maker:
 
     def number(self, depth: int, where: str) -> p.Expression:
         form = self.pick(
-            ("sum", "sum", "product", "quotient", "negate", "call", "call", "fold", "fold", "spans")
+            (
+                *("sum", "sum", "product", "quotient", "negate", "call", "call", "fold", "fold"),
+                *("spans", "curve", "curve"),
+            )
         )
         if form in ("sum", "product", "quotient"):
             sides = self.make("number", depth, where), self.large_or_made(depth, where)
@@ -267,10 +270,21 @@ class Maker:
             case "spans":
                 sides = self.make("duration", depth, where), self.make("duration", depth, where)
                 return p.Arithmetic(*self.place(), t.Number(None), "/", *sides)
+            case "curve":
+                return self.curve(depth, where)
             case "fold" if where == "payment":
                 return self.fold(depth)
             case _:
                 return self.call(depth, where)
+
+    def curve(self, depth: int, where: str) -> p.Curve:
+        kind = self.pick(("number", "number", "duration"))
+        bounds = {literals.decimal(each): each for each in (self.constant(kind) for _ in range(3))}
+        steps = [bounds[at] for at in sorted(bounds)][: self.pick((0, 1, 3))]
+        amounts = tuple(self.constant("number") for _ in range(len(steps) + 1))
+        absent = self.constant("number") if self.chance(50) else None
+        value = self.make(kind, depth, where)
+        return p.Curve(*self.place(), t.Number(None), value, None, tuple(steps), amounts, absent)
 
     def large_or_made(self, depth: int, where: str) -> p.Expression:
         """A number; one in five is a constant that has nearly too many digits."""

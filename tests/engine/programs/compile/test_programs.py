@@ -56,6 +56,32 @@ def test_a_scorecard_adds_the_signals_that_are_met_and_there() -> None:
     assert score_of(paid('amount = 100, user.id = "a"'), (), EMPTY) == 92
 
 
+CURVES = """
+scorecard steps
+  baseline 0.5
+  signal size curves amount rising { < 10: 0, < 20.5: 0.75, else 2 }
+  signal orders curves length(order.id) { < 2: 0.5, else 0, missing: -1 }
+  signal times curves timestamp - min(timestamp, timestamp) falling { < 1h: 1.5, else 0 }
+"""
+
+
+def test_a_curve_adds_what_the_step_of_its_value_says() -> None:
+    scorecard = checked(CURVES)
+    taken = {
+        "amount = 9.99": ("< 10: 0", "missing: -1", "< 1h: 1.5"),
+        'amount = 10, order.id = "a"': ("< 20.5: 0.75", "< 2: 0.5", "< 1h: 1.5"),
+        'amount = 20.5, order.id = "abc"': ("else 2", "else 0", "< 1h: 1.5"),
+        'currency = "BRL"': ("missing", "missing: -1", "< 1h: 1.5"),
+    }
+    for sent, steps in taken.items():
+        inputs = Inputs(paid(sent), (), EMPTY)
+        found = explain_scorecard(scorecard, {None: CURVES}, inputs, VOCABULARY)
+        assert tuple(each.adds.text for each in found.signals) == steps
+        added = (step.split()[-1] for step in steps if step != "missing")
+        assert found.logit == sum(map(float, added))
+        assert compile_scorecard(scorecard, VOCABULARY)(inputs.facts, (), EMPTY) == found.score
+
+
 @given(st.floats(allow_nan=False))
 def test_a_score_always_lies_between_0_and_100(logit: float) -> None:
     assert 0 <= score(logit) <= 100

@@ -2,17 +2,20 @@
 
     python -m tollkeeper.bench.neighbours [--seconds 8]
 
-Account B sends payments at a steady pace, alone and while account A edits a list from 4 threads,
-stores and publishes versions, reads figures, and sends more than it may. Prints B's p50 and p99 in
-milliseconds, in turns, and what counts: the ratio of each to B alone in the same run.
+Account B sends payments at a steady pace, alone and while account A, from 4 threads, edits a list,
+publishes versions of a rule of 100 conditions, reads figures, and sends more than it may. Prints B's
+p50 and p99 in milliseconds, in turns, and what counts: the ratio of each to B alone in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -20,18 +23,22 @@ from time import perf_counter, sleep
 
 import httpx
 
-from tollkeeper.bench.servers import Server, new_key, serving, toll
+from tollkeeper.bench.servers import new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 
 THREADS = 4
 PACE_S = 0.01
+CONDITIONS = 100
 ROUNDS = 3
 ENTRIES = [{"value": f"customer-{number}"} for number in range(500)]
 RULE = """rule worst
   list blocked: string
   let busy = count(payments by user.id over 30d)
   condition many when busy > {limit} then deny
-"""
+""" + "".join(
+    f"  condition c{number} when user.id matches /{number}x+/ and amount > {number} then deny\n"
+    for number in range(CONDITIONS)
+)
 PAYMENT = {
     "payment": {
         "type": "purchase",
@@ -67,39 +74,52 @@ WORST: dict[str, Callable[[httpx.Client, int], None]] = {
 
 
 @contextmanager
-def beside(
-    server: Server, key: str, act: Callable[[httpx.Client, int], None] | None
-) -> Iterator[None]:
-    """Account A at it from `THREADS` threads, until the block ends."""
-    done = threading.Event()
+def beside(url: str, key: str, name: str) -> Iterator[None]:
+    """Account A at its worst from a process of its own, until the block ends.
 
-    def go_on() -> None:
-        with client_of(server, key) as client:
-            number = 0
-            while act is not None and not done.is_set():
-                number += 1
-                act(client, number)
-
-    threads = [threading.Thread(target=go_on) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
+    That process has the lowest priority: what it takes of the processors itself would be another
+    machine's.
+    """
+    context = get_context("spawn")
+    begun, done = context.Event(), context.Event()
+    process = context.Process(target=go_on, args=(url, key, name, begun, done))
+    process.start()
     try:
+        begun.wait()
         yield
     finally:
         done.set()
-        for thread in threads:
-            thread.join()
+        process.join()
 
 
-def client_of(server: Server, key: str) -> httpx.Client:
+def go_on(url: str, key: str, name: str, begun: Event, done: Event) -> None:
+    """One thing over and over in `THREADS` threads."""
+    os.nice(19)
+
+    def repeat() -> None:
+        with client_of(url, key) as client:
+            number = 0
+            while not done.is_set():
+                number += 1
+                WORST[name](client, number)
+                begun.set()
+
+    threads = [threading.Thread(target=repeat) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def client_of(url: str, key: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {key}"}
-    return httpx.Client(base_url=server.url, headers=headers, timeout=60)
+    return httpx.Client(base_url=url, headers=headers, timeout=60)
 
 
-def waited(server: Server, key: str, seconds: float) -> list[float]:
+def waited(url: str, key: str, seconds: float) -> list[float]:
     """Milliseconds that each of B's payments took, in order of their size."""
     found = []
-    with client_of(server, key) as client:
+    with client_of(url, key) as client:
         end = perf_counter() + seconds
         while (started := perf_counter()) < end:
             client.post("/v1/payments", json=PAYMENT).raise_for_status()
@@ -114,16 +134,16 @@ def measure(folder: Path, seconds: float) -> list[list[Cell]]:
     b = toll(folder, "keys", "create", "--account", "neighbour").strip()
     rows: list[list[Cell]] = []
     with serving(folder, a) as server:
-        with client_of(server, a) as client:
+        with client_of(server.url, a) as client:
             publish_versions(client, 0)
-        waited(server, b, 1)
-        for name, act in WORST.items():
+        waited(server.url, b, 1)
+        for name in WORST:
             alone: list[float] = []
             together: list[float] = []
             for _ in range(ROUNDS):
-                alone += waited(server, b, seconds / ROUNDS)
-                with beside(server, a, act):
-                    together += waited(server, b, seconds / ROUNDS)
+                alone += waited(server.url, b, seconds / ROUNDS)
+                with beside(server.url, a, name):
+                    together += waited(server.url, b, seconds / ROUNDS)
             p99 = [sorted(each)[int(len(each) * 0.99)] for each in (alone, together)]
             p50 = [median(each) for each in (alone, together)]
             rows.append([name, *p50, *p99, p50[1] / p50[0], p99[1] / p99[0]])

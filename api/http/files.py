@@ -326,7 +326,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         else:
             filling, active = UNSET, request.account.files[of.kind, name].active == number
         warnings = placed(name, stored.version.text, stored.warnings)
-        warnings += needs_of(request.engine, key.account, stored.version)
+        warnings += await needs_of(request.engine, key.account, stored.version)
         state = VersionState(name, number, active, warnings, filling)
         return accepted(answer(state), filling, HTTPStatus.CREATED)
 
@@ -357,7 +357,7 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         if not (chosen.untested or was_active(request.account, version)):
             await require_passing(request, name, version.text.encode())
         filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
-        warnings = needs_of(request.engine, request.key.account, version)
+        warnings = await needs_of(request.engine, request.key.account, version)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted(answer(state), filling, HTTPStatus.OK)
 

@@ -233,10 +233,12 @@ def _open(connection: SqlConnection, account: int, list_name: str, sequence: int
 
 
 def _end(connection: SqlConnection, content: int, sequence: int, values: Iterable[str]) -> None:
+    # Only the newest can be open: a value that was renewed often is not looked through.
     connection.executemany(
-        "UPDATE list_entries SET to_place = ?"
-        " WHERE content = ? AND value = ? AND to_place IS NULL AND from_place < ?",
-        [(sequence, content, value, sequence) for value in values],
+        "UPDATE list_entries SET to_place = ? WHERE content = ? AND value = ? AND to_place IS NULL"
+        " AND from_place = (SELECT max(from_place) FROM list_entries"
+        " WHERE content = ? AND value = ? AND from_place < ?)",
+        [(sequence, content, value, content, value, sequence) for value in values],
     )
 
 

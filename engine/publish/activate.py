@@ -96,7 +96,9 @@ async def store(
             for used in reading.uses
             if (version := active_version(state, "definitions", used)) is not None
         }
-        stored = store_version(state, program, reading.text, uses, expected)
+        stored = await asyncio.to_thread(
+            store_version, state, program, reading.text, uses, expected
+        )
         if isinstance(stored, VersionStored):
             await make_change(engine, account, by, stored)
             stored = find_version(engine.state.accounts[account], kind, name, stored.number)
@@ -153,7 +155,7 @@ async def bring_in(
         version = find_version(state, kind, name, number)
         change(state)
         async with engine.changing:
-            program = decode_program(version.program)
+            program = await asyncio.to_thread(decode_program, version.program)
             for each in sharing(engine.state, account):
                 for made in make_declared_lists(
                     engine.state.accounts[each], program.lists, program.tables
@@ -161,7 +163,9 @@ async def bring_in(
                     await make_change(engine, each, by, made)
         compiled: dict[VersionId, Loaded] = {}
         if kind != "definitions":
-            loaded = compiled[kind, name, number] = load_version(version)
+            # A rule of hundreds of conditions takes a tenth of a second to compile.
+            loaded = await asyncio.to_thread(load_version, version)
+            compiled[kind, name, number] = loaded
             if engine.ready.is_set():
                 await _fill_windows(engine, account, loaded.series, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
@@ -263,10 +267,15 @@ def placed(name: str, text: str, found: Iterable[Diagnostic]) -> list[Violation]
     return items
 
 
-def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
+async def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
     """What the version reads of the account that is not there now."""
-    found = unmet_needs(decode_program(version.program), engine.active[account])
-    return placed(version.name, version.text, found)
+    active = engine.active[account]
+
+    def work() -> list[Violation]:
+        found = unmet_needs(decode_program(version.program), active)
+        return placed(version.name, version.text, found)
+
+    return await asyncio.to_thread(work)
 
 
 class Store(AccountVerb, frozen=True):
@@ -298,7 +307,9 @@ class Store(AccountVerb, frozen=True):
                 *(engine, account, author, kind, name, version, progress),
                 *(self.planned, self.terms),
             )
-        return Effect(version=version, warnings=tuple(needs_of(engine, account, stored.version)))
+        return Effect(
+            version=version, warnings=tuple(await needs_of(engine, account, stored.version))
+        )
 
 
 class Activate(AccountVerb, frozen=True):
@@ -316,7 +327,9 @@ class Activate(AccountVerb, frozen=True):
             terms=self.terms,
         )
         version = find_version(engine.state.accounts[account], self.kind, self.name, self.version)
-        return Effect(version=self.version, warnings=tuple(needs_of(engine, account, version)))
+        return Effect(
+            version=self.version, warnings=tuple(await needs_of(engine, account, version))
+        )
 
 
 class Deactivate(AccountVerb, frozen=True):

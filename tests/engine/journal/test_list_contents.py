@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlite_utils import Database
 
-from tollkeeper.engine.journal import list_contents
+from tollkeeper.engine.journal import list_contents, schema
 from tollkeeper.engine.journal.entries import Addition, Kind, ListEntry, Removal, Replacement
 
 pytestmark = pytest.mark.anyio
@@ -48,6 +50,29 @@ async def test_an_entry_put_again_is_renewed(journal, make):
     await change(journal, make, Addition("blocked", (ListEntry("a", note="old"),)))
     await change(journal, make, Addition("blocked", (ListEntry("a", note="new"),)))
     assert list(journal.list_entries(1, "blocked")) == [[ListEntry("a", note="new")]]
+
+
+def steps_of_a_renewal(times):
+    """Hundreds of steps that SQLite takes to renew 50 entries that were renewed so often."""
+    entries = tuple(ListEntry(f"{number}") for number in range(50))
+    taken = 0
+
+    def count():
+        nonlocal taken
+        taken += 1
+        return 0
+
+    with closing(Database(memory=True)) as tables:
+        schema.migrations.apply(tables)
+        connection = tables.conn
+        for sequence in range(1, times + 2):
+            connection.set_progress_handler(count if sequence > times else None, 100)
+            list_contents.change_list(connection, 1, sequence, Addition("blocked", entries))
+    return taken
+
+
+def test_a_renewal_costs_the_same_however_often_an_entry_was_renewed():
+    assert steps_of_a_renewal(300) < 2 * steps_of_a_renewal(1)
 
 
 async def test_an_entry_is_kept_with_the_span_in_which_it_held(journal, place, make):

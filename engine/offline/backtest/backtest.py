@@ -20,6 +20,7 @@ from tollkeeper.engine.offline.backtest.candidate import (
 )
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare_outcomes
 from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
@@ -64,7 +65,7 @@ def backtest_account(
         found = compare_history(candidate, history, since, labels, progress)
     notes = [
         *candidate_notes(candidate, found),
-        *shortfalls(candidate, history, since),
+        *shortfalls(candidate.plan, history.begins, since),
         *account_notes(account, program),
     ]
     return report_of(program, account_name, (since, until), found, notes)
@@ -100,7 +101,7 @@ def backtest_files(
     candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
     found = compare_history(candidate, history, since, labels, progress)
-    notes = [*candidate_notes(candidate, found), *shortfalls(candidate, history, since)]
+    notes = [*candidate_notes(candidate, found), *shortfalls(candidate.plan, history.begins, since)]
     period = (found.first or since, found.last or since)
     return report_of(program, FILES, period, found, notes)
 
@@ -204,20 +205,16 @@ def _reads_score(program: Rule | Scorecard) -> bool:
     return any(isinstance(part, Score) for root in roots for part in parts(root))
 
 
-def shortfalls(candidate: Candidate, history: RecordedHistory, since: int) -> Iterator[str]:
-    """What windows lack when history begins later than they reach."""
-    reach, begins = candidate.plan.reach, history.begins
-    if (
-        not candidate.plan.series
-        or begins is None
-        or (reach is not None and begins <= since - reach)
-    ):
+def shortfalls(plan: ReplayPlan, begins: int | None, since: int) -> Iterator[str]:
+    """What windows lack when history `begins` (µs) later than they reach."""
+    reach = plan.reach
+    if not plan.series or begins is None or (reach is not None and begins <= since - reach):
         return
     begun = shown(begins, Instant())
     if reach is None:
         yield f"history begins at {begun}: `age`, `interval` and `since` know nothing before"
     else:
-        longest = max(window.over or 0 for window in candidate.plan.reading.plan.windows)
+        longest = max(window.over or 0 for window in plan.reading.plan.windows)
         yield (
             f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
             f" payments from {shown(begins + reach, Instant())} on, as some may come a day late"

@@ -1,13 +1,13 @@
 """What a replay needs of history, worked out before any of it is read.
 
 Running a plan is left to others: `replay.py` runs it payment by payment over whatever history it is
-given, a journal's or that of an export.
+given, `engine/offline/columns/` over that of an export.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading
+from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading, reading_of
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -91,14 +91,25 @@ def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary, late: int) -> ReplayPl
     rule = loaded.rule
     # Keys of aggregates are read, whether or not a condition reads the let they stand in.
     roots = [*(each.when for each in rule.conditions), *(let.value for let in rule.lets)]
-    return _plan(rule, loaded.reading, facts_read(roots, rule.lets, vocabulary), vocabulary, late)
+    read = facts_read(roots, rule.lets, vocabulary) | COUNTED
+    return _plan(rule, loaded.reading, read, vocabulary, late)
+
+
+def plan_windows(
+    rule: p.Rule, histories: Sequence[p.History], vocabulary: Vocabulary, late: int
+) -> ReplayPlan:
+    """The plan of some of a rule's aggregates alone."""
+    windows = replace(rule, histories=tuple(histories), conditions=())
+    keys = [key for history in histories for key in history.keys]
+    read = facts_read(keys, rule.lets, vocabulary)
+    return _plan(windows, reading_of(windows, vocabulary), read, vocabulary, late)
 
 
 def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary, late: int) -> ReplayPlan:
     """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
     every: frozenset[Access] = frozenset((field,) for field in StoredFacts.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
-    return _plan(loaded.scorecard, loaded.reading, every, vocabulary, late)
+    return _plan(loaded.scorecard, loaded.reading, every | COUNTED, vocabulary, late)
 
 
 def _plan(
@@ -119,10 +130,10 @@ def _plan(
             if each.event is None
         )
     )
-    changing = sorted(filter(_can_change, counted))
+    changing = sorted(filter(can_change, counted))
     longest = max((each.over or 0 for each in series), default=0)
     return ReplayPlan(
-        facts=facts_decoder(read | COUNTED),
+        facts=facts_decoder(read),
         reading=reading,
         events=frozenset(each.event for each in series if each.event is not None),
         late=late,
@@ -130,7 +141,7 @@ def _plan(
         update=facts_decoder(counted),
         changing=_getter(changing) if changing else None,
         status=_status_of,
-        read=read | COUNTED | counted,
+        read=read | counted,
     )
 
 
@@ -138,7 +149,8 @@ def _status_of(entry: Entry) -> str:
     return _decode_updated(entry.body).payment.status
 
 
-def _can_change(access: Access) -> bool:
+def can_change(access: Access) -> bool:
+    """Whether an update can change the fact."""
     return access == CARD_FINGERPRINT or (access[0] == "payment" and access[1] in UPDATABLE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,21 +25,22 @@ from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
-from tollkeeper.engine.offline.columns.decide_rows import (
-    RowsAsked,
-    are_recorded,
-    decide_rows,
-    make_concerned,
-    outcomes_of,
-)
+from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows
+from tollkeeper.engine.offline.columns.decide_rows import decide_rows, outcomes_of
 from tollkeeper.engine.offline.columns.exported import open_export
-from tollkeeper.engine.offline.columns.replayed import exported_candidate, exported_history
+from tollkeeper.engine.offline.columns.seen import (
+    RowsAsked,
+    lacking_windows,
+    make_concerned,
+    make_seen,
+)
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.stored_records import decode_decision
+from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.program import Rule
 from tollkeeper.tests.engine.happenings import happen, payments, steps
 from tollkeeper.tests.engine.offline.backtest.shop import START, Shop, open_shop
@@ -61,48 +62,53 @@ def quiet(_share: float) -> None:
 
 def of_journal(folder: Path, program: Rule) -> Outcomes:
     """What a replay of the journal decides."""
+    return {each.id: each.now[::2] for each in replay_of(folder, program)}
+
+
+def replay_of(folder: Path, program: Rule) -> list[ReplayedPayment]:
     account = account_now(folder, "shop")
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
-        return taken(try_candidate(candidate_of(program, account), history, 0))
+        replayed = try_candidate(candidate_of(program, account), history, 0)
+        return [each for each in replayed if isinstance(each, ReplayedPayment)]
 
 
-def of_reads(folder: Path, program: Rule) -> Outcomes:
+def of_reads(folder: Path, program: Rule, lacking: Collection[int] = ()) -> Outcomes:
     """What the rule decides by what was recorded as read: all that it reads, in the order of
-    `PUBLISHED`."""
+    `PUBLISHED`, but for the `lacking` windows, of which it is what a replay of the journal reads."""
     candidate = candidate_of(program, account_now(folder, "shop"))
     published, digests = rule(PUBLISHED), Digests(program.lets)
     order = [Digests(published.lets).of(each) for each in published.histories]
     places = [order.index(digests.of(each)) for each in program.histories]
     facts_of, found = facts_decoder(candidate.plan.read), {}
+    replayed = {each.id: each.values for each in replay_of(folder, program)} if lacking else {}
     for entry, situation in of_entries(folder, program):
         decision = decode_decision(entry.outcome)
         read = decision.reads[len(decision.reads) - len(order) :]
-        values = [read[place] for place in places]
+        values = [
+            replayed[entry.id][index] if index in lacking else read[place]
+            for index, place in enumerate(places)
+        ]
         was = PastDecision(score=decision.score)
         now = candidate.decide(facts_of(entry), was, values, situation)
         found[entry.id] = outcome_of(now)[::2]
     return found
 
 
-def of_export(target: Path, program: Rule) -> tuple[bool, Outcomes]:
-    """What an export decides, and whether by recorded windows."""
+def of_export(target: Path, program: Rule) -> tuple[tuple[int, ...], Outcomes]:
+    """What an export decides, and which of the rule's windows it counted for that."""
     with open_export(target, "shop", 0) as exported:
         if not exported.days:
-            return True, {}
+            return (), {}
         candidate = candidate_of(program, exported.account)
         asked = RowsAsked(exported, candidate, program, 0, everyone=False)
         facts = make_concerned(asked)
-        if are_recorded(asked):
-            decide_rows(asked, facts, {}, quiet)
-            rows = exported.tables.execute(_OUTCOMES)
-            return True, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
-        history = exported_history(exported, candidate, program, None)
-        return False, taken(try_candidate(exported_candidate(candidate), history, 0))
-
-
-def taken(replayed: Any) -> Outcomes:
-    return {each.id: each.now[::2] for each in replayed if isinstance(each, ReplayedPayment)}
+        lacking = lacking_windows(asked)
+        windows = WindowsAsked(target, "shop", program, lacking, 0, LATE)
+        make_seen(asked, count_windows(windows, exported.tables, quiet))
+        decide_rows(asked, facts, {}, quiet)
+        rows = exported.tables.execute(_OUTCOMES)
+        return lacking, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
 
 
 def live(folder: Path) -> Outcomes:
@@ -225,19 +231,18 @@ def test_an_export_decides_what_live_and_a_replay_decide(
     with TemporaryDirectory() as made:
         folder, target = Path(made, "data"), Path(made, "columns")
         asyncio.run(lived(folder, happened, changes, stop))
-        recorded, found = of_export(target, rule(PUBLISHED))
+        lacking, found = of_export(target, rule(PUBLISHED))
         whole = not {"erase", "purge"} & {what for _, (what, _) in happened}
-        if recorded and whole:
+        if whole and not lacking:
             assert found == live(folder)
         for text in (PUBLISHED, CHANGED):
-            recorded, found = of_export(target, rule(text))
-            if recorded:
-                assert found == of_reads(folder, rule(text))
-            if whole or not recorded:
+            lacking, found = of_export(target, rule(text))
+            assert found == of_reads(folder, rule(text), lacking)
+            if whole:
                 assert found == of_journal(folder, rule(text))
-        recorded, found = of_export(target, rule(ANEW))
+        lacking, found = of_export(target, rule(ANEW))
         assert found == of_journal(folder, rule(ANEW))
-        assert not recorded or not found
+        assert len(lacking) == len(rule(ANEW).histories) or not found
 
 
 @pytest.fixture(scope="module")
@@ -315,8 +320,8 @@ def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) 
 
 @pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
 def test_every_payment_gets_what_a_replay_gives_it(evening: Path, text: str) -> None:
-    recorded, found = of_export(evening / "columns", rule(text))
-    assert recorded is (text is not REPLAYED)
+    lacking, found = of_export(evening / "columns", rule(text))
+    assert bool(lacking) is (text is REPLAYED)
     assert found == of_journal(evening / "data", rule(text))
     assert len(found) > 900
 

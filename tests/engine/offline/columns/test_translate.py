@@ -16,13 +16,13 @@ from tollkeeper.engine.columns.columns import arrays_of, column_form
 from tollkeeper.engine.columns.tables import fact_columns
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.offline.columns.decide_rows import (
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.seen import (
     carried_window,
     raw_window,
     read_window,
     translation_of,
 )
-from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.reckoning import carried

@@ -1,0 +1,229 @@
+"""Windows that the recorded decisions did not read, counted by the code that counts live.
+
+A record counts in the groups of its keys alone, so history is counted in parts: all that has the
+same keys is in one part, and parts are counted in processes of their own. What comes of it is a table
+of values by the payment's sequence number.
+"""
+
+# ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tollkeeper.engine.columns.columns import column_form
+from tollkeeper.engine.columns.write import ROW_GROUP, TableWriter
+from tollkeeper.engine.facts.fields_read import Access, facts_read
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
+from tollkeeper.engine.offline.backtest.candidate import Situation
+from tollkeeper.engine.offline.backtest.plan import ReplayPlan, can_change, plan_windows
+from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
+from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
+from tollkeeper.engine.offline.columns.seen import raw_window, translation_of
+from tollkeeper.engine.offline.columns.slices import SequenceSlices
+from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
+from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.progress import Progress
+from tollkeeper.grammar.program import Rule
+
+PAYMENTS_A_PROCESS = 50_000
+"""So many payments to count are worth a process of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsAsked:
+    """The windows of `indexes` among those that a rule reads, for payments that arrived from `since`
+    (µs) on; `late` (µs) is how far behind the latest arrival the service counts a payment.
+    """
+
+    target: Path
+    account: str
+    rule: Rule
+    indexes: tuple[int, ...]
+    since: int
+    late: int
+
+
+def plan_of(asked: WindowsAsked) -> ReplayPlan:
+    """What counting the windows needs of history."""
+    histories = [asked.rule.histories[index] for index in asked.indexes]
+    plan = plan_windows(asked.rule, histories, full_vocabulary(), asked.late)
+    return replace(plan, update=lambda entry: entry.body)
+
+
+def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mapping[int, str]:
+    """Makes a table for windows of the same keys: what each payment reads in them.
+
+    Gives the tables' names by the windows' indexes. Raises `JournalError`.
+    """
+    with TemporaryDirectory(prefix="toll-columns-") as folder:
+        parts = list(_parts(asked, Path(folder)))
+        for done, _ in enumerate(_performed(parts), start=1):
+            progress(done / len(parts))
+        files: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
+        for part in parts:
+            files[part.asked.indexes].append(str(part.file))
+        found: dict[int, str] = {}
+        for number, (indexes, written) in enumerate(files.items()):
+            table = f"windows_{number}"
+            tables.read_parquet(written).create(table)
+            found |= dict.fromkeys(indexes, table)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The payments whose `key`, in SQL, falls into the `number`th of `parts`; all without a key."""
+
+    asked: WindowsAsked
+    key: str | None
+    number: int
+    parts: int
+    file: Path
+
+
+def _parts(asked: WindowsAsked, folder: Path) -> Iterator[_Part]:
+    digests = Digests(asked.rule.lets)
+    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for index in asked.indexes:
+        alike[tuple(map(digests.of, asked.rule.histories[index].keys))].append(index)
+    for indexes in alike.values():
+        windows = replace(asked, indexes=tuple(indexes))
+        plan = plan_of(windows)
+        with _opened(windows, plan) as exported:
+            payments = sum(exported.progress.days[day].payments for day in exported.days)
+            most = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
+            key = _key(windows, plan, exported) if most > 1 else None
+        for number in range(most if key else 1):
+            yield _Part(windows, key, number, most, folder / f"{indexes[0]}-{number}.parquet")
+
+
+def _start(asked: WindowsAsked, plan: ReplayPlan) -> int:
+    """The event time (µs) at which counting begins."""
+    return 0 if plan.reach is None else max(0, asked.since - plan.reach)
+
+
+def _opened(asked: WindowsAsked, plan: ReplayPlan) -> AbstractContextManager[ExportedHistory]:
+    return open_export(asked.target, asked.account, _start(asked, plan) - TIME_TO_ARRIVAL)
+
+
+def _key(asked: WindowsAsked, plan: ReplayPlan, exported: ExportedHistory) -> str | None:
+    """The windows' keys as one number in SQL; None where SQL can't tell equal ones of all rows."""
+    keys = asked.rule.histories[asked.indexes[0]].keys
+    if not keys:
+        return None
+    facts = make_happened(exported.tables, plan, _start(asked, plan))
+    translation = translation_of(asked.rule, facts)
+    try:
+        said = ", ".join(translation.test(each).sql(DIALECT) for each in keys)
+    except (NotExactError, RecursionError):
+        return None
+    tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
+    if tests:
+        query = f"SELECT bool_and({' AND '.join(tests)}) FROM happened AS seen"
+        ((is_exact,),) = exported.tables.execute(query).fetchall()
+        if not is_exact:
+            return None
+    return f"hash({said})"
+
+
+def _performed(parts: Sequence[_Part]) -> Iterator[None]:
+    processes = max((part.parts for part in parts if part.key), default=1)
+    if processes < 2:
+        yield from map(_count_part, parts)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        yield from pool.map(_count_part, parts)
+
+
+def _count_part(part: _Part) -> None:
+    asked, plan = part.asked, plan_of(part.asked)
+    forms = [column_form(asked.rule.histories[index].type) for index in asked.indexes]
+    fields = [
+        pa.field(raw_window(index), arrow)
+        for index, (arrow, _) in zip(asked.indexes, forms, strict=True)
+    ]
+    schema = pa.schema([pa.field("sequence", pa.int64()), *fields])
+    with (
+        _opened(asked, plan) as exported,
+        closing(TableWriter(part.file, schema)) as file,
+    ):
+        for sequences, values in _counted(part, plan, exported):
+            columns = zip(forms, zip(*values, strict=True), strict=True)
+            file.put([pa.array(sequences), *(array(held) for (_, array), held in columns)])
+
+
+def _counted(
+    part: _Part, plan: ReplayPlan, exported: ExportedHistory
+) -> Iterator[tuple[list[int], list[Sequence[Any]]]]:
+    """Sequence numbers of payments with what they read, in batches that are not empty."""
+    asked, tables = part.asked, exported.tables
+    if part.key is not None:
+        # The other parts have the other processors.
+        tables.execute("SET threads = 1")
+    facts = make_happened(tables, plan, _start(asked, plan))
+    rows, elsewhere = _rows(part, plan, tables)
+    slices = SequenceSlices(read_happened(tables, plan, facts, rows))
+    span = (exported.progress.days[exported.days[0]].first - 1, exported.progress.sequence)
+    history = configured_history(exported.changes, NUMBER, asked.rule, span, slices.between)
+    windows, environment = PlannedWindows(plan), history.situation.environment
+    sequences: list[int] = []
+    values: list[Sequence[Any]] = []
+    for batch in history.happened:
+        if isinstance(batch, Situation):
+            environment = batch.environment
+            continue
+        for entry in batch:
+            place, _, kind, payment, arrived, _, body, decision = entry
+            if kind == Kind.UPDATE:
+                windows.update(entry)
+            elif kind == Kind.LABEL:
+                windows.tell(entry)
+            elif arrived < asked.since or place in elsewhere:
+                windows.count(payment, body, decision, environment)
+            else:
+                sequences.append(place)
+                values.append(windows.read(payment, body, decision, environment))
+        if len(sequences) >= ROW_GROUP:
+            yield sequences, values
+            sequences, values = [], []
+    if sequences:
+        yield sequences, values
+
+
+def _rows(part: _Part, plan: ReplayPlan, tables: Any) -> tuple[str, Collection[int]]:
+    """In SQL, what happened to the part's payments, and which of these came into it by an update."""
+    if part.key is None:
+        return "SELECT * FROM happened", ()
+    own = f"{part.key} % {part.parts} = {part.number}"
+    if plan.changing is None or not any(map(can_change, _facts_of_keys(part.asked))):
+        return f"SELECT * FROM happened AS seen WHERE {own}", ()
+    # What leaves a group, or comes to it, is told to both: by the payment as it was created.
+    tables.execute(f"CREATE TABLE own AS SELECT DISTINCT payment FROM happened AS seen WHERE {own}")
+    of_own = "payment IN (SELECT payment FROM own)"
+    moved = (
+        f"SELECT payment FROM happened AS seen WHERE kind = {Kind.PAYMENT:d} AND {of_own}"
+        f" AND NOT {own}"
+    )
+    elsewhere = frozenset(payment for (payment,) in tables.execute(moved).fetchall())
+    return f"SELECT * FROM happened WHERE {of_own}", elsewhere
+
+
+def _facts_of_keys(asked: WindowsAsked) -> frozenset[Access]:
+    keys = asked.rule.histories[asked.indexes[0]].keys
+    return facts_read(keys, asked.rule.lets, full_vocabulary())

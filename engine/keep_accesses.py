@@ -1,4 +1,6 @@
-"""Requests for what tells of persons, put into the journal every few seconds and at the end."""
+"""Requests for what tells of persons, put into the journal every few seconds and at the end; one
+value that is shown in clear, before it is shown.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.registry.accesses import access_of, encode_access
+from tollkeeper.engine.registry.accesses import DataAccess, access_of, encode_access
 from tollkeeper.engine.runtime import Engine
 
 WRITE_ACCESSES_S: Final = 10.0
@@ -28,20 +30,31 @@ async def keep_accesses(engine: Engine) -> None:
 async def write_accesses(engine: Engine) -> None:
     """What can't be written waits for the next time."""
     for of, tally in engine.accesses.take().items():
-        account, key = of
+        account, _ = of
         if account not in engine.state.accounts:
             continue
-        entry = Entry(
-            sequence=await engine.windows.take_sequence(),
-            account=account,
-            kind=Kind.ACCESS,
-            id=key,
-            arrived=engine.clock(),
-            time=tally.until,
-            body=encode_access(access_of(of, tally)),
-        )
         try:
-            await engine.journal.append(entry)
+            await _append(engine, account, tally.until, access_of(of, tally))
         except JournalError as error:
             engine.accesses.put(of, tally)
             get_logger().warning("access_not_noted", account=account, reason=str(error))
+
+
+async def note_reveal(engine: Engine, account: int, by: str, payment: str, field: str) -> None:
+    """Done once it is on disk that `by` is shown a field of a payment. Raises `JournalError`."""
+    now = engine.clock()
+    access = DataAccess(by, since=now, requests=1, payment=payment, field=field)
+    await _append(engine, account, now, access)
+
+
+async def _append(engine: Engine, account: int, last: int, access: DataAccess) -> None:
+    entry = Entry(
+        sequence=await engine.windows.take_sequence(),
+        account=account,
+        kind=Kind.ACCESS,
+        id=access.by,
+        arrived=engine.clock(),
+        time=last,
+        body=encode_access(access),
+    )
+    await engine.journal.append(entry)

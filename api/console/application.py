@@ -95,6 +95,8 @@ def _console() -> ASGIApp:
             payments.save_search,
             payments.live,
             payment.payment,
+            payment.reveal,
+            payment.write_note,
             payment.label,
             payment.add_to_list,
             review.review,

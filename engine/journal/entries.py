@@ -20,6 +20,7 @@ class Kind(IntEnum):
     SHADOW = 5
     LABEL = 6
     ACCESS = 7
+    NOTE = 8
 
 
 class Entry(NamedTuple):
@@ -27,7 +28,7 @@ class Entry(NamedTuple):
 
     `sequence` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time`
     (the event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates, shadows and labels, the event's for an event, the changed thing's name for a change,
+    updates, shadows, labels and notes, the event's for an event, the changed thing's name for a change,
     the key's for an access.
     `body` and `outcome` are encoded by the caller and mean nothing here.
     """

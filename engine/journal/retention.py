@@ -36,7 +36,7 @@ _NEVER = 2**62
 """Later (µs) than every event time."""
 _LATER_OF = (
     "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
-    f" AND kind IN ({Kind.UPDATE:d}, {Kind.LABEL:d})"
+    f" AND kind IN ({Kind.UPDATE:d}, {Kind.LABEL:d}, {Kind.NOTE:d})"
 )
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
@@ -53,7 +53,7 @@ class _Run(Protocol):
 async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
     """Removes records with event times before `before`, and what lists no longer had by then.
 
-    How many records: payments with their updates, events, shadow decisions and accesses.
+    How many records: payments with their updates, labels and notes, events, shadow decisions and accesses.
     """
     after, removed = 0, 0
     while batch := await read(partial(_find_old, account=account, before=before, after=after)):

@@ -18,6 +18,7 @@ from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
 from tollkeeper.engine.labels.label import decode_label, encode_label
+from tollkeeper.engine.labels.notes import decode_note, encode_note
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.lists.contents import Contents, has_value, remove_values
 from tollkeeper.engine.lists.entries import canonical_value
@@ -80,6 +81,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         await _rewrite(engine, account, _in_events(person, found, contracts), (Kind.EVENT,))
         payments = await asyncio.to_thread(_payments, engine.journal, account, person)
         await _rewrite(engine, account, _in_labels(person, payments), (Kind.LABEL,))
+        await _rewrite(engine, account, _in_notes(person, payments), (Kind.NOTE,))
         await _rewrite(engine, account, _in_reports(person, found), _PAYMENT_KINDS)
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found, person)
@@ -176,6 +178,17 @@ def _in_labels(person: Person, payments: frozenset[str]) -> Callable[[Entry], En
         if entry.id not in payments and not person.may_be_in(entry.body):
             return entry
         return entry._replace(body=encode_label(replace(decode_label(entry.body), reason=None)))
+
+    return erase
+
+
+def _in_notes(person: Person, payments: frozenset[str]) -> Callable[[Entry], Entry]:
+    """That there was a note stays, and whose."""
+
+    def erase(entry: Entry) -> Entry:
+        if entry.id not in payments and not person.may_be_in(entry.body):
+            return entry
+        return entry._replace(body=encode_note(replace(decode_note(entry.body), text=ERASED_VALUE)))
 
     return erase
 

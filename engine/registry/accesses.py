@@ -1,6 +1,7 @@
 """Who asked for what tells of persons: gathered by key for a while, then an entry of the journal.
 
-An entry for each request would cost the journal more than the payments that it tells of.
+An entry for each request would cost the journal more than the payments that it tells of. One value
+that somebody had shown in clear has an entry of its own.
 """
 
 from __future__ import annotations
@@ -23,17 +24,20 @@ AccessOf: TypeAlias = tuple[int, str]
 """An account's number, and the part of a key that may be shown."""
 
 
-class DataAccess(Struct, frozen=True):
+class DataAccess(Struct, frozen=True, omit_defaults=True):
     """The body of an entry of kind `ACCESS`: what was asked for with one key, the first time at
     `since` (µs); the entry's own time is the last.
 
-    `paths` are as they were sent, without what was searched for.
+    `paths` are as they were sent, without what was searched for. Where one value was shown, it is
+    that of `field` of `payment`.
     """
 
     by: str
     since: int
     requests: int
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    payment: str | None = None
+    field: str | None = None
 
 
 @dataclass(slots=True)

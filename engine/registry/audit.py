@@ -109,7 +109,10 @@ def audit_item(recorded: RecordedChange) -> AuditItem:
 
 
 def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
-    """What the log shows of requests for what tells of persons; `at` in µs."""
+    """What the log shows of requests for what tells of persons, or of one value; `at` in µs."""
+    if access.payment is not None:
+        shown = f"payment {access.payment}", {"field": access.field}
+        return AuditItem(sequence, at, access.by, "personal_data_revealed", *shown)
     detail = {
         "since": show_instant(access.since),
         "requests": access.requests,

@@ -57,12 +57,40 @@ _VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
 
 @get("/console/payments/{id_:str}")
 async def payment(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    return await _page(await visit(request), id_)
+
+
+@post("/console/payments/{id_:str}/reveal")
+async def reveal(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    """One value in clear, on the page that answers, and on no other."""
     here = await visit(request)
+    wanted = (await read_form(request))["field"]
+    path = f"/v1/payments/{segment(id_)}/reveals"
+    return await _page(
+        here,
+        id_,
+        (await here.client.send("POST", path, body={"reveal": {"field": wanted}}))["reveal"],
+    )
+
+
+@post("/console/payments/{id_:str}/notes")
+async def write_note(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    text = (await read_form(request))["text"].replace("\r\n", "\n")
+    path = f"/v1/payments/{segment(id_)}/notes"
+    await here.client.send("POST", path, body={"note": {"text": text}})
+    return go_to(target(payment_address(id_), noted="1"))
+
+
+async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Response[str]:
+    """The payment, masked but for what was just revealed."""
     path = f"/v1/payments/{segment(id_)}"
     ask = here.client.get
     found = await ask(path)
     shown = found["payment"]
-    related, labels = await asyncio.gather(ask(f"{path}/related"), ask(f"{path}/labels"))
+    related, labels, notes = await asyncio.gather(
+        ask(f"{path}/related"), ask(f"{path}/labels"), ask(f"{path}/notes")
+    )
     explanation, refused = await _explained(here, path)
     content = joined(
         _verdict_notice(here, id_),
@@ -78,9 +106,10 @@ async def payment(request: Request[Any, Any, Any], id_: FromPath[str]) -> Respon
             ),
             element(
                 "div",
-                _facts(here, shown),
+                _facts(here, shown, revealed),
                 _related(here, id_, related["related"]),
                 _timeline(here, shown, found["history"], labels["labels"]),
+                _notes(here, id_, notes["notes"]),
                 allowed(here, "labels:write", _verdicts(here, id_)),
                 await _list_form(here, id_, shown),
                 class_="side",
@@ -156,6 +185,8 @@ async def _explained(here: Visit, path: str) -> tuple[JsonObject | None, Refusal
 
 def _verdict_notice(here: Visit, id_: str) -> Html:
     words = here.words
+    if "noted" in here.query:
+        return notice("good", words("payment.noted"))
     if listed := here.query.get("listed"):
         return notice("good", words("payment.listed", list=listed))
     labelled = here.query.get("labelled")
@@ -354,37 +385,94 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
     )
 
 
-def _facts(here: Visit, shown: JsonObject) -> Html:
-    clear = here.query.get("reveal") == "1"
-    card = shown.get("method", {}).get("card")
+def _facts(here: Visit, shown: JsonObject, revealed: JsonObject | None) -> Html:
     device = shown.get("device") or {}
     user = shown.get("user") or {}
-    email, ip = user.get("email"), device.get("ip_address")
-    facts = [
-        ("status", here.words(f"status.{shown['status']}")),
-        ("type", shown["type"]),
-        ("card", (_fingerprint(card) or "–") if clear and card else mask_card(card)),
-        ("email", (email or "–") if clear else mask_email(email) or "–"),
-        ("user", (user.get("id") or "–") if clear else mask_id(user.get("id")) or "–"),
-        ("ip", (ip or "–") if clear else mask_ip(ip) or "–"),
-        ("device", mask_id((device.get("fingerprint") or {}).get("id")) or "–"),
-        ("merchant", (shown.get("merchant") or {}).get("id") or "–"),
-        ("order", mask_id((shown.get("order") or {}).get("id")) or "–"),
-    ]
+    masked = {
+        "card": mask_card(shown.get("method", {}).get("card")),
+        "email": mask_email(user.get("email")),
+        "user": mask_id(user.get("id")),
+        "ip": mask_ip(device.get("ip_address")),
+        "device": mask_id((device.get("fingerprint") or {}).get("id")),
+        "order": mask_id((shown.get("order") or {}).get("id")),
+    }
+    facts: dict[str, str] = {
+        "status": here.words(f"status.{shown['status']}"),
+        "type": shown["type"],
+        "merchant": (shown.get("merchant") or {}).get("id") or "–",
+        **{
+            name: _masked(here, shown["id"], name, value, revealed)
+            for name, value in masked.items()
+        },
+    }
     rows = [
         element("div", element("dt", here.words(f"by.{name}")), element("dd", value))
-        for name, value in facts
+        for name, value in facts.items()
     ]
-    reveal = element(
-        "a",
-        here.words("payment.mask" if clear else "payment.reveal"),
-        href=target(here.path, reveal=None if clear else "1"),
-    )
     return element(
         "section",
         element("h2", here.words("payment.facts")),
         element("dl", *rows, class_="facts"),
-        reveal,
+        element("p", here.words("payment.reveal_note"), class_="hints"),
+    )
+
+
+def _masked(here: Visit, id_: str, name: str, value: str, revealed: JsonObject | None) -> str:
+    """A masked value with the way to see it; in clear where that was just asked for."""
+    shown = f"shown-{name}"
+    if revealed is not None and revealed["field"] == name:
+        return element("code", revealed["value"], id=shown, tabindex="-1", autofocus="")
+    if not value or value == "–":
+        return "–"
+    action = f"{payment_address(id_)}/reveal"
+    say = f"{here.words('payment.reveal')}: {here.words(f'by.{name}')}"
+    return joined(
+        value,
+        " ",
+        element(
+            "form",
+            element(
+                "button",
+                here.words("payment.reveal"),
+                name="field",
+                value=name,
+                class_="quiet",
+                aria_label=say,
+            ),
+            method="post",
+            action=action,
+            hx_post=action,
+            hx_target="closest dd",
+            hx_select=f"#{shown}",
+            class_="inline",
+        ),
+    )
+
+
+def _notes(here: Visit, id_: str, notes: list[JsonObject]) -> Html:
+    words = here.words
+    items = [
+        element("li", instant(here, each["at"]), " ", each["by"], element("p", each["text"]))
+        for each in notes
+    ]
+    if not items and not here.may("labels:write"):
+        return Html("")
+    writing = element(
+        "form",
+        field(
+            words("payment.note"),
+            element("textarea", name="text", rows="2", maxlength="1000", required=""),
+        ),
+        element("button", words("payment.write_note"), class_="quiet"),
+        method="post",
+        action=f"{payment_address(id_)}/notes",
+        class_="stack",
+    )
+    return element(
+        "section",
+        element("h2", words("payment.notes")),
+        element("ol", *items, class_="timeline notes") if items else Html(""),
+        allowed(here, "labels:write", writing),
     )
 
 

@@ -73,8 +73,55 @@ async def test_cards_addresses_and_mail_stay_out_of_the_source_until_they_are_as
         text = (await shop.browser.get(address)).text
         for secret in ("41111111-1111", "ana@shop.example"):
             assert secret not in text, address
-    text = (await shop.browser.get("/console/payments/order-1?reveal=1")).text
-    assert "ana@shop.example" in text
+
+
+async def test_each_value_of_a_person_that_is_shown_stands_in_the_log_by_itself(
+    own_shop: Shop,
+) -> None:
+    shown = {"card": "41111111-1111", "email": "ana@shop.example"}
+    for field, value in shown.items():
+        page = await own_shop.browser.post(
+            "/console/payments/order-1/reveal", data={"field": field}
+        )
+        assert value in page.text
+        assert page.headers["cache-control"] == "no-store"
+        assert not [each for each in shown.values() if each != value and each in page.text]
+        assert value not in page.text.partition('class="calls"')[2]
+    for field, status in (("order", 404), ("name", 422)):
+        sent = {"reveal": {"field": field}}
+        refused = await own_shop.service.client.post("/v1/payments/order-1/reveals", json=sent)
+        assert refused.status_code == status
+    log = (await own_shop.service.client.get("/v1/audit")).json()["audit"]
+    revealed = [each for each in log if each["action"] == "personal_data_revealed"]
+    assert [(each["subject"], each["detail"]) for each in revealed] == [
+        ("payment order-1", {"field": "email"}),
+        ("payment order-1", {"field": "card"}),
+    ]
+    assert {each["by"] for each in revealed} == {own_shop.key[:13]}
+    changes = (await own_shop.browser.get("/console/changes")).text
+    assert "personal data revealed" in changes
+    assert "ana@shop.example" not in changes
+
+
+async def test_a_note_is_there_for_whoever_looks_next_without_a_verdict(own_shop: Shop) -> None:
+    address = "/console/payments/order-1"
+    sent = {"text": f"called\r\n{HOSTILE}"}
+    assert (await own_shop.browser.post(f"{address}/notes", data=sent)).status_code == 303
+    page = (await own_shop.browser.get(address)).text
+    assert "<p>called\n&lt;script&gt;" in page
+    api = own_shop.service.client
+    notes = (await api.get("/v1/payments/order-1/notes")).json()["notes"]
+    assert [(each["text"], each["by"]) for each in notes] == [
+        (f"called\n{HOSTILE}", own_shop.key[:13])
+    ]
+    assert (await api.get("/v1/payments/order-1/labels")).json()["labels"] == []
+    for text in ("", " ", "\x00", "a" * 1001):
+        body = {"note": {"text": text}}
+        assert (await api.post("/v1/payments/order-1/notes", json=body)).status_code == 422
+    for id_ in ("order-9", "order-1/notes"):
+        path = f"/v1/payments/{quote(id_, safe='')}/notes"
+        assert (await api.get(path)).status_code == 404
+        assert (await api.post(path, json={"note": {"text": "a"}})).status_code == 404
 
 
 async def test_the_number_on_a_page_is_the_number_of_payments_behind_its_link(shop: Shop) -> None:

@@ -69,6 +69,13 @@ async def shop(service: Service) -> Service:
     await pay(service, "p-guest", user={"email": ANA["email"]}, order={"id": "u-ana"})
     updated = {"payment": {"status": "failed"}}
     assert (await client.patch("/v1/payments/p-a0", json=updated)).status_code == 200
+    for id_, text in (
+        ("p-a0", "her phone is 555-0199"),
+        ("p-b0", "the same device as of u-ana"),
+        ("p-b1", "called, no answer"),
+    ):
+        body = {"note": {"text": text}}
+        assert (await client.post(f"/v1/payments/{id_}/notes", json=body)).status_code == 201
     entries = [{"value": value} for value in ("u-ana", "ana@mail.example", "u-bob")]
     await client.put("/v1/lists/blocked/entries", json={"entries": entries})
     await client.request("DELETE", "/v1/lists/blocked/entries", json={"entries": entries[1:2]})
@@ -124,6 +131,19 @@ async def test_nothing_of_a_person_is_left_in_any_file_while_the_service_runs(
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
     del erased["person"]
     assert erased == {"payments": 3, "events": 4, "alerts": 2, "list_entries": {"blocked": 1}}
+
+
+async def test_notes_about_a_person_say_nothing_any_more_and_others_stay(shop: Service) -> None:
+    await erase(shop)
+    said = {}
+    for id_ in ("p-a0", "p-b0", "p-b1"):
+        (note,) = (await shop.client.get(f"/v1/payments/{id_}/notes")).json()["notes"]
+        said[id_] = note["text"]
+    assert said == {
+        "p-a0": "erased",
+        "p-b0": "erased",
+        "p-b1": "called, no answer",
+    }
 
 
 async def test_what_was_decided_about_others_does_not_change_by_a_byte(shop: Service) -> None:

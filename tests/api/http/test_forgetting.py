@@ -67,11 +67,14 @@ async def test_what_is_older_than_the_account_keeps_is_purged(service: Service) 
     await service.client.put("/v1/account", json={"account": {"retention_days": 10}})
     await create(service, "old")
     await service.client.patch("/v1/payments/old", json={"payment": {"status": "failed"}})
+    note = {"note": {"text": "called, no answer"}}
+    assert (await service.client.post("/v1/payments/old/notes", json=note)).status_code == 201
     later(service, 5)
     await create(service, "new")
     later(service, 11)
-    assert await purge_account(service.engine, 1) == 2
-    assert (await service.client.get("/v1/payments/old")).status_code == 404
+    assert await purge_account(service.engine, 1) == 3
+    for path in ("/v1/payments/old", "/v1/payments/old/notes"):
+        assert (await service.client.get(path)).status_code == 404
     assert (await service.client.get("/v1/payments/new")).status_code == 200
     assert await purge_account(service.engine, 1) == 0
     assert (await service.client.get("/v1/audit")).json()["audit"]

@@ -319,6 +319,9 @@ async def test_every_answer_is_as_described(service: Service) -> None:
         assert begun.status_code == 201, begun.text
     labels = f"{known}/labels"
     await good("PUT", f"{labels}/chargeback", json={"label": "fraud"})
+    await good("POST", f"{known}/notes", json={"note": {"text": "called, no answer"}})
+    await good("GET", f"{known}/notes")
+    await good("POST", f"{known}/reveals", json={"reveal": {"field": "card"}})
     await good("GET", labels)
     await good("GET", "/v1/labels")
     await good("POST", "/v1/claims?label=none&limit=2")

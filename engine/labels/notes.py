@@ -1,0 +1,65 @@
+"""What people wrote about a payment for each other: no verdict, and nothing that rules read."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
+from tollkeeper.engine.runtime import Engine
+
+MAX_NOTE = 1000
+"""How many characters a note has."""
+MAX_NOTES = 100
+"""How many notes a payment has."""
+
+
+class PaymentNote(Struct, frozen=True):
+    """The body of an entry of kind `NOTE`; its id is the payment's. `at` in µs."""
+
+    text: str
+    at: int
+    by: str
+
+
+encode_note = msgspec.json.Encoder().encode
+decode_note = msgspec.json.Decoder(PaymentNote).decode
+
+
+async def add_note(
+    engine: Engine, account: int, payment_id: str, by: str, text: str
+) -> PaymentNote:
+    """Done once it is on disk.
+
+    Raises `Invalid` for a text that says nothing or is no text, `NotFound` when no payment has the
+    id, `Conflict` when it has too many, `JournalError`.
+    """
+    lines = text.splitlines()
+    if not text.strip() or len(text) > MAX_NOTE or not all(map(str.isprintable, lines)):
+        message = f"a note has 1 to {MAX_NOTE} characters, none of them a control"
+        raise Invalid([Violation("note.text", "invalid_format", message)])
+    if not await engine.journal.exists(account, Kind.PAYMENT, payment_id):
+        raise NotFound("id", "no payment has this id")
+    if len(await notes_of(engine, account, payment_id)) >= MAX_NOTES:
+        raise Conflict("note", f"a payment has at most {MAX_NOTES} notes")
+    now = engine.clock()
+    note = PaymentNote(text, now, by)
+    entry = Entry(
+        sequence=await engine.windows.take_sequence(),
+        account=account,
+        kind=Kind.NOTE,
+        id=payment_id,
+        arrived=now,
+        time=now,
+        body=encode_note(note),
+    )
+    await engine.journal.append(entry)
+    return note
+
+
+async def notes_of(engine: Engine, account: int, payment_id: str) -> list[PaymentNote]:
+    """What was written about a payment, oldest first."""
+    entries = await engine.journal.of_record(account, Kind.NOTE, payment_id)
+    return [decode_note(entry.body) for entry in entries]

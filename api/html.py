@@ -26,10 +26,10 @@ def element(tag: str, *children: str, **attributes: str | None) -> Html:
     )
     if tag in _VOID:
         return Html(f"<{tag}{said}>")
-    return Html(f"<{tag}{said}>{joined(*children)}</{tag}>")
+    return Html(f"<{tag}{said}>{join_html(*children)}</{tag}>")
 
 
-def joined(*children: str) -> Html:
+def join_html(*children: str) -> Html:
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
 
 

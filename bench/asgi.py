@@ -25,7 +25,7 @@ from litestar import Litestar, asgi
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from tollkeeper.api.http.app import create_app
-from tollkeeper.api.http.serve import beside
+from tollkeeper.api.http.serve import run_background
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import Measured, load
@@ -66,7 +66,7 @@ class Whole:
         settings = Settings(folder=Path(os.environ[FOLDER]))
         async with AsyncExitStack() as opened:
             engine = await opened.enter_async_context(open_engine(settings.folder, SERVICE_PURPOSE))
-            await opened.enter_async_context(beside(engine, lambda _share: None))
+            await opened.enter_async_context(run_background(engine, lambda _share: None))
             await engine.ready.wait()
             self.app = create_app(engine, settings)
             await awake(receive, send)

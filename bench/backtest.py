@@ -36,9 +36,9 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.stored_records import encode_stored
-from tollkeeper.engine.update import updated
+from tollkeeper.engine.update import apply_update
 from tollkeeper.engine.velocity.contract import State
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -96,7 +96,7 @@ def entries(days: int) -> Iterator[Entry]:
                 before = known[sent.pop("id")]
                 change = read_update(msgspec.json.encode({"payment": sent}), arrived, Limits())
                 assert isinstance(change, Update)
-                after = updated(before, change, arrived)
+                after = apply_update(before, change, arrived)
                 assert isinstance(after, State)
                 kind, state, outcome = Kind.UPDATE, after, None
             facts: Facts = state.payment
@@ -134,7 +134,7 @@ def filled(folder: Path, happened: Iterable[Entry]) -> Path:
 
 
 def rule(text: str) -> Rule:
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     assert isinstance(program, Rule)
     return program
 

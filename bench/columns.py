@@ -40,7 +40,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.stored_records import encode_stored
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 RULE = CHECKOUT.replace("rule checkout", "rule web_checkout")
@@ -81,7 +81,7 @@ SELECT was_action, was_condition, action, condition, currency, merchant, count(*
 
 
 def rule(text: str) -> Rule:
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     assert isinstance(program, Rule)
     return program
 

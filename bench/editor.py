@@ -27,7 +27,7 @@ from msgspec import json
 from tollkeeper.api.terminal.lsp.teller import QUIET_S
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 ENTRY = "from tollkeeper.cli import main; main()"
 DEFINITIONS = 10
@@ -163,7 +163,7 @@ def check_ms(text: str) -> float:
 
     def once() -> float:
         begun = process_time()
-        read_file(content, Known())
+        read_file(content, KnownNames())
         return (process_time() - begun) * 1000
 
     return min(once() for _ in range(5))

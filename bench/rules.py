@@ -26,7 +26,7 @@ from tollkeeper.bench.peers.hand_written import decide as by_hand
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.facts.vocabulary import vocabulary
 from tollkeeper.engine.programs.compile.python import compile_rule
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule
 
@@ -78,7 +78,7 @@ def checked(text: str) -> Rule:
     """The checked rule of a file's text."""
     file = parse(text).file
     assert file is not None
-    found = check(file, text, VOCABULARY, Known())
+    found = check(file, text, VOCABULARY, KnownNames())
     assert isinstance(found.program, Rule), found.diagnostics
     return found.program
 

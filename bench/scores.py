@@ -35,7 +35,7 @@ from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.testing.streams import CreationLine
-from tollkeeper.engine.offline.traffic import labelled, traffic
+from tollkeeper.engine.offline.traffic import label_items, traffic
 from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
@@ -74,7 +74,7 @@ class Cost(NamedTuple):
 def scored(seed: int) -> list[Seen]:
     items = list(hard_traffic(seed, START, FIRST_HALF if seed % 2 else SECOND_HALF))
     paid = [item for item in items if "payment" in item.body]
-    lines = map(msgspec.json.encode, labelled(items, START))
+    lines = map(msgspec.json.encode, label_items(items, START))
     history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
     return [Seen(item.kind, item.bot, each.score) for item, each in zip(paid, history, strict=True)]
 
@@ -144,7 +144,7 @@ def _quality(seen: Sequence[Seen]) -> Quality:
 async def show_cost() -> None:
     """One day's payments, each step by itself and then the whole way to the disk, in rounds."""
     items = list(traffic(1, START))
-    lines = map(msgspec.json.encode, labelled(items, START))
+    lines = map(msgspec.json.encode, label_items(items, START))
     paid = [each.item for each in read_labelled(lines) if isinstance(each.item, CreationLine)]
     rounds = [await cost(paid) for _ in range(ROUNDS)]
     rows = []

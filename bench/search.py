@@ -35,7 +35,7 @@ from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.movers import EVERY_BY, movers
 from tollkeeper.engine.search.performance import performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
-from tollkeeper.engine.search.related import related
+from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
 
 ACCOUNT = 1
@@ -102,7 +102,11 @@ def questions(index: AccountIndex, end: int) -> Iterator[tuple[str, str, Callabl
 
     random = Random(5)
     ids = iter([payment_id(random.randrange(index.last // 2)) for _ in range(1000)])
-    yield "related, every entity, 30 days", "5", lambda: related(index, next(ids), end - 30 * DAY)
+    yield (
+        "related, every entity, 30 days",
+        "5",
+        lambda: find_related(index, next(ids), end - 30 * DAY),
+    )
     yield "find by card", "300", search("card:40000007-0007")
     yield "find the newest 50", "300", search("")
     yield "find denied by a rare condition", "300", search("action:deny condition:night")

@@ -47,9 +47,9 @@ class ClockWatch:
             expected += passed - self._passed
             ahead = WHILE_RUNNING
         if now > expected + ahead:
-            self.doubt = f"the clock is {_told(now - expected)} ahead"
+            self.doubt = f"the clock is {_span_text(now - expected)} ahead"
         elif now < expected - WHILE_RUNNING:
-            self.doubt = f"the clock is {_told(expected - now)} behind"
+            self.doubt = f"the clock is {_span_text(expected - now)} behind"
         else:
             self.accept(now, passed)
 
@@ -63,5 +63,5 @@ def since_machine_start() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
-def _told(span: int) -> str:
+def _span_text(span: int) -> str:
     return f"{span // DAY} days" if span >= 2 * DAY else f"{span // HOUR} hours"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import Facts, derive, record
-from tollkeeper.engine.intake.forced import UNFORCED, Forced
+from tollkeeper.engine.intake.forced import UNFORCED, ForcedOutcome
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -54,7 +54,7 @@ async def decide_payment(
     active: ActivePrograms,
     payment: Payment,
     arrived: int,
-    forced: Forced = UNFORCED,
+    forced: ForcedOutcome = UNFORCED,
 ) -> DecidedPayment:
     """Decide a new payment, which windows count from now on. `arrived` in µs since the epoch.
 
@@ -102,7 +102,7 @@ async def analyse(
     environment: Environment,
     thresholds: Thresholds,
     further: Sequence[Read] = (),
-    forced: Forced = UNFORCED,
+    forced: ForcedOutcome = UNFORCED,
 ) -> tuple[Observation, Decision]:
     """Count a payment, decide by what is read at that moment, and count the decision.
 

@@ -16,7 +16,7 @@ from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity.contract import Fill, Record, SeriesPlan
-from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.snapshot import Snapshot
 
 STEP = 500
@@ -72,7 +72,7 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     snapshot = engine.snapshot
     kept = {
         plan.digest
-        for plan in merged(windows)
+        for plan in merge_plans(windows)
         if snapshot is not None
         and snapshot.covers(account, plan.digest, (plan.over or 0) + engine.windows.late)
     }

@@ -29,7 +29,7 @@ _NONCE_BYTES = 12
 _SPOT = struct.Struct(">BxHIQ")
 
 
-class Named(IntEnum):
+class NameUse(IntEnum):
     """What a name stands for, so that none is taken for another's."""
 
     CURSOR = 1
@@ -48,8 +48,8 @@ class FolderKey:
     """A key of 32 bytes, never used itself: each use has a key derived from it."""
 
     def __init__(self, key: bytes) -> None:
-        self._sealing = AESGCM(_derived(key, b"secrets"))
-        self._naming = Cipher(algorithms.AES(_derived(key, b"places")), modes.ECB())  # noqa: S305 - one block each, every one another
+        self._sealing = AESGCM(_derive(key, b"secrets"))
+        self._naming = Cipher(algorithms.AES(_derive(key, b"places")), modes.ECB())  # noqa: S305 - one block each, every one another
 
     def seal(self, secret: str, owner: str) -> bytes:
         """The secret encrypted, to be opened for this owner alone."""
@@ -66,12 +66,12 @@ class FolderKey:
             return None
         return opened.decode()
 
-    def name_of(self, what: Named, account: int, spot: Spot) -> str:
+    def name_of(self, what: NameUse, account: int, spot: Spot) -> str:
         """A name that tells nothing of the spot, always the same, and another in each account."""
         block = _SPOT.pack(what, spot.number, account, spot.sequence)
         return self._naming.encryptor().update(block).hex()
 
-    def spot_of(self, what: Named, account: int, name: str) -> Spot | None:
+    def spot_of(self, what: NameUse, account: int, name: str) -> Spot | None:
         """What the name stands for; None when it was never given to this account for this."""
         try:
             block = bytes.fromhex(name)
@@ -113,5 +113,5 @@ def _write_key(path: Path) -> None:
     partial.rename(path)
 
 
-def _derived(key: bytes, use: bytes) -> bytes:
+def _derive(key: bytes, use: bytes) -> bytes:
     return hmac.new(key, use, hashlib.sha256).digest()

@@ -143,7 +143,7 @@ async def note_transitions(
         return
     watch = engine.watch
     watch.standings.settle(account, sequence, transitions)
-    urls = _alerted(engine, account)
+    urls = _alert_addresses(engine, account)
     noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
 
@@ -203,7 +203,7 @@ async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
 
 
 async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transition]) -> None:
-    urls = _alerted(engine, entry.account)
+    urls = _alert_addresses(engine, entry.account)
     now = engine.clock()
     engine.watch.standings.replay(entry.account, entry.sequence, transitions)
     await engine.outbox.write(
@@ -213,7 +213,7 @@ async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transi
     )
 
 
-def _alerted(engine: Engine, account: int) -> tuple[str, ...]:
+def _alert_addresses(engine: Engine, account: int) -> tuple[str, ...]:
     """The addresses that are sent alerts."""
     webhooks = engine.state.accounts[account].webhooks
     return tuple(url for url, webhook in webhooks.items() if "alert.raised" in webhook.kinds)

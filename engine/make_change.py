@@ -43,12 +43,12 @@ async def make_change(
     sequence = await engine.windows.take_sequence()
     engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
     if account in engine.state.accounts:
-        engine.active[account] = _reloaded(
+        engine.active[account] = _reload(
             engine.state.accounts[account], active.get(account), content, contents, compiled
         )
         for other in sharing(engine.state, account)[1:]:
             if engine.state.accounts[other] is not state.accounts[other]:
-                engine.active[other] = _reloaded(
+                engine.active[other] = _reload(
                     engine.state.accounts[other], active.get(other), None, None, compiled
                 )
     else:
@@ -72,7 +72,7 @@ async def make_change(
             engine.state, engine.active = state, active
 
 
-def _reloaded(
+def _reload(
     account: Account,
     before: ActivePrograms | None,
     content: ListChange | None,

@@ -17,7 +17,7 @@ from structlog import get_logger
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, Named, Spot, open_folder_key
+from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
@@ -134,7 +134,7 @@ async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
     """The folder's key, which must be the one that all other nodes of a database's journal have."""
     key = open_folder_key(folder_of(source))
     if not isinstance(source, Path):
-        mark = key.name_of(Named.CURSOR, 0, Spot(0))
+        mark = key.name_of(NameUse.CURSOR, 0, Spot(0))
         if not await cast("JournalTables", journal).run(partial(claim_key, mark=mark)):
             raise JournalError(
                 f"`{source.folder / KEY_FILE}` is not the key under which this journal keeps its"

@@ -35,7 +35,7 @@ async def merge_update(
     if known is None:
         return None
     before = await payment_state(engine, *known)
-    after = updated(before, update, arrived)
+    after = apply_update(before, update, arrived)
     if not isinstance(after, State):
         return after
     facts: Facts = after.payment
@@ -60,7 +60,7 @@ async def merge_update(
     return UpdatedPayment(Pending(observed, entry, transitions), facts.payment)
 
 
-def updated(before: State, update: Update, arrived: int) -> State | tuple[Violation, ...]:
+def apply_update(before: State, update: Update, arrived: int) -> State | tuple[Violation, ...]:
     """What is known of a payment after an update; violations when the two don't fit together."""
     facts: Facts = before.payment
     merged = merge(facts.payment, update, arrived)

@@ -32,7 +32,7 @@ async def settle_secrets(engine: Engine, account: int) -> None:
     """
     known, now = engine.state.accounts[account], engine.clock()
     await engine.journal.rewrite(
-        account, _settled(known, engine.folder_key, now), kinds=(Kind.CHANGE,)
+        account, _settle_entry(known, engine.folder_key, now), kinds=(Kind.CHANGE,)
     )
 
 
@@ -44,7 +44,7 @@ async def settle_stored_secrets(engine: Engine) -> None:
         each.account
         for each in _holding_secrets(changes)
         if (known := engine.state.accounts.get(each.account)) is not None
-        and _kept(known, each, engine.folder_key, now) != each.change
+        and _keep_secrets(known, each, engine.folder_key, now) != each.change
     }
     for account in unsettled:
         await settle_secrets(engine, account)
@@ -53,7 +53,7 @@ async def settle_stored_secrets(engine: Engine) -> None:
         engine.state = fold_changes(Configuration(), changes)
 
 
-def outlived(account: Account, now: int) -> bool:
+def has_outlived_secret(account: Account, now: int) -> bool:
     """Whether a secret of the account stands there that no longer signs at `now` (µs)."""
     return any(
         len(secrets_in_force(webhook, now)) < len(webhook.secrets)
@@ -61,11 +61,11 @@ def outlived(account: Account, now: int) -> bool:
     )
 
 
-def _settled(account: Account, key: FolderKey, now: int) -> Callable[[Entry], Entry]:
+def _settle_entry(account: Account, key: FolderKey, now: int) -> Callable[[Entry], Entry]:
     def settle(entry: Entry) -> Entry:
         recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
         for each in _holding_secrets([recorded]):
-            kept = _kept(account, each, key, now)
+            kept = _keep_secrets(account, each, key, now)
             if kept != each.change:
                 return entry._replace(body=encode_change(each.by, kept, each.request))
         return entry
@@ -79,7 +79,9 @@ def _holding_secrets(changes: Iterable[RecordedChange]) -> Iterator[RecordedChan
             yield recorded
 
 
-def _kept(account: Account, recorded: RecordedChange, key: FolderKey, now: int) -> WebhookSet:
+def _keep_secrets(
+    account: Account, recorded: RecordedChange, key: FolderKey, now: int
+) -> WebhookSet:
     """The change with the secrets that it is to hold."""
     change = recorded.change
     assert isinstance(change, WebhookSet)

@@ -109,7 +109,7 @@ async def write_snapshot_beside(engine: Engine) -> bool:
     stopped_ms = (perf_counter() - begun) * 1000
     writer = engine.snapshot_writer = os.pidfd_open(process)
     try:
-        ended = await _ended(process, writer)
+        ended = await _wait_for_end(process, writer)
         if unsettled:
             await asyncio.wait(unsettled)
         # Nobody discarded it meanwhile.
@@ -128,7 +128,7 @@ async def write_snapshot_beside(engine: Engine) -> bool:
         os.close(writer)
 
 
-async def _ended(process: int, writer: int) -> int:
+async def _wait_for_end(process: int, writer: int) -> int:
     """How a process ended, which is stopped when nobody waits for it any more."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()

@@ -57,12 +57,12 @@ class Scanners(dict[int, "re.Pattern[str]"]):
         words = self.automaton.words.values()
         kinds = self.automaton.actions[state].keys()
         accepted = kinds - words | ({_NAME} if kinds & words else set())
-        groups = (f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in self._ranked(accepted))
+        groups = (f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in self._rank(accepted))
         one = "|".join(groups) or "(?!)"
         made = self[state] = re.compile(f"{self.automaton.between.pattern}(?:{one})")
         return made
 
-    def _ranked(self, kinds: set[str]) -> Iterable[TerminalDef]:
+    def _rank(self, kinds: set[str]) -> Iterable[TerminalDef]:
         """The terminals of these names, before others those that win over them."""
         found = [each for each in self.automaton.terminals if each.name in kinds]
         return sorted(found, key=lambda each: (-each.priority, -each.pattern.max_width, each.name))

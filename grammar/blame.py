@@ -324,7 +324,7 @@ def _brackets(place: Place) -> Diagnostic | None:
 
 
 _SOLE: Final[dict[frozenset[str], Callable[[Place], Diagnostic]]] = {
-    frozenset({"NAME"}): lambda place: syntax_errors.missing_name(place.gap, _named(place)),
+    frozenset({"NAME"}): lambda place: syntax_errors.missing_name(place.gap, _place_name(place)),
     frozenset({"MEMBER"}): lambda place: syntax_errors.missing_member(place.gap),
     frozenset({"REGEX"}): lambda place: syntax_errors.missing_pattern(place.gap),
     frozenset({"DURATION"}): lambda place: syntax_errors.missing_duration(place.gap, place.before),
@@ -338,7 +338,7 @@ _SOLE: Final[dict[frozenset[str], Callable[[Place], Diagnostic]]] = {
 }
 
 
-def _named(place: Place) -> str:
+def _place_name(place: Place) -> str:
     return place.before if place.before in place.reserved else place.item or place.before
 
 

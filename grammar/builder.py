@@ -277,7 +277,7 @@ class Builder(Transformer[Piece, syntax.File]):
         return self._node(syntax.Duration, children, int(digits), token.text[len(digits) :])
 
     def text(self, children: list[Child]) -> syntax.Text:
-        return self._node(syntax.Text, children, _unescaped(children[0]))
+        return self._node(syntax.Text, children, _unescape(children[0]))
 
     title = text
 
@@ -363,7 +363,7 @@ def _optional(children: list[Child]) -> Child | None:
     return children[0] if children else None
 
 
-def _unescaped(token: Piece) -> str:
+def _unescape(token: Piece) -> str:
     def character(escape: re.Match[str]) -> str:
         code, plain = escape.groups()
         point = int(code, 16) if code else 0

@@ -35,7 +35,7 @@ def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") 
         yield replacing(span, form.format(likely))
 
 
-def _misspelled(
+def _misspelling(
     code: str,
     span: Span,
     message: str,
@@ -50,12 +50,12 @@ def _misspelled(
     return _error(code, span, message, found, *_likely(span, name, known, form))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     line = " ".join(text.split())
     return f"`{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'}`"
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_of(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
@@ -72,11 +72,11 @@ def unknown_name(
     if found is None and others:
         found = f"did you mean {listed(others)}?"
         fixes = [replacing(span, other) for other in others]
-    return _error("unknown-name", span, f"there is no field {_quoted(path)}", found, *fixes)
+    return _error("unknown-name", span, f"there is no field {_quote(path)}", found, *fixes)
 
 
 def no_field_of(span: Span, owner: str, word: str) -> Diagnostic:
-    return _error("unknown-name", span, f"{_quoted(owner)} has no field {_quoted(word)}")
+    return _error("unknown-name", span, f"{_quote(owner)} has no field {_quote(word)}")
 
 
 def no_fields(span: Span) -> Diagnostic:
@@ -84,24 +84,24 @@ def no_fields(span: Span) -> Diagnostic:
 
 
 def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled(
-        "unknown-function", span, f"there is no function {_quoted(name)}", name, known
+    return _misspelling(
+        "unknown-function", span, f"there is no function {_quote(name)}", name, known
     )
 
 
 def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     help_, message = f"declare it: `list {name}: string`", f"there is no list `@{name}`"
-    return _misspelled("unknown-list", span, message, name, known, help_, "@{}")
+    return _misspelling("unknown-list", span, message, name, known, help_, "@{}")
 
 
 def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     help_, message = f"declare it: `table {name}: column: string`", f"there is no table `@{name}`"
-    return _misspelled("unknown-list", span, message, name, known, help_, "@{}")
+    return _misspelling("unknown-list", span, message, name, known, help_, "@{}")
 
 
 def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled(
-        "unknown-name", span, f"`@{table}` has no column {_quoted(name)}", name, known
+    return _misspelling(
+        "unknown-name", span, f"`@{table}` has no column {_quote(name)}", name, known
     )
 
 
@@ -115,7 +115,7 @@ def unknown_definitions(
     return _error(
         "unknown-definitions",
         span,
-        f"there are no definitions {_quoted(name)}",
+        f"there are no definitions {_quote(name)}",
         fix,
         *_likely(span, name, [] if is_event_type else known),
     )
@@ -123,42 +123,42 @@ def unknown_definitions(
 
 def broken_definitions(span: Span, name: str) -> Diagnostic:
     return _error(
-        "unknown-definitions", span, f"the definitions {_quoted(name)} have errors of their own"
+        "unknown-definitions", span, f"the definitions {_quote(name)} have errors of their own"
     )
 
 
 def unknown_event(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled(
-        "unknown-event-type", span, f"there is no event type {_quoted(name)}", name, known
+    return _misspelling(
+        "unknown-event-type", span, f"there is no event type {_quote(name)}", name, known
     )
 
 
 def unknown_metric(span: Span, event: str, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled(
+    return _misspelling(
         "unknown-metric",
         span,
-        f"the event type {_quoted(event)} has no metric {_quoted(name)}",
+        f"the event type {_quote(event)} has no metric {_quote(name)}",
         name,
         known,
     )
 
 
 def unknown_condition(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled(
-        "unknown-condition", span, f"there is no condition {_quoted(name)}", name, known
+    return _misspelling(
+        "unknown-condition", span, f"there is no condition {_quote(name)}", name, known
     )
 
 
 def unknown_monitor(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelled("unknown-monitor", span, f"there is no monitor {_quoted(name)}", name, known)
+    return _misspelling("unknown-monitor", span, f"there is no monitor {_quote(name)}", name, known)
 
 
 def duplicate(span: Span, name: str) -> Diagnostic:
-    return _error("duplicate-name", span, f"{_quoted(name)} is declared twice", "rename one")
+    return _error("duplicate-name", span, f"{_quote(name)} is declared twice", "rename one")
 
 
 def duplicate_test(span: Span, title: str) -> Diagnostic:
-    return _error("duplicate-name", span, f"two tests are named {_quoted(title)}", "rename one")
+    return _error("duplicate-name", span, f"two tests are named {_quote(title)}", "rename one")
 
 
 def repeated_choice(span: Span) -> Diagnostic:
@@ -166,13 +166,11 @@ def repeated_choice(span: Span) -> Diagnostic:
 
 
 def name_of_a_field(span: Span, name: str) -> Diagnostic:
-    return _error("name-taken", span, f"{_quoted(name)} is a field's name", "choose another name")
+    return _error("name-taken", span, f"{_quote(name)} is a field's name", "choose another name")
 
 
 def name_of_a_function(span: Span, name: str) -> Diagnostic:
-    return _error(
-        "name-taken", span, f"{_quoted(name)} is a function's name", "choose another name"
-    )
+    return _error("name-taken", span, f"{_quote(name)} is a function's name", "choose another name")
 
 
 # What stands for no value
@@ -199,7 +197,7 @@ def collection_alone(span: Span, name: str) -> Diagnostic:
     return _error(
         "not-a-value",
         span,
-        f"{_quoted(name)} is read through an aggregate",
+        f"{_quote(name)} is read through an aggregate",
         f"as in `count({name} by user.id over 1h)`",
     )
 
@@ -219,7 +217,7 @@ def collection_field(span: Span, path: tuple[str, ...]) -> Diagnostic:
     return _error(
         "not-a-value",
         span,
-        f"a payment has several {path[0]}, each with a field {_quoted('.'.join(path[1:]))}",
+        f"a payment has several {path[0]}, each with a field {_quote('.'.join(path[1:]))}",
         f"as in `max({'.'.join(path)})` or `any({path[0]} where {path[-1]} …)`",
     )
 
@@ -238,7 +236,7 @@ def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diag
     return _error(
         "wrong-type",
         span,
-        f"{_quoted(left)} is {kinds[0]} and {_quoted(right)} is {kinds[1]}",
+        f"{_quote(left)} is {kinds[0]} and {_quote(right)} is {kinds[1]}",
         "compare values of one kind",
     )
 
@@ -250,7 +248,7 @@ def wrong_literal(
     return _error(
         "wrong-type",
         span,
-        f"{_quoted(meets)} is {wanted}, and this is {given}",
+        f"{_quote(meets)} is {wanted}, and this is {given}",
         f"write `{duration}`; the units are `ms`, `s`, `m`, `h` and `d`" if duration else None,
         *([replacing(span, duration)] if duration else []),
     )
@@ -309,7 +307,7 @@ def table_key(span: Span, table: str, wanted: str, given: str) -> Diagnostic:
 
 
 def metric_key(span: Span, metric: str, wanted: str, given: str) -> Diagnostic:
-    return _error("wrong-type", span, f"the key of {_quoted(metric)} is {wanted}, this is {given}")
+    return _error("wrong-type", span, f"the key of {_quote(metric)} is {wanted}, this is {given}")
 
 
 def adds_number(span: Span, kind: str) -> Diagnostic:
@@ -320,7 +318,7 @@ def milliseconds(span: Span, meets: str, amount: float) -> Diagnostic:
     return _error(
         "wrong-unit",
         span,
-        f"{_quoted(meets)} is a number of milliseconds, not a length of time",
+        f"{_quote(meets)} is a number of milliseconds, not a length of time",
         f"write `{amount:g}`",
         replacing(span, f"{amount:g}", safe=True),
     )
@@ -360,16 +358,16 @@ def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> 
     fix = did_you_mean(text, known)
     if fix is None and len(known) <= 12:
         fix = f"it is one of {listed(known)}"
-    owner = _quoted(meets) if meets else "this"
+    owner = _quote(meets) if meets else "this"
     fixes = _likely(span, text, known, '"{}"')
-    return _error("unknown-value", span, f"{_quoted(text)} is not a value of {owner}", fix, *fixes)
+    return _error("unknown-value", span, f"{_quote(text)} is not a value of {owner}", fix, *fixes)
 
 
 def unknown_label(span: Span, text: str, known: Sequence[str]) -> Diagnostic:
     return _error(
         "unknown-value",
         span,
-        f"{_quoted(text)} is not a label",
+        f"{_quote(text)} is not a label",
         did_you_mean(text, known) or f"it is one of {listed(known)}",
         *_likely(span, text, known, "{}"),
     )
@@ -379,7 +377,7 @@ def unknown_currency(span: Span, text: str, choices: Sequence[str]) -> Diagnosti
     return _error(
         "unknown-value",
         span,
-        f"{_quoted(text)} is not a currency of ISO 4217",
+        f"{_quote(text)} is not a currency of ISO 4217",
         did_you_mean(text, choices),
         *_likely(span, text, choices, '"{}"'),
     )
@@ -389,13 +387,13 @@ def unknown_time_zone(span: Span, text: str) -> Diagnostic:
     return _error(
         "unknown-time-zone",
         span,
-        f"there is no time zone {_quoted(text)}",
+        f"there is no time zone {_quote(text)}",
         'the names are those of the IANA database, `"America/Sao_Paulo"`',
     )
 
 
 def unknown_type(span: Span, name: str | None, known: Iterable[str]) -> Diagnostic:
-    given = "a choice" if name is None else _quoted(name)
+    given = "a choice" if name is None else _quote(name)
     return _error("unknown-type", span, f"{given} is no type here", f"it is {listed(known)}")
 
 
@@ -403,7 +401,7 @@ def lookup(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     return _error(
         "unknown-type",
         span,
-        f"a table can't be looked up by {_quoted(name)}",
+        f"a table can't be looked up by {_quote(name)}",
         f"it is {listed(known)}",
     )
 
@@ -413,21 +411,21 @@ def bad_address(span: Span, text: str, is_network: bool) -> Diagnostic:
         return _error(
             "bad-address",
             span,
-            f"{_quoted(text)} is a network, and one address is needed",
+            f"{_quote(text)} is a network, and one address is needed",
             f'write `in ["{text}"]`',
         )
-    return _error("bad-address", span, f"{_quoted(text)} is not an IP address")
+    return _error("bad-address", span, f"{_quote(text)} is not an IP address")
 
 
 def bad_network(span: Span, text: str) -> Diagnostic:
-    return _error("bad-address", span, f"{_quoted(text)} is not a network")
+    return _error("bad-address", span, f"{_quote(text)} is not a network")
 
 
 def host_bits(span: Span, text: str, network: str) -> Diagnostic:
     return _error(
         "host-bits",
         span,
-        f"{_quoted(text)} has bits set past its prefix",
+        f"{_quote(text)} has bits set past its prefix",
         f'the network is `"{network}"`',
         replacing(span, f'"{network}"'),
     )
@@ -437,13 +435,13 @@ def bad_instant(span: Span, text: str) -> Diagnostic:
     return _error(
         "bad-instant",
         span,
-        f"{_quoted(text)} is not a point in time",
+        f"{_quote(text)} is not a point in time",
         'write date, time and offset, `"2026-03-01T00:00:00Z"`',
     )
 
 
 def bad_regex(span: Span, problem: str) -> Diagnostic:
-    return _error("bad-regex", span, f"the regular expression can't be read: {_quoted(problem)}")
+    return _error("bad-regex", span, f"the regular expression can't be read: {_quote(problem)}")
 
 
 def regexes_too_large(span: Span) -> Diagnostic:
@@ -460,7 +458,7 @@ def out_of_range(span: Span, meets: str, low: Decimal | None, high: Decimal | No
         bounds = f"is from {low:f} to {high:f}"
     else:
         bounds = f"is at least {low:f}" if low is not None else f"is at most {high:f}"
-    return _error("out-of-range", span, f"{_quoted(meets)} {bounds}")
+    return _error("out-of-range", span, f"{_quote(meets)} {bounds}")
 
 
 def number_too_long(span: Span) -> Diagnostic:
@@ -491,7 +489,7 @@ def argument_count(span: Span, function: Function, given: int) -> Diagnostic:
     return _error(
         "wrong-arguments",
         span,
-        f"`{function.name}` is given {_counted(given, 'argument')}",
+        f"`{function.name}` is given {_count_of(given, 'argument')}",
         f"it is `{function.name}({shown})`",
     )
 
@@ -516,7 +514,7 @@ def metric_keys(span: Span, metric: str, wanted: int, given: int) -> Diagnostic:
     return _error(
         "wrong-arguments",
         span,
-        f"{_quoted(metric)} is read with {_counted(wanted, 'key')}, not {given}",
+        f"{_quote(metric)} is read with {_count_of(wanted, 'key')}, not {given}",
     )
 
 
@@ -737,7 +735,7 @@ def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
     return _error(
         "entry-form",
         span,
-        f"{_quoted(owner)} takes brackets",
+        f"{_quote(owner)} takes brackets",
         f'write `{owner}["{entry}"]`',
         replacing(span, f'{owner}["{entry}"]', safe=not is_header),
     )
@@ -819,7 +817,7 @@ def score_of_itself(span: Span) -> Diagnostic:
 
 def score_in_let(span: Span, name: str) -> Diagnostic:
     return _error(
-        "score-of-itself", span, f"{_quoted(name)} reads the score, and there is none here"
+        "score-of-itself", span, f"{_quote(name)} reads the score, and there is none here"
     )
 
 
@@ -918,11 +916,11 @@ def given_literal(span: Span) -> Diagnostic:
 
 def given_decimals(span: Span, target: str, decimals: int) -> Diagnostic:
     most = f"has at most {decimals} decimals" if decimals else "is a whole number"
-    return _error("given-form", span, f"{_quoted(target)} {most}")
+    return _error("given-form", span, f"{_quote(target)} {most}")
 
 
 def given_refused(span: Span, target: str, refusal: str) -> Diagnostic:
-    return _error("given-form", span, f"{_quoted(target)} never arrives so: {refusal}")
+    return _error("given-form", span, f"{_quote(target)} never arrives so: {refusal}")
 
 
 def given_list(span: Span, name: str) -> Diagnostic:
@@ -943,7 +941,7 @@ def other_action(span: Span, condition: str, action: str, expected: str) -> Diag
     return _error(
         "expect-form",
         span,
-        f"the condition {_quoted(condition)} gives `{action}`, not `{expected}`",
+        f"the condition {_quote(condition)} gives `{action}`, not `{expected}`",
         None,
         replacing(span, action),
     )

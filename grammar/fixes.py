@@ -27,7 +27,7 @@ def removing(span: Span, *, safe: bool = False) -> Fix:
     return Fix("take it out", (Edit(span, ""),), safe)
 
 
-def applied(text: str, fixes: Iterable[Fix]) -> str:
+def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     """The text with the fixes, but for those that touch an earlier one."""
     edits: list[Edit] = []
     for fix in fixes:
@@ -43,7 +43,7 @@ def applied_safely(text: str, find: Callable[[str], Sequence[Diagnostic]]) -> st
     found = find(text)
     for _ in range(MAX_ROUNDS):
         fixes = [fix for each in found for fix in each.fixes[:1] if fix.safe]
-        changed = applied(text, fixes)
+        changed = apply_fixes(text, fixes)
         after = find(changed) if fixes else found
         if changed == text or (_has_error(after) and not _has_error(found)):
             break

@@ -14,7 +14,7 @@ from typing import Final
 
 from tollkeeper.grammar.blame import ITEMS
 from tollkeeper.grammar.layout import LayoutGroup, LayoutPage, LayoutPart, Line, Remark, Word, group
-from tollkeeper.grammar.parser import MAX_FILE_BYTES, Parsed, parse
+from tollkeeper.grammar.parser import MAX_FILE_BYTES, ParsedFile, parse
 
 WIDTH: Final = 100
 _INDENT: Final = 2
@@ -125,7 +125,7 @@ def format_file(text: str) -> str:
     return formatted
 
 
-def _marks(text: str, parsed: Parsed) -> Iterator[_Mark]:
+def _marks(text: str, parsed: ParsedFile) -> Iterator[_Mark]:
     """The tokens and comments of a file in the order written."""
     comments = parsed.file.comments if parsed.file else ()
     kinds = [piece.kind for piece in parsed.pieces]
@@ -170,9 +170,9 @@ def _laid_out(clause: _Clause) -> LayoutGroup:
     if clause.item == "TABLE":
         columns = [atom.kind for atom in atoms].index("COLON") + 1
         parts = [atom.part for atom in atoms[:columns]]
-        return group([*parts, Line(_INDENT), group(_arranged(atoms[columns:], 0), _INDENT)])
+        return group([*parts, Line(_INDENT), group(_arrange(atoms[columns:], 0), _INDENT)])
     shifts = _UNDER_WHEN if clause.item in ("CONDITION", "MUST") else _NO_SHIFTS
-    return group(_arranged(atoms, _INDENT, shifts))
+    return group(_arrange(atoms, _INDENT, shifts))
 
 
 def _atoms(marks: list[_Mark]) -> list[_Atom]:
@@ -186,13 +186,13 @@ def _atoms(marks: list[_Mark]) -> list[_Atom]:
             continue
         negative = mark.kind == "MINUS" and (before is None or before.kind not in _ENDS_VALUE)
         kind = _NEGATIVE if negative else mark.kind
-        atom = _Atom(kind, Word(mark.text, _spaced(before, mark.kind)))
+        atom = _Atom(kind, Word(mark.text, _needs_space(before, mark.kind)))
         before = _Mark(kind, mark.text, mark.begins_line, mark.after_blank)
         if kind in _OPENING:
             open_brackets.append(atoms)
             atoms = [atom]
         elif kind in _CLOSING:
-            inside = _bracketed(atoms[0], atoms[1:], atom)
+            inside = _bracket(atoms[0], atoms[1:], atom)
             atoms = open_brackets.pop()
             atoms.append(inside)
         else:
@@ -200,7 +200,7 @@ def _atoms(marks: list[_Mark]) -> list[_Atom]:
     return atoms
 
 
-def _spaced(before: _Mark | None, kind: str) -> bool:
+def _needs_space(before: _Mark | None, kind: str) -> bool:
     if before is None or kind in _CLOSE_BEFORE or before.kind in _CLOSE_AFTER:
         return False
     if kind == "LPAR":
@@ -210,16 +210,16 @@ def _spaced(before: _Mark | None, kind: str) -> bool:
     return True
 
 
-def _bracketed(opening: _Atom, inside: list[_Atom], closing: _Atom) -> _Atom:
+def _bracket(opening: _Atom, inside: list[_Atom], closing: _Atom) -> _Atom:
     if not inside:
         return _Atom(_BRACKETS, group([opening.part, closing.part]))
     first = next((i for i, atom in enumerate(inside) if not _is_trailing(atom)), len(inside))
     parts = [opening.part, *(atom.part for atom in inside[:first]), Line(_INDENT)]
-    content = group(_arranged(inside[first:], 0), _INDENT)
+    content = group(_arrange(inside[first:], 0), _INDENT)
     return _Atom(_BRACKETS, group([*parts, content, Line(0), closing.part]))
 
 
-def _arranged(
+def _arrange(
     atoms: list[_Atom], shift: int, shifts: Mapping[str, int] = _NO_SHIFTS, level: int = 0
 ) -> list[LayoutPart]:
     """The parts of a sequence, its loosest separators as the places where it breaks.
@@ -237,9 +237,9 @@ def _arranged(
     if not starts:
         return [atom.part for atom in atoms]
     shift = shifts.get(atoms[starts[0]].kind, shift)
-    parts = _arranged(atoms[: starts[0]], shift + _INDENT, level=level)
+    parts = _arrange(atoms[: starts[0]], shift + _INDENT, level=level)
     for start, end in pairwise([*starts, length]):
-        chunk = _arranged(atoms[start:end], _INDENT, level=level)
+        chunk = _arrange(atoms[start:end], _INDENT, level=level)
         parts += [Line(shift), group(chunk, shift)]
     return [group(parts), *tail]
 

@@ -41,7 +41,7 @@ _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedFile:
     """What could be read of a file.
 
     `file` is None when its first line can't be read; otherwise it holds the items without a
@@ -55,34 +55,34 @@ class Parsed:
     lost: frozenset[str] = frozenset()
 
 
-def parse_bytes(content: bytes) -> Parsed:
+def parse_bytes(content: bytes) -> ParsedFile:
     """Parse a file as it is stored: UTF-8, with or without a byte order mark.
 
     Spans count characters of `content.decode("utf-8", "replace")`.
     """
     if len(content) > MAX_FILE_BYTES:
-        return _refused(syntax_errors.file_too_large(MAX_FILE_BYTES))
+        return _refuse_file(syntax_errors.file_too_large(MAX_FILE_BYTES))
     try:
         return parse(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         place = len(content[: error.start].decode("utf-8", "replace"))
-        return _refused(syntax_errors.not_utf8(Span(place, place + 1), content[error.start]))
+        return _refuse_file(syntax_errors.not_utf8(Span(place, place + 1), content[error.start]))
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str) -> ParsedFile:
     """Parse a file's text, whatever it holds (docs/language.md). Never raises."""
     if len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
-        return _refused(syntax_errors.file_too_large(MAX_FILE_BYTES))
+        return _refuse_file(syntax_errors.file_too_large(MAX_FILE_BYTES))
     if control := _CONTROL.search(text):
-        return _refused(syntax_errors.control_character(Span(*control.span()), control[0]))
+        return _refuse_file(syntax_errors.control_character(Span(*control.span()), control[0]))
     language = _language()
     with language.lock:
         language.builder.restart()
         return _Reading(text, language).parsed()
 
 
-def _refused(diagnostic: Diagnostic) -> Parsed:
-    return Parsed(None, (diagnostic,))
+def _refuse_file(diagnostic: Diagnostic) -> ParsedFile:
+    return ParsedFile(None, (diagnostic,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def reserved_words() -> frozenset[str]:
     return _language().reserved
 
 
-def expected(text: str) -> frozenset[str]:
+def expected_tokens(text: str) -> frozenset[str]:
     """The kinds of tokens that can follow this text; none behind an error in the same item.
 
     A kind is a terminal of rule.lark: `NAME`, `STRING`, or a keyword in capitals. Never raises.
@@ -148,14 +148,14 @@ class _Reading:
         """Where what was read ends."""
         return self.pieces[-1].span.end if self.pieces else 0
 
-    def parsed(self) -> Parsed:
+    def parsed(self) -> ParsedFile:
         file = self._file()
         if file is not None:
             file = replace(file, comments=self._comments())
             self.diagnostics += _past_bounds(file)
             self.lost -= {item.name.text for item in file.items if hasattr(item, "name")}
         in_order = sorted(self.diagnostics, key=lambda diagnostic: diagnostic.span)
-        return Parsed(file, tuple(in_order), tuple(self.pieces), frozenset(self.lost))
+        return ParsedFile(file, tuple(in_order), tuple(self.pieces), frozenset(self.lost))
 
     def expected(self) -> frozenset[str]:
         while True:
@@ -174,7 +174,7 @@ class _Reading:
         while True:
             try:
                 self._read()
-                return self._finished()
+                return self._finish()
             except RefusedError as refused:
                 diagnostic = refused.diagnostic
             except UnacceptableError:
@@ -285,17 +285,17 @@ class _Reading:
         """Whether a token can stand in this state with nothing to be done before."""
         return isinstance(self.language.automaton.actions[state].get(kind), int)
 
-    def _finished(self) -> syntax.File | None:
+    def _finish(self) -> syntax.File | None:
         file: syntax.File = self.stack.finished()
         return None if self.header_lost else file
 
     def _rest(self) -> syntax.File | None:
         """The file without the item that was being read when there was nothing to go on with."""
         try:
-            return self._finished()
+            return self._finish()
         except (UnacceptableError, RefusedError):
             self._drop_unfinished()
-            return self._finished()
+            return self._finish()
 
     def _drop_unfinished(self) -> None:
         """Take the stack back to where an item can begin, if anything was begun since."""
@@ -333,13 +333,13 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
         ),
         *(
             syntax_errors.name_too_long(name.span, MAX_NAME)
-            for name in _declared(file)
+            for name in _declared_names(file)
             if len(name.text) > MAX_NAME
         ),
     ]
 
 
-def _declared(file: syntax.File) -> Iterator[syntax.Identifier]:
+def _declared_names(file: syntax.File) -> Iterator[syntax.Identifier]:
     """The names that a file gives: its own, those of its items and of their columns."""
     yield file.name
     nameless = (

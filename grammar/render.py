@@ -187,12 +187,12 @@ def _page(
     source: Source, diagnostics: Sequence[Diagnostic], width: int
 ) -> Iterator[tuple[Style, str]]:
     for diagnostic in diagnostics[:MAX_SHOWN]:
-        yield from _shown(source, diagnostic, width)
+        yield from _show(source, diagnostic, width)
     if len(diagnostics) > MAX_SHOWN:
         yield "plain", f"and {len(diagnostics) - MAX_SHOWN} more\n"
 
 
-def _shown(source: Source, diagnostic: Diagnostic, width: int) -> Iterator[tuple[Style, str]]:
+def _show(source: Source, diagnostic: Diagnostic, width: int) -> Iterator[tuple[Style, str]]:
     start = source.position(diagnostic.span.start)
     line = source.line(start.line)
     length = diagnostic.span.end - diagnostic.span.start

@@ -53,7 +53,7 @@ def _error(
     return Diagnostic(code, "error", span, message, help, fixes)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
     return f"`{cut}`"
 
@@ -165,7 +165,7 @@ def unknown_item(span: Span, found: str, items: list[str]) -> Diagnostic:
     return _error(
         "unknown-item",
         span,
-        f"{_quoted(found)} begins nothing that this file can hold",
+        f"{_quote(found)} begins nothing that this file can hold",
         f"did you mean `{near[0]}`?" if near else f"what can follow here: {listed}",
         *(replacing(span, word) for word in near),
     )
@@ -212,7 +212,7 @@ def unknown_action(span: Span, found: str, actions: list[str]) -> Diagnostic:
     return _error(
         "unknown-action",
         span,
-        f"the action is {listed}" if not found else f"{_quoted(found)} isn't {listed}",
+        f"the action is {listed}" if not found else f"{_quote(found)} isn't {listed}",
         f"did you mean `{near[0]}`?" if near else None,
         *(replacing(span, word) for word in near),
     )
@@ -278,7 +278,7 @@ def unknown_given_file(span: Span, found: str) -> Diagnostic:
     return _error(
         "unknown-given-file",
         span,
-        f"a test is given a `payment`, a `history` or an `event` from a file, not {_quoted(found)}",
+        f"a test is given a `payment`, a `history` or an `event` from a file, not {_quote(found)}",
         f"to set a field write `given {found} = …`",
     )
 
@@ -287,14 +287,14 @@ def unknown_given_file(span: Span, found: str) -> Diagnostic:
 
 
 def missing_value(span: Span, after: str) -> Diagnostic:
-    return _error("missing-value", span, f"a value is missing after {_quoted(after)}")
+    return _error("missing-value", span, f"a value is missing after {_quote(after)}")
 
 
 def missing_operator(span: Span, found: str) -> Diagnostic:
     return _error(
         "missing-operator",
         span,
-        f"an operator is missing before {_quoted(found)}",
+        f"an operator is missing before {_quote(found)}",
         "join conditions with `and` or `or`, compare values with `==`",
     )
 
@@ -364,7 +364,7 @@ def chained_comparison(span: Span, found: str) -> Diagnostic:
     return _error(
         "chained-comparison",
         span,
-        f"a comparison can't go on with {_quoted(found)}",
+        f"a comparison can't go on with {_quote(found)}",
         "write two comparisons joined by `and`, or use `between`",
     )
 
@@ -396,7 +396,7 @@ def unknown_operator(
     return _error(
         "unknown-operator",
         span,
-        f"there is no operator {_quoted(found)}",
+        f"there is no operator {_quote(found)}",
         f"write `{instead}`" if instead else None,
         *([replacing(span, written, safe=is_same)] if written else []),
     )
@@ -438,7 +438,7 @@ def keyword_case(span: Span, found: str) -> Diagnostic:
     return _error(
         "keyword-case",
         span,
-        f"{_quoted(found)} is written in lower case",
+        f"{_quote(found)} is written in lower case",
         f"write `{found.lower()}`",
         replacing(span, found.lower(), safe=True),
     )
@@ -464,7 +464,7 @@ def wrong_quotes(span: Span, found: str, inside: str | None) -> Diagnostic:
     return _error(
         "wrong-quotes",
         span,
-        f"text stands between double quotes, not {_quoted(found) if found != '`' else 'backticks'}",
+        f"text stands between double quotes, not {_quote(found) if found != '`' else 'backticks'}",
         'write `"…"`',
         *([replacing(span, f'"{inside}"', safe=True)] if plain else []),
     )
@@ -484,7 +484,7 @@ def bad_escape(span: Span, found: str) -> Diagnostic:
     return _error(
         "bad-escape",
         span,
-        f"{_quoted(found)} stands for nothing in a text",
+        f"{_quote(found)} stands for nothing in a text",
         'there are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{…}`; a backslash itself is written `\\\\`',
     )
 
@@ -493,7 +493,7 @@ def bad_number(span: Span, found: str, instead: str | None) -> Diagnostic:
     return _error(
         "bad-number",
         span,
-        f"{_quoted(found)} isn't a number or a length of time",
+        f"{_quote(found)} isn't a number or a length of time",
         f"write `{instead}`" if instead else "for example `1000`, `0.5` or `24h`",
         *([replacing(span, instead)] if instead else []),
     )
@@ -507,14 +507,14 @@ def bad_name(span: Span, found: str) -> Diagnostic:
     return _error(
         "bad-name",
         span,
-        f"{_quoted(found)} can't be a name",
+        f"{_quote(found)} can't be a name",
         "a name is made of letters a to z, digits and `_`, and doesn't begin with a digit",
     )
 
 
 def odd_character(span: Span, found: str) -> Diagnostic:
     words = character_name(found, "a character without a name").lower()
-    shown = _quoted(found) if found.isprintable() and not found.isspace() else words
+    shown = _quote(found) if found.isprintable() and not found.isspace() else words
     return _error(
         "odd-character",
         span,
@@ -529,7 +529,7 @@ def unexpected(span: Span, found: str, words: list[str]) -> Diagnostic:
     return _error(
         "unexpected",
         span,
-        f"{_quoted(found)} can't stand here" if found else "the file ends too early",
+        f"{_quote(found)} can't stand here" if found else "the file ends too early",
         f"did you mean `{near[0]}`?" if near else None,
         *(replacing(span, word) for word in near),
     )

@@ -93,7 +93,7 @@ class Tollkeeper:
             if answer is not None and pause is None:
                 return read_answer(call, answer)
             if pause is None or attempt + 1 == self._attempts:
-                raise _unanswered(call, answer) from failure
+                raise _unanswered_error(call, answer) from failure
             time.sleep(pause)
         raise ValueError("a request is sent at least once")
 
@@ -167,7 +167,7 @@ class AsyncTollkeeper:
             if answer is not None and pause is None:
                 return read_answer(call, answer)
             if pause is None or attempt + 1 == self._attempts:
-                raise _unanswered(call, answer) from failure
+                raise _unanswered_error(call, answer) from failure
             await asyncio.sleep(pause)
         raise ValueError("a request is sent at least once")
 
@@ -176,6 +176,6 @@ def _headers(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}", "content-type": "application/json"}
 
 
-def _unanswered(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
+def _unanswered_error(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
     told = "no answer" if answer is None else f"the answer {answer.status_code}"
     return UnansweredError(f"{call.method} {call.path}: {told}")

@@ -9,7 +9,7 @@ from tollkeeper.api.console.assets import asset_address
 from tollkeeper.api.console.client import MadeCall
 from tollkeeper.api.console.visit import Visit
 from tollkeeper.api.console.words import Words
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 NAVIGATION = (
     ("now", "/console", "payments:read"),
@@ -57,7 +57,7 @@ def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) 
         *(element("link", rel="stylesheet", href=asset_address(style)) for style in STYLES),
         *(element("script", src=asset_address(script), defer="") for script in scripts),
     )
-    return joined(Html("<!doctype html>\n"), element("html", head, body, lang=words.language))
+    return join_html(Html("<!doctype html>\n"), element("html", head, body, lang=words.language))
 
 
 def _header(visit: Visit) -> Html:

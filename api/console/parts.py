@@ -141,7 +141,7 @@ def payments_link(visit: Visit, text: str, query: str) -> Html:
     return element("a", text, href=target("/console/payments", q=query))
 
 
-def allowed(visit: Visit, scope: str, control: Html) -> Html:
+def control_if_allowed(visit: Visit, scope: str, control: Html) -> Html:
     """A control, for those whom the interface would not refuse."""
     return control if visit.may(scope) else Html("")
 

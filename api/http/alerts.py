@@ -19,7 +19,7 @@ from tollkeeper.api.http.parameters import (
 from tollkeeper.api.http.queries import read_choice, read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENTS
-from tollkeeper.engine.folder_key import FolderKey, Named, Spot
+from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert
@@ -111,7 +111,7 @@ async def list_alerts(
     )
     return AlertPage(
         [
-            _marked(request, alert)
+            _mark_alert(request, alert)
             for alert in found
             if chosen in (None, mark_of(account, alert.sequence, alert.number).state)
         ],
@@ -131,7 +131,7 @@ async def list_alerts(
     refusals=(404, 503),
 )
 async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
-    return AlertAnswer(_marked(request, await _find(request, id)))
+    return AlertAnswer(_mark_alert(request, await _find(request, id)))
 
 
 @operation(
@@ -161,13 +161,13 @@ async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 
         sent.state,
         sent.note,
     )
-    return AlertAnswer(_marked(request, alert))
+    return AlertAnswer(_mark_alert(request, alert))
 
 
 async def _find(request: Request, id_: str) -> Alert:
     """Raises `NotFound`."""
     account = request.key.account
-    spot = request.engine.folder_key.spot_of(Named.ALERT, account, id_)
+    spot = request.engine.folder_key.spot_of(NameUse.ALERT, account, id_)
     if spot is None:
         raise NotFound("alert", "there is no alert of this id")
     found = await request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
@@ -176,7 +176,7 @@ async def _find(request: Request, id_: str) -> Alert:
     return found
 
 
-def _marked(request: Request, alert: Alert) -> MarkedAlert:
+def _mark_alert(request: Request, alert: Alert) -> MarkedAlert:
     mark = mark_of(request.account, alert.sequence, alert.number)
     at = None if mark.at is None else show_instant(mark.at)
     return MarkedAlert(
@@ -201,7 +201,7 @@ def alert_view(key: FolderKey, alert: Alert) -> AlertView:
 
 def alert_id(key: FolderKey, account: int, spot: Spot) -> str:
     """The alert's id, which tells nothing of what else happened."""
-    return key.name_of(Named.ALERT, account, spot)
+    return key.name_of(NameUse.ALERT, account, spot)
 
 
 ROUTES = (list_alerts, read_alert, put_mark)

@@ -16,7 +16,7 @@ from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.observed import observed, plain, routes_of, straight
+from tollkeeper.api.http.observed import observe_requests, plain, routes_of, straight
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
@@ -75,7 +75,7 @@ def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
         for path in route.paths
         for method in route.http_methods
     )
-    return observed(app, straight(payments.ROUTES, app), find, service)
+    return observe_requests(app, straight(payments.ROUTES, app), find, service)
 
 
 @cache

@@ -35,11 +35,11 @@ def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHa
 def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
     """Let a request in that has the key its route needs, and no parameter that nothing reads.
 
-    Raises as `authenticated`, `check_scope` and `Limiter.take`, and `Problem` 422.
+    Raises as `key_of_request`, `check_scope` and `Limiter.take`, and `Problem` 422.
     """
     needed: RouteScope = route.opt["scope"]
     if needed is not None:
-        key = authenticated(request)
+        key = key_of_request(request)
         if needed != ANY_SCOPE:
             check_scope(key, needed)
         known = state_of(request)
@@ -64,7 +64,7 @@ def _check_query(query: bytes, known: frozenset[str]) -> None:
         )
 
 
-def authenticated(request: RequestScope) -> ApiKey:
+def key_of_request(request: RequestScope) -> ApiKey:
     """The key of the request, used now.
 
     Raises `Problem` 401 without a good one, 403 while its account is suspended.

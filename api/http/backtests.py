@@ -50,7 +50,7 @@ class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
     since: str | None = None
 
 
-class _Tried(NamedTuple):
+class _BacktestCandidate(NamedTuple):
     """The candidate of a backtest, `version` None for a text that is not stored; `since` in µs."""
 
     kind: Decider
@@ -115,13 +115,13 @@ async def start_backtest(request: Request) -> BacktestAnswer:
     if sent.version is not None:
         kind, name, number = sent.version.kind, sent.version.name, sent.version.version
         program = find_version(account, kind, name, number).program
-        tried = _Tried(kind, name, number, since)
+        tried = _BacktestCandidate(kind, name, number, since)
     else:
         assert sent.text is not None
         read = await asyncio.to_thread(_read, account, sent.text)
         program = encode_program(read)
         kind = "rule" if isinstance(read, Rule) else "scorecard"
-        tried = _Tried(kind, read.name, None, since)
+        tried = _BacktestCandidate(kind, read.name, None, since)
     run = request.jobs.start(
         account.number,
         new_run("backtest", tried, now, key.id),
@@ -195,7 +195,7 @@ def _read(account: Account, text: str) -> Rule | Scorecard:
 
 
 def _members(run: JobRun) -> dict[str, Any]:
-    tried: _Tried = run.subject
+    tried: _BacktestCandidate = run.subject
     return {
         **run_members(run),
         "kind": tried.kind,

@@ -150,13 +150,13 @@ def idempotency_key(scope: Scope) -> str | None:
     if value is None:
         return None
     if sum(name == _KEY_HEADER for name, _ in scope["headers"]) > 1:
-        raise _refused("invalid_value", "a request has one idempotency key")
+        raise _key_problem("invalid_value", "a request has one idempotency key")
     if not value:
-        raise _refused("invalid_value", "an idempotency key must not be empty")
+        raise _key_problem("invalid_value", "an idempotency key must not be empty")
     if len(value) > MAX_KEY:
-        raise _refused("too_long", f"an idempotency key has at most {MAX_KEY} characters")
+        raise _key_problem("too_long", f"an idempotency key has at most {MAX_KEY} characters")
     if not _KEY.fullmatch(value):
-        raise _refused("invalid_format", "an idempotency key is printable ASCII")
+        raise _key_problem("invalid_format", "an idempotency key is printable ASCII")
     return value.decode()
 
 
@@ -167,18 +167,18 @@ def repeatable(
     return None if key is None else Idempotency(key, _digest(request, body), response)
 
 
-def repeated(request: Exchange, stored: Idempotency, body: bytes) -> bytes:
+def replay_response(request: Exchange, stored: Idempotency, body: bytes) -> bytes:
     """The stored response, which is marked as a replay.
 
     Raises `Problem` 422 when the key was used with another method, path or body.
     """
     if stored.digest != _digest(request, body):
-        raise _refused("idempotency_mismatch", "this key was used with another request")
+        raise _key_problem("idempotency_mismatch", "this key was used with another request")
     request.answer_headers.append((b"idempotent-replayed", b"true"))
     return stored.response
 
 
-def _refused(type_: ViolationType, message: str) -> Problem:
+def _key_problem(type_: ViolationType, message: str) -> Problem:
     return invalid([Violation(_KEY_FIELD, type_, message)])
 
 

@@ -39,7 +39,7 @@ from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import keywords
 from tollkeeper.grammar.render import Source
@@ -257,10 +257,10 @@ async def check(
         answer = replace(answer, differences=differences)
     if not (is_to_prove and found.kind == "rule" and found.name is not None):
         return answer
-    return replace(answer, proofs=await _proved(request, content, library.known, found.name))
+    return replace(answer, proofs=await _prove(request, content, library.known, found.name))
 
 
-async def _proved(request: Request, content: bytes, known: Known, name: str) -> ProofsView:
+async def _prove(request: Request, content: bytes, known: KnownNames, name: str) -> ProofsView:
     from tollkeeper.engine.offline.prove.prove_text import PROOFS_S, prove_text
 
     account = request.account
@@ -305,7 +305,7 @@ async def read_vocabulary(request: Request) -> VocabularyAnswer:
             for name, spec in specs
             if isinstance(spec, TableSpec)
         ],
-        defined=list(_defined(account)),
+        defined=list(_defined_names(account)),
         event_types=[_event_type(each) for each in known.events.values() if each is not None],
     )
 
@@ -379,7 +379,7 @@ def _holds(plan: SeriesPlan, needed: NeededWindow) -> bool:
     return plan.over is not None and plan.over >= needed.over
 
 
-def _defined(account: Account) -> Iterator[DefinedName]:
+def _defined_names(account: Account) -> Iterator[DefinedName]:
     library = library_of_account(account)
     for name, definitions in library.known.definitions.items():
         if definitions is None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from tollkeeper.api.http.answers import InstantText
-from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import limit as most_of
 from tollkeeper.api.http.queries import read_limit
@@ -45,7 +45,7 @@ class ClaimList(Struct, frozen=True):
     answers={200: Answer("They are yours.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def claim_payments(
     request: Request,
     wanted: Filter,

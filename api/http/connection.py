@@ -70,7 +70,7 @@ class Heads:
         return False
 
 
-async def crowded(scope: Scope, _receive: Receive, send: Send) -> None:
+async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
     """The application of a connection beyond the limit."""
     named = (REQUEST_ID, request_id(dict(reversed([*scope["headers"]]))))
     get_logger().warning("refused", status=503, request_id=named[1].decode())
@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
             self.app = self._answer_reserved
 
     async def _answer_reserved(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.config.loaded_app if scope.get("raw_path") in RESERVED else crowded
+        app = self.config.loaded_app if scope.get("raw_path") in RESERVED else answer_crowd
         await app(scope, receive, send)
 
     def give_up_head(self, limit: str) -> None:

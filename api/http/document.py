@@ -21,7 +21,7 @@ from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
 from tollkeeper.api.http.notices import NOTICES
 from tollkeeper.api.http.observed import plain
-from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, declared
+from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, operation_of
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.tags import ACCOUNT, TAGS
@@ -40,9 +40,9 @@ Json = dict[str, Any]
 def document() -> Json:
     """The whole document, in plain data."""
     types: dict[str, Any] = {ErrorBody.__name__: ErrorBody}
-    paths = _routed(types)
+    paths = _route_descriptions(types)
     for route in ROUTES:
-        operation = declared(route)
+        operation = operation_of(route)
         for path in route.paths:
             for method in route.http_methods:
                 described = paths[plain(path)][method.lower()]
@@ -105,7 +105,7 @@ class _Types(OpenAPISchemaPluginProtocol):
         return known.get_reference_for_field_definition(field_definition)
 
 
-def _routed(types: dict[str, Any]) -> dict[str, Json]:
+def _route_descriptions(types: dict[str, Any]) -> dict[str, Json]:
     """What the framework knows of each route: ids, words, parameters, good answers."""
     described = Litestar(
         ROUTES,
@@ -235,10 +235,10 @@ def _note(type_: Any, types: dict[str, Any]) -> str:
 def _schemas(types: Iterable[Any]) -> Json:
     _, named = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     assert not [name for name in named if "." in name or "_" in name], "a name is there twice"
-    return {name: _cleaned(named[name]) for name in sorted(named)}
+    return {name: _clean_schema(named[name]) for name in sorted(named)}
 
 
-def _cleaned(schema: Any) -> Any:
+def _clean_schema(schema: Any) -> Any:
     """Without defaults of null, which only say that a member may be left out; rows of equal items
     and objects of any members in words that every generator of clients knows."""
     if isinstance(schema, Mapping):
@@ -252,10 +252,10 @@ def _cleaned(schema: Any) -> Any:
         return {
             name: cleandoc(value)
             if name == "description" and isinstance(value, str)
-            else _cleaned(value)
+            else _clean_schema(value)
             for name, value in schema.items()
             if not (name == "default" and (value is None or value == ()))
         }
     if isinstance(schema, list | tuple):
-        return [_cleaned(item) for item in schema]
+        return [_clean_schema(item) for item in schema]
     return schema

@@ -12,7 +12,13 @@ from litestar import MediaType, Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.answers import InstantText
-from tollkeeper.api.http.bodies import admit, idempotency_key, read_json_bytes, repeatable, repeated
+from tollkeeper.api.http.bodies import (
+    admit,
+    idempotency_key,
+    read_json_bytes,
+    repeatable,
+    replay_response,
+)
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
 from tollkeeper.api.http.examples import EVENT
@@ -28,9 +34,9 @@ from tollkeeper.engine.events.submission import (
     MAX_EVENTS,
     Event,
     SentEvent,
+    place_in_batch,
     read_event,
     split,
-    within,
 )
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
@@ -181,7 +187,7 @@ async def submit_one(
     if repeat_key is not None:
         stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
         if stored is not None:
-            return created(repeated(request, stored, body))
+            return created_response(replay_response(request, stored, body))
     try:
         pending, accepted = await take_in(engine, engine.active[account], body, arrived)
         try:
@@ -196,7 +202,7 @@ async def submit_one(
     request.log.update(
         event_type=accepted.type, event_id=accepted.id, kept=1, alerts=len(accepted.alerts)
     )
-    return created(response)
+    return created_response(response)
 
 
 @operation(
@@ -251,7 +257,7 @@ async def read_metric(
 ROUTES = (submit_events, read_metric)
 
 
-def created(body: bytes) -> Response[Any]:
+def created_response(body: bytes) -> Response[Any]:
     return Response(body, status_code=HTTPStatus.CREATED, media_type=MediaType.JSON)
 
 
@@ -271,7 +277,7 @@ async def accepted_all(
     """The result of each event, in order; each is kept whole or not at all."""
 
     def failed(index: int, problem: Problem) -> dict[str, Any]:
-        return {"status": int(problem.status), "errors": within(index, problem.violations)}
+        return {"status": int(problem.status), "errors": place_in_batch(index, problem.violations)}
 
     async def one(index: int) -> dict[str, Any]:
         try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.filtering import filtered, read_moment_at
+from tollkeeper.api.http.filtering import read_moment_at, with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import FLAG, MOMENT, limit, path_parameter, query_parameter
 from tollkeeper.api.http.queries import read_choice, read_flag, read_limit
@@ -153,7 +153,7 @@ class PerformanceAnswer(Struct, frozen=True):
     answers={200: Answer("The figures, oldest first.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def read_figures(
     request: Request,
     wanted: Filter,
@@ -262,7 +262,7 @@ async def find_movers(
     answers={200: Answer("The buckets, from 0.00 to 1.00.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def read_scores(
     request: Request,
     wanted: Filter,

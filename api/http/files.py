@@ -27,7 +27,7 @@ from tollkeeper.api.http.parameters import (
 )
 from tollkeeper.api.http.publishing import (
     Filling,
-    accepted,
+    accepted_response,
     filled_share,
     later,
     untold,
@@ -39,11 +39,11 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.offline.testing.publishable import publish_errors_of
-from tollkeeper.engine.programs.event_versions import Planned
+from tollkeeper.engine.programs.event_versions import EventVersionPlan
 from tollkeeper.engine.publish.activate import (
     RejectedFileError,
     needs_of,
-    placed,
+    place_diagnostics,
     publish,
     read_until,
     store,
@@ -325,10 +325,10 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             active = filling is UNSET
         else:
             filling, active = UNSET, request.account.files[of.kind, name].active == number
-        warnings = placed(name, stored.version.text, stored.warnings)
+        warnings = place_diagnostics(name, stored.version.text, stored.warnings)
         warnings += await needs_of(request.engine, key.account, stored.version)
         state = VersionState(name, number, active, warnings, filling)
-        return accepted(answer(state), filling, HTTPStatus.CREATED)
+        return accepted_response(answer(state), filling, HTTPStatus.CREATED)
 
     return store_version
 
@@ -359,7 +359,7 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
         warnings = await needs_of(request.engine, request.key.account, version)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
-        return accepted(answer(state), filling, HTTPStatus.OK)
+        return accepted_response(answer(state), filling, HTTPStatus.OK)
 
     return activate
 
@@ -389,11 +389,11 @@ async def require_passing(request: Request, name: str, content: bytes) -> None:
     """Raises `Problem` 422 with each of the text's own tests that fails."""
     found = await publish_errors_of(request.jobs, request.account, content)
     if found:
-        raise invalid(placed(name, content.decode("utf-8", "replace"), found))
+        raise invalid(place_diagnostics(name, content.decode("utf-8", "replace"), found))
 
 
 async def publish_within_time(
-    request: Request, of: FileKind, name: str, number: int, planned: Planned, terms: Terms
+    request: Request, of: FileKind, name: str, number: int, planned: EventVersionPlan, terms: Terms
 ) -> Filling:
     engine, account, by = request.engine, request.key.account, request.key.id
     doing = publish(engine, account, by, of.kind, name, number, untold, planned, terms)
@@ -409,10 +409,10 @@ def read_terms(request: Request, untested: bool, until: str | None, reason: str)
     return Terms(untested=untested, until=end, reason=reason)
 
 
-def read_plan(breaking: bool, applies_from: str | None) -> Planned:
+def read_plan(breaking: bool, applies_from: str | None) -> EventVersionPlan:
     """How an event type's version is published. Raises `Problem` 422."""
     try:
-        return Planned(
+        return EventVersionPlan(
             breaking, None if applies_from is None else read_instant(applies_from.replace(" ", "+"))
         )
     except ValueError as error:

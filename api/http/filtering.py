@@ -77,7 +77,7 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
 }
 
 
-def filtered(
+def with_filter(
     handler: Callable[..., Awaitable[T]],
 ) -> Callable[..., Awaitable[T]]:
     """The handler with every parameter of a filter, which it gets as `wanted`.

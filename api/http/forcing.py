@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tollkeeper.api.http.error_answers import STATUSES
 from tollkeeper.api.http.errors import Problem, invalid
-from tollkeeper.engine.intake.forced import Forced, read_forced
+from tollkeeper.engine.intake.forced import ForcedOutcome, read_forced
 from tollkeeper.engine.intake.violations import Violation
 
 _HEADERS: Final[Mapping[int, tuple[tuple[bytes, bytes], ...]]] = {
@@ -21,18 +21,18 @@ _HEADERS: Final[Mapping[int, tuple[tuple[bytes, bytes], ...]]] = {
 }
 
 
-class _Sent(Struct, frozen=True):
+class _ForcingBody(Struct, frozen=True):
     metadata: Any = None
 
 
 class _SentBody(Struct, frozen=True):
-    payment: _Sent
+    payment: _ForcingBody
 
 
 _UPDATE = msgspec.json.Decoder(_SentBody)
 
 
-async def obey(metadata: Mapping[str, Any] | None) -> Forced:
+async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
     """What the request asks to come back, once it has waited as long as it asks to.
 
     Raises `Problem`: the one that it asks for, or 422 for what can't be forced.

@@ -249,7 +249,7 @@ async def set_labels(request: Request) -> LabelResults:
         try:
             labels.append(_label(request, each.source, each.label, each.reason, each.at))
         except Problem as problem:
-            wrong += _within(f"labels[{index}]", problem.violations)
+            wrong += _place_within(f"labels[{index}]", problem.violations)
     if wrong:
         raise invalid(wrong)
     results: list[LabelResult] = []
@@ -343,5 +343,5 @@ def label_view(payment: str, label: Label) -> LabelView:
     )
 
 
-def _within(place: str, violations: Sequence[Violation]) -> list[Violation]:
+def _place_within(place: str, violations: Sequence[Violation]) -> list[Violation]:
     return [replace(each, field=f"{place}.{each.field}") for each in violations]

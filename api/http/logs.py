@@ -114,14 +114,14 @@ def request_log() -> FilteringBoundLogger:
 
 
 def _as_json(_logger: Any, method: str, event: EventDict) -> str:
-    return _encode(_stamped(method, event)).decode()
+    return _encode(_stamp(method, event)).decode()
 
 
 def _on_terminal(logger: Any, method: str, event: EventDict) -> str:
-    return _colour(logger, method, _stamped(method, event))
+    return _colour(logger, method, _stamp(method, event))
 
 
-def _stamped(method: str, event: EventDict) -> EventDict:
+def _stamp(method: str, event: EventDict) -> EventDict:
     """With its level and the moment, in one step: structlog's own are a step each."""
     event["level"] = "error" if method == "exception" else method
     event["timestamp"] = f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"

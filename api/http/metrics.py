@@ -83,15 +83,15 @@ class Figures:
 
 async def exposition(engine: Engine, figures: Figures) -> bytes:
     """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
-    others = _Given(await families(engine, figures))
+    others = _ScrapeCollector(await families(engine, figures))
     return "".join(_durations(figures)).encode() + generate_latest(others)
 
 
 async def families(engine: Engine, figures: Figures) -> list[Metric]:
     """All but the durations and the process' own. Raises `Unavailable` as `exposition`."""
     pending = await engine.outbox.read(outbox.pending)
-    held = _held(engine, await engine.journal.size(), pending)
-    return [*_counted(figures), *held, *await _windows(engine)]
+    held = _state_metrics(engine, await engine.journal.size(), pending)
+    return [*_request_metrics(figures), *held, *await _windows(engine)]
 
 
 def _durations(figures: Figures) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _durations(figures: Figures) -> Iterator[str]:
         yield f"{name}_sum{{{labels}}} {held.seconds}\n"
 
 
-class _Given(Collector):
+class _ScrapeCollector(Collector):
     """The process' own figures and those given, for one scrape."""
 
     def __init__(self, given: Iterable[Metric]) -> None:
@@ -116,7 +116,7 @@ class _Given(Collector):
         return chain(REGISTRY.collect(), self._given)
 
 
-def _counted(figures: Figures) -> Iterator[Metric]:
+def _request_metrics(figures: Figures) -> Iterator[Metric]:
     requests = CounterMetricFamily(
         "toll_requests",
         "Requests by their status, and the first reason of a refusal.",
@@ -137,7 +137,7 @@ def _counted(figures: Figures) -> Iterator[Metric]:
     yield CounterMetricFamily("toll_events", "Events that were kept.", figures.events)
 
 
-def _held(engine: Engine, journal_bytes: int, pending: int) -> Iterator[Metric]:
+def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator[Metric]:
     journal, shadows = engine.journal, engine.shadows
     yield _BUILD
     disk = disk_usage(engine.folder)

@@ -108,7 +108,7 @@ def notice_body(key: FolderKey, of: Entry | Alert) -> bytes:
     """The body that tells of an alert, or of an entry that some webhook wants."""
     if isinstance(of, Alert):
         return _encode(SentAlert("alert.raised", alert_view(key, of)))
-    return _encode(_sent(of))
+    return _encode(_sent_notice(of))
 
 
 def sample_body(kind: NoticeKind) -> bytes:
@@ -119,7 +119,7 @@ def sample_body(kind: NoticeKind) -> bytes:
     return _encode({"kind": kind, **example, name: marked})
 
 
-def _sent(entry: Entry) -> SentNotice:
+def _sent_notice(entry: Entry) -> SentNotice:
     at = show_instant(entry.arrived)
     match Kind(entry.kind):
         case Kind.LABEL:

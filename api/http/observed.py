@@ -35,7 +35,7 @@ NOWHERE = "none"
 """Stands for the route of a path that is not there: the path itself may hold anything."""
 
 
-def observed(
+def observe_requests(
     app: ASGIApp,
     straight: Mapping[str, ASGIApp],
     find: Find,

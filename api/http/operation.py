@@ -136,7 +136,7 @@ def _query_parameters(handler: Callable[..., Any]) -> frozenset[str]:
     )
 
 
-def declared(route: HTTPRouteHandler) -> Operation:
+def operation_of(route: HTTPRouteHandler) -> Operation:
     """What was declared of the route."""
     found: Operation = route.opt[_DECLARED]
     return found

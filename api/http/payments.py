@@ -14,7 +14,13 @@ from tollkeeper.api.http.answers import (
     UpdateResult,
     analyses,
 )
-from tollkeeper.api.http.bodies import admit, idempotency_key, read_json_bytes, repeatable, repeated
+from tollkeeper.api.http.bodies import (
+    admit,
+    idempotency_key,
+    read_json_bytes,
+    repeatable,
+    replay_response,
+)
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
@@ -167,7 +173,7 @@ async def create_payment(request: Request) -> bytes:
     try:
         decided = await decide_payment(engine, active, payment, arrived, forced)
         try:
-            response = _created(payment, decided.decision)
+            response = _encode_created(payment, decided.decision)
             idempotency = repeatable(request, repeat_key, body, response)
         except BaseException:
             await take_back(engine, decided.pending)
@@ -327,10 +333,10 @@ async def _answered_before(
         return None
     journal, account = request.engine.journal, request.key.account
     stored = await journal.find_idempotency(account, repeat_key, arrived)
-    return None if stored is None else repeated(request, stored, body)
+    return None if stored is None else replay_response(request, stored, body)
 
 
-def _created(payment: Payment, decision: Decision) -> bytes:
+def _encode_created(payment: Payment, decision: Decision) -> bytes:
     return _encode(PaymentCreated(PaymentResult(payment.id, payment.status, analyses(decision))))
 
 

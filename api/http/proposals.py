@@ -16,7 +16,7 @@ from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.files import read_terms, require_passing
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, whole
-from tollkeeper.api.http.publishing import Filling, accepted, later, untold, within_time
+from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
 from tollkeeper.api.http.queries import read_version_number
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
@@ -247,7 +247,7 @@ async def approve_proposal(request: Request, number: ProposalNumber) -> Response
     if isinstance(proposal.change, SettingsChanged):
         check_scope(key, "settings:write")
     doing = approve(engine, key.account, key.id, wanted, untold)
-    return await _decided(request, proposal, doing)
+    return await _decide_proposal(request, proposal, doing)
 
 
 @operation(
@@ -297,17 +297,17 @@ async def break_glass(request: Request, number: ProposalNumber) -> Response[Stru
     until = read_terms(request, False, sent.until, "").until
     assert until is not None
     doing = publish_alone(engine, key.account, key.id, wanted, until, sent.reason, untold)
-    return await _decided(request, proposal, doing)
+    return await _decide_proposal(request, proposal, doing)
 
 
-async def _decided(request: Request, proposal: Proposal, doing: Any) -> Response[Struct]:
+async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> Response[Struct]:
     change = proposal.change
     if isinstance(change, SettingsChanged):
         await doing
         return Response(_answer(request, proposal.number))
     of = change.kind, change.name
     filling = await within_time(request.engine, request.key.account, *of, doing)
-    return accepted(_answer(request, proposal.number, filling), filling, HTTPStatus.OK)
+    return accepted_response(_answer(request, proposal.number, filling), filling, HTTPStatus.OK)
 
 
 async def _change(request: Request, sent: SentProposal) -> Proposable:

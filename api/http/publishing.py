@@ -47,7 +47,7 @@ def filled_share(engine: Engine, account: int, kind: ProgramKind, name: str) -> 
     return UNSET if share is None else round(share, 2)
 
 
-def accepted(body: Struct, filling: Filling, status: HTTPStatus) -> Response[Struct]:
+def accepted_response(body: Struct, filling: Filling, status: HTTPStatus) -> Response[Struct]:
     """`status` for what is done; 202 for what goes on."""
     return Response(body, status_code=status if filling is UNSET else HTTPStatus.ACCEPTED)
 

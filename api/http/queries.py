@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tollkeeper.api.http.errors import invalid, nothing_here
 from tollkeeper.api.http.request import Exchange
-from tollkeeper.engine.folder_key import Named, Spot
+from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.values import read_instant
 
@@ -18,7 +18,7 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
     """A cursor that an earlier page of the account gave. Raises `Problem` 422."""
     if text is None:
         return None
-    spot = request.engine.folder_key.spot_of(Named.CURSOR, request.key.account, text)
+    spot = request.engine.folder_key.spot_of(NameUse.CURSOR, request.key.account, text)
     if spot is None:
         raise _wrong(name, "invalid_value", "this is not the cursor of a page")
     return spot.sequence
@@ -28,7 +28,7 @@ def show_place(request: Exchange, cursor: int | None) -> str | None:
     """A cursor in the form that `read_place` takes, None after the last page."""
     if cursor is None:
         return None
-    return request.engine.folder_key.name_of(Named.CURSOR, request.key.account, Spot(cursor))
+    return request.engine.folder_key.name_of(NameUse.CURSOR, request.key.account, Spot(cursor))
 
 
 def read_limit(text: str | None) -> int:

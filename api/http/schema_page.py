@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tollkeeper.api.html import Html, element, inline_markdown, joined, markdown
+from tollkeeper.api.html import Html, element, inline_markdown, join_html, markdown
 
 Json = Mapping[str, Any]
 
@@ -118,7 +118,7 @@ def _operation(method: str, path: str, operation: Json, document: Json) -> Html:
         for status, found in answers
         if "$ref" in found
     ]
-    parts.append(element("p", "Errors that mean the same everywhere: ", _separated(" ", shared)))
+    parts.append(element("p", "Errors that mean the same everywhere: ", _join_parts(" ", shared)))
     return element("article", *parts, id=name)
 
 
@@ -137,7 +137,7 @@ def _parameters(parameters: list[Json]) -> Html:
     rows = [
         _row(
             element("code", each["name"]),
-            joined(each["in"], _required(each["required"])),
+            join_html(each["in"], _required_mark(each["required"])),
             _type(each["schema"]),
             inline_markdown(each["description"]),
         )
@@ -177,7 +177,7 @@ def _properties(schema: Json) -> Html:
     rows = [
         _row(
             element("code", name),
-            joined(_type(described), _required(name in required)),
+            join_html(_type(described), _required_mark(name in required)),
             inline_markdown(described.get("description", "")),
         )
         for name, described in schema["properties"].items()
@@ -191,21 +191,21 @@ def _type(schema: Json) -> Html:
         case {"$ref": reference}:
             return _reference(_last(reference))
         case {"anyOf": choices} | {"oneOf": choices}:
-            return _separated(" or ", map(_type, choices))
+            return _join_parts(" or ", map(_type, choices))
         case {"const": value}:
             return element("code", json.dumps(value))
         case {"enum": values}:
-            return _separated(" ", (element("code", json.dumps(value)) for value in values))
+            return _join_parts(" ", (element("code", json.dumps(value)) for value in values))
         case {"type": "array", "items": dict(items)}:
-            return joined("array of ", _type(items), _bounds(schema))
+            return join_html("array of ", _type(items), _bounds(schema))
         case {"type": "array", "prefixItems": items}:
-            return joined("array of ", _separated(" and ", map(_type, items)))
+            return join_html("array of ", _join_parts(" and ", map(_type, items)))
         case {"type": "object", "additionalProperties": dict(values)}:
-            return joined("object of ", _type(values), _bounds(schema))
+            return join_html("object of ", _type(values), _bounds(schema))
         case {"type": list(kinds)}:
-            return _separated(" or ", (element("code", kind) for kind in kinds))
+            return _join_parts(" or ", (element("code", kind) for kind in kinds))
         case {"type": kind}:
-            return joined(kind, _bounds(schema))
+            return join_html(kind, _bounds(schema))
         case _:
             return Html("anything")
 
@@ -235,7 +235,7 @@ def _reference(name: str) -> Html:
     return element("a", name, href=f"#schema-{name}")
 
 
-def _required(required: bool) -> Html:
+def _required_mark(required: bool) -> Html:
     return element("strong", "required", class_="required") if required else Html("")
 
 
@@ -261,7 +261,7 @@ def _row(*cells: Html) -> Html:
     return element("tr", *(element("td", cell) for cell in cells))
 
 
-def _separated(by: str, parts: Iterable[Html]) -> Html:
+def _join_parts(by: str, parts: Iterable[Html]) -> Html:
     return Html(by.join(parts))
 
 

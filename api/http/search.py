@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import Analyses, analyses
 from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.examples import PAYMENT
-from tollkeeper.api.http.filtering import filtered, read_moment_at
+from tollkeeper.api.http.filtering import read_moment_at, with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
@@ -24,9 +24,9 @@ from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.label import Verdict
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import Found, FoundPage
+from tollkeeper.engine.search.find import FoundPage, PaymentInShort
 from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
-from tollkeeper.engine.search.related import Related
+from tollkeeper.engine.search.related import RelatedPayments
 from tollkeeper.engine.search.tally import Tally
 
 LagMs = Annotated[
@@ -124,7 +124,7 @@ The payments come from an index that follows the journal; `lag_ms` says how far 
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def find_payments(
     request: Request, wanted: Filter, cursor: Cursor = None, limit: Limit = None
 ) -> PaymentPage:
@@ -146,7 +146,7 @@ async def find_payments(
     answers={200: Answer("How many.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
     found, lag = await request.search.ask(request.key.account, CountPayments(wanted), int)
     return PaymentCount(found, lag_ms(lag))
@@ -184,7 +184,11 @@ async def find_related(
 ) -> RelatedAnswer:
     question = FindRelated(id, read_moment_at("since", since, request.engine.clock()))
     # A union is not a type that can be passed as one.
-    found, lag = await request.search.ask(request.key.account, question, list[Related] | None)  # type: ignore[arg-type]
+    found, lag = await request.search.ask(
+        request.key.account,
+        question,
+        list[RelatedPayments] | None,  # type: ignore[arg-type]
+    )
     if found is None:
         raise not_found("id", "no payment has this id, or the index does not have it yet")
     return RelatedAnswer([_related_view(each) for each in found], lag_ms(lag))
@@ -198,7 +202,7 @@ def lag_ms(lag: int) -> int:
     return -(-lag // 1000)
 
 
-def found_view(payment: Found) -> FoundPayment:
+def found_view(payment: PaymentInShort) -> FoundPayment:
     user = None
     if payment.user is not None or payment.email is not None:
         user = FoundUser(payment.user, payment.email)
@@ -227,7 +231,7 @@ def tally_view(tally: Tally) -> TallyView:
     return TallyView(tally.payments, dict(tally.actions), dict(tally.statuses), dict(tally.labels))
 
 
-def _related_view(related: Related) -> RelatedView:
+def _related_view(related: RelatedPayments) -> RelatedView:
     return RelatedView(
         related.by,
         related.value,

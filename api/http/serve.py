@@ -105,7 +105,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
                 _telemetry(engine, settings, figures, server),
                 _beside_server(create_admin_app(engine, settings, figures), settings, admin),
                 _beside_server(console_alone(app), settings, pages),
-                beside(engine, progress, server, settings.snapshot_minutes * 60),
+                run_background(engine, progress, server, settings.snapshot_minutes * 60),
             ):
                 await server.serve(sockets=[public])
 
@@ -222,7 +222,7 @@ async def _beside_server(
 
 
 @asynccontextmanager
-async def beside(
+async def run_background(
     engine: Engine,
     progress: Progress,
     server: Server | None = None,

@@ -14,7 +14,7 @@ import msgspec
 from litestar.response import Stream
 
 from tollkeeper.api.http.bodies import header
-from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter, whole
 from tollkeeper.api.http.queries import read_count, read_place, show_place
@@ -50,7 +50,7 @@ _encode = msgspec.json.Encoder().encode
     answers={200: Answer("The stream.", str, media_type=_EVENT_STREAM)},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def stream_decisions(
     request: Request,
     wanted: Filter,

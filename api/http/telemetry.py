@@ -67,7 +67,7 @@ async def telemetry(
     latest = LatestFigures(meter)
     gathering = asyncio.create_task(_gather(engine, figures, latest))
     try:
-        yield lambda app: traced(app, tracer, durations)
+        yield lambda app: trace_requests(app, tracer, durations)
     finally:
         gathering.cancel()
         engine.journal = untraced
@@ -78,7 +78,7 @@ async def telemetry(
         await asyncio.to_thread(meters.shutdown)
 
 
-def traced(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIApp:
+def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIApp:
     """The application with a span around each request."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tollkeeper.api.http.answers import ThresholdsView
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.filtering import filtered
+from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter
 from tollkeeper.api.http.request import Request
@@ -93,7 +93,7 @@ A fraud that passes costs its amount and the fee of a chargeback; a person that 
     answers={200: Answer("The outcomes, and the bands from 0.00 to 1.00.")},
     refusals=(422, 503),
 )
-@filtered
+@with_filter
 async def weigh_thresholds(
     request: Request,
     wanted: Filter,
@@ -127,7 +127,7 @@ async def weigh_thresholds(
         deny=_share("deny", deny, 100, own.deny),
     )
     costs = Costs(
-        chargeback=_scaled("chargeback", chargeback, 100, _MOST_FEE, USUAL_COSTS.chargeback),
+        chargeback=_read_scaled("chargeback", chargeback, 100, _MOST_FEE, USUAL_COSTS.chargeback),
         margin=_share("margin", margin, BASIS_POINTS, USUAL_COSTS.margin),
         challenge_lost=_share(
             "challenge_lost", challenge_lost, BASIS_POINTS, USUAL_COSTS.challenge_lost
@@ -161,10 +161,10 @@ def thresholds_answer(
 
 
 def _share(name: str, text: str | None, scale: int, usual: int) -> int:
-    return _scaled(name, text, scale, scale, usual)
+    return _read_scaled(name, text, scale, scale, usual)
 
 
-def _scaled(name: str, text: str | None, scale: int, most: int, usual: int) -> int:
+def _read_scaled(name: str, text: str | None, scale: int, most: int, usual: int) -> int:
     """The number times `scale`, at most `most`. Raises `Problem` 422."""
     if text is None:
         return usual

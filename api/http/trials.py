@@ -15,7 +15,7 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.file_kinds import DECIDERS, FileKind
 from tollkeeper.api.http.files import FileName, VersionChoice
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.publishing import Filling, accepted, later, untold, within_time
+from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.publish.trials import clear_rollout, clear_shadow, set_rollout, set_shadow
 from tollkeeper.engine.registry.changes import RolloutKey
@@ -87,7 +87,7 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
         number = (await read_json(request, VersionChoice)).version
         doing = set_shadow(engine, key.account, key.id, decider(of), name, number, untold)
         filling = await within_time(engine, key.account, of.kind, name, doing)
-        return accepted(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)
+        return accepted_response(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)
 
     return shadow
 
@@ -148,7 +148,7 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
             untold,
         )
         filling = await within_time(engine, key.account, of.kind, name, doing)
-        return accepted(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
+        return accepted_response(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
 
     return rollout
 

@@ -9,7 +9,7 @@ from tollkeeper.api.terminal.backtest_words import amounts_text, days, result_te
 from tollkeeper.engine.offline.backtest.report import (
     FILES,
     UNRECORDED,
-    Moved,
+    MovesBetweenActions,
     OutcomeChange,
     Report,
     ReportGroup,
@@ -72,7 +72,7 @@ def backtest_page(report: Report) -> str:
         *(f'<p class="note">{escape(note)}</p>' for note in report.notes),
         *_section("What happens to payments", _actions(report)),
         *_section("What would change", _changes(report)),
-        *_section("What would be decided", _decided(report.decided)),
+        *_section("What would be decided", _unrecorded_rows(report.decided)),
         *_section("Conditions", _conditions(report)),
         *_section(
             f"How {_whose(report)} ended",
@@ -149,7 +149,7 @@ def _changes(report: Report) -> Iterator[str]:
     yield "</table>"
 
 
-def _decided(decided: Sequence[UnrecordedDecisions]) -> Iterator[str]:
+def _unrecorded_rows(decided: Sequence[UnrecordedDecisions]) -> Iterator[str]:
     if decided:
         yield f"<table><tr><th>would be{AMOUNT}</tr>"
         for each in decided[:SHOWN]:
@@ -203,7 +203,7 @@ def _groups(report: Report, groups: Sequence[ReportGroup], name: str) -> Iterato
     would = "would change" if report.compared.payments else "would be decided"
     yield f'<table><tr><th>{name}<th class="number">payments<th>{would}</tr>'
     for each in groups:
-        moved = [_moved(one) for one in each.moved if one.was != one.now]
+        moved = [_moved_row(one) for one in each.moved if one.was != one.now]
         value = f"no {name}" if each.value is None else each.value
         yield (
             f'<tr><td>{escape(value)}<td class="number">{each.payments:,}'
@@ -212,7 +212,7 @@ def _groups(report: Report, groups: Sequence[ReportGroup], name: str) -> Iterato
     yield "</table>"
 
 
-def _moved(moved: Moved) -> str:
+def _moved_row(moved: MovesBetweenActions) -> str:
     way = _action(moved.now)
     if moved.was != UNRECORDED:
         way = f"from {_action(moved.was)} to {way}"

@@ -20,7 +20,7 @@ def as_text(covered: Sequence[FileCoverage]) -> str:
     for each in covered:
         if each.goals:
             lines.append(f"{percent([each]):5.1f} %  {each.name}")
-            lines += [f"         line {line}: {words}" for line, words in _missed(each)]
+            lines += [f"         line {line}: {words}" for line, words in _missed_lines(each)]
     lines.append(f"{percent(covered):5.1f} %  in all")
     return "\n".join(lines)
 
@@ -66,7 +66,7 @@ def as_html(covered: Sequence[FileCoverage]) -> str:
     return _PAGE.replace("{percent}", f"{percent(covered):.1f}").replace("{sections}", sections)
 
 
-def _missed(covered: FileCoverage) -> Iterator[tuple[int, str]]:
+def _missed_lines(covered: FileCoverage) -> Iterator[tuple[int, str]]:
     for goal in sorted(covered.missed, key=lambda goal: goal.span):
         yield covered.file.line(goal.span), _words(covered, goal)
 
@@ -78,10 +78,10 @@ def _words(covered: FileCoverage, goal: Goal) -> str:
 
 def _section(covered: FileCoverage) -> str:
     heading = f"<h2>{escape(covered.name)} <small>{percent([covered]):.1f} %</small></h2>"
-    return f"{heading}<pre>{_coloured(covered)}</pre>"
+    return f"{heading}<pre>{_colour_text(covered)}</pre>"
 
 
-def _coloured(covered: FileCoverage) -> str:
+def _colour_text(covered: FileCoverage) -> str:
     """The text with a mark around each part that was to be seen, inner ones within outer ones."""
     text = covered.file.text
     missed: dict[Span, list[str]] = {goal.span: [] for goal in covered.goals}

@@ -22,9 +22,9 @@ from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.serve import (
     Server,
-    beside,
     configuration,
     listening,
+    run_background,
     stop_by_signals,
 )
 from tollkeeper.api.http.settings import Settings
@@ -118,7 +118,7 @@ async def _serve(
     async with searching(engine.source) as search, open_jobs() as jobs:
         server = Server(configuration(create_app(engine, settings, search, jobs), settings))
         stop_by_signals(server, search)
-        async with beside(engine, lambda _share: None, server):
+        async with run_background(engine, lambda _share: None, server):
             await engine.ready.wait()
             address = f"http://{HOST}:{settings.port}"
             code = (await _perform(engine, MakeLink(DEMO_ACCOUNT, "you", ("admin",)))).key

@@ -16,7 +16,7 @@ _ENVELOPE_BYTES = len(b'{"events":[]}')
 _PATIENCE_S = 60.0
 
 
-class Submitted(NamedTuple):
+class SubmittedEvent(NamedTuple):
     """`line` is the event's in the file, from 1; `errors` are empty for one that was kept."""
 
     line: int
@@ -54,7 +54,7 @@ def _one_line(line: bytes) -> bytes:
     return bytes(_members(text)["event"]) if is_of_history else text
 
 
-def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Submitted]:
+def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[SubmittedEvent]:
     """What became of each event, in order. Raises `httpx.HTTPError` when no answer can be had."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     with httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_S) as client:
@@ -66,4 +66,4 @@ def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[Submitte
             else:
                 results = [answer.json()] * len(batch)
             for (number, _), result in zip(batch, results, strict=True):
-                yield Submitted(number, result.get("errors", []))
+                yield SubmittedEvent(number, result.get("errors", []))

@@ -20,7 +20,7 @@ _MARKS = {"proved": ("✓", "green"), "refuted": ("✗", "red"), "not proved": (
 def draw_proof(proof: Proof) -> Iterator[Text]:
     """The answer in a line, then the payment that shows it."""
     verdict = proof.verdict
-    yield Text.assemble(_MARKS[verdict.answer], f" {proof.file}: {_said(proof)}")
+    yield Text.assemble(_MARKS[verdict.answer], f" {proof.file}: {_verdict_text(proof)}")
     shows_payment = verdict.answer == "refuted" or proof.claim in ("wider", "narrower")
     if verdict.witness is None or not shows_payment:
         return
@@ -31,11 +31,11 @@ def draw_proof(proof: Proof) -> Iterator[Text]:
         payment = json.dumps(payment_json(verdict.witness), ensure_ascii=False)
         yield Text(f"  {payment}", "dim")
     if proof.claim == "same":
-        before, after = (_decided(each.action, each.condition) for each in verdict.replayed)
+        before, after = (_decision_text(each.action, each.condition) for each in verdict.replayed)
         yield Text(f"  before: {before}, after: {after}")
 
 
-def _said(proof: Proof) -> str:
+def _verdict_text(proof: Proof) -> str:
     answer, of = proof.verdict.answer, f"`{proof.of}`"
     if answer == "not proved":
         return f"{proof.claim} {of}: not proved, {'; '.join(proof.verdict.because)}"
@@ -66,7 +66,7 @@ def _why(verdict: ProofVerdict) -> str:
     return f"is never reached: wherever it is met, {earlier} is met before"
 
 
-def _decided(action: str, condition: str | None) -> str:
+def _decision_text(action: str, condition: str | None) -> str:
     return f"{action} by {condition}" if condition else action
 
 

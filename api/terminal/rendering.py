@@ -19,7 +19,7 @@ from tollkeeper.engine.shadows.report import ShadowReport
 
 if TYPE_CHECKING:
     # They need scikit-learn, which only fitting has.
-    from tollkeeper.engine.offline.fit.fitting import Fitted
+    from tollkeeper.engine.offline.fit.fitting import FittedScorecard
     from tollkeeper.engine.offline.fit.quality import Quality
 
 _CHANGE_STYLES = {"added": "green", "removed": "red", "moved": "cyan", "changed": "yellow"}
@@ -34,7 +34,7 @@ def draw_backtest(report: Report) -> RenderableType:
     head = Text.assemble((report.candidate, "bold"), f" over {payments}: ", (words, "bold"))
     parts: list[RenderableType] = [head]
     if report.changes:
-        parts.append(_table("was", "would be", *_AMOUNT, rows=map(_changed, report.changes)))
+        parts.append(_table("was", "would be", *_AMOUNT, rows=map(_change_cells, report.changes)))
     if report.decided:
         parts.append(_table("would be", *_AMOUNT, rows=map(_would_be, report.decided)))
     if report.labels:
@@ -70,7 +70,7 @@ def _examples(report: Report) -> Iterator[tuple[str, ...]]:
 _AMOUNT = ("payments", "amount")
 
 
-def _changed(change: OutcomeChange) -> tuple[str, ...]:
+def _change_cells(change: OutcomeChange) -> tuple[str, ...]:
     return result_text(change.was), *_would_be(change)
 
 
@@ -98,7 +98,7 @@ def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
 # A fitted scorecard
 
 
-def draw_fitted(fitted: Fitted) -> RenderableType:
+def draw_fitted(fitted: FittedScorecard) -> RenderableType:
     """Each weight before and after, then how well both score on what was not learned from."""
     weights = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("signal", "before", "after", "said something of"):

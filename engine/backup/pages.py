@@ -37,7 +37,7 @@ def prepare_copy(
     `target` itself is left as it is; `progress` is told of the bytes read.
     """
     digest, written, offset = hashlib.sha256(), 0, 0
-    with _opened(target) as before, _new(changes_of(target)) as changes:
+    with _open_pages(target) as before, _new(changes_of(target)) as changes:
         while offset < size:
             data = source.read(min(READ_PAGES, size - offset))
             if not data:
@@ -90,7 +90,7 @@ def sha256_of(path: Path, progress: Callable[[int], None]) -> str:
     return digest.hexdigest()
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_pages(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except FileNotFoundError:

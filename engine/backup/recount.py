@@ -34,7 +34,7 @@ from tollkeeper.engine.velocity import first_seen_file
 from tollkeeper.engine.velocity.contract import Columns, Group, SeriesPlan
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
 from tollkeeper.engine.velocity.memory import MemoryWindows
-from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
     Snapshot,
@@ -110,7 +110,7 @@ async def _recount_windows(
     number = account.number
     reaches: dict[str, int] = {}
     held = []
-    for plan in merged(plan for plan in plans if plan.over is not None):
+    for plan in merge_plans(plan for plan in plans if plan.over is not None):
         reach = snapshot.reach(number, plan.digest)
         if reach is not None:
             reaches[plan.digest] = reach
@@ -140,13 +140,15 @@ async def _recount_first_seen(
     path = folder / first_seen_file.AGES_FILE
     if not path.exists():
         return
-    for plan in merged(replace(plan, over=None) for plan in plans if plan.ages):
+    for plan in merge_plans(replace(plan, over=None) for plan in plans if plan.ages):
         stored = _stored_times(path, account.number, plan.digest)
         if stored is None:
             continue
         sequence, kept = stored
         sums = _SumOfTimes()
-        windows = MemoryWindows(sequence, seen_times=partial(_given, sums), total_cap=sys.maxsize)
+        windows = MemoryWindows(
+            sequence, seen_times=partial(_same_sums, sums), total_cap=sys.maxsize
+        )
         await _fill(picture, account, [plan], windows, 0)
         counted = Content(sums.elements, sums.total)
         _compare(found, path.name, account, plan.digest, kept, counted)
@@ -216,7 +218,7 @@ def _compare(
         found.faults.append(JournalFault(None, f"{more}{others}: remove the file and start again"))
 
 
-def _given(sums: _SumOfTimes, _account: int, _series: str) -> _SumOfTimes:
+def _same_sums(sums: _SumOfTimes, _account: int, _series: str) -> _SumOfTimes:
     return sums
 
 
@@ -230,8 +232,8 @@ class _SumOfTimes(MemorySeenTimes):
 
     def add(self, group: Group, time: int) -> None:
         self.elements += 1
-        self.total += hash((first_seen_file.hashed(group), time))
+        self.total += hash((first_seen_file.hash_group(group), time))
 
     def remove(self, group: Group, time: int) -> None:
         self.elements -= 1
-        self.total -= hash((first_seen_file.hashed(group), time))
+        self.total -= hash((first_seen_file.hash_group(group), time))

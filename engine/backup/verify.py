@@ -50,7 +50,7 @@ def verify(source: JournalSource, progress: Progress = lambda _share: None) -> V
     if isinstance(source, Path):
         return _verify_folder(source, progress)
     with closing(connect_for_reading(source)) as connection:
-        return _told(VerifyReport([]), inspect_journal(connection, wrong_with, progress))
+        return _with_inspection(VerifyReport([]), inspect_journal(connection, wrong_with, progress))
 
 
 def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
@@ -75,14 +75,14 @@ def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
     except sqlite3.DatabaseError as error:
         report.faults.append(JournalFault(None, f"`{journal}` can't be read: {error}"))
         return report
-    _told(report, inspection)
+    _with_inspection(report, inspection)
     for path in report.files:
         if path != journal and not _fits(path, identity):
             report.faults.append(JournalFault(None, f"`{path}` belongs to another journal"))
     return report
 
 
-def _told(report: VerifyReport, inspection: Inspection) -> VerifyReport:
+def _with_inspection(report: VerifyReport, inspection: Inspection) -> VerifyReport:
     report.entries, report.sealed = inspection.kinds, inspection.sealed
     report.without_checksum, report.more = inspection.without_checksum, inspection.more
     report.faults += inspection.faults

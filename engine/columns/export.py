@@ -70,7 +70,7 @@ class ExportedAccount(Struct, frozen=True):
     written: tuple[str, ...]
 
 
-class Exported(Struct, frozen=True):
+class ExportSummary(Struct, frozen=True):
     """What an export did; `removed` are the accounts that are gone from the service and so from it."""
 
     accounts: tuple[ExportedAccount, ...]
@@ -79,7 +79,7 @@ class Exported(Struct, frozen=True):
 
 def export_columns(
     folder: Path, target: Path, account_name: str | None, progress: Progress = lambda _share: None
-) -> Exported:
+) -> ExportSummary:
     """Brings `target` up to the journal of a data folder: one account's, or those of all live ones.
 
     Raises `NotFound` for the account, `JournalError` for a journal that can't be read and a target
@@ -105,13 +105,13 @@ def export_columns(
             own = [each for each in changes if each.account == account.number]
             work = _Work(connection, target, account.number, account.name, reading_versions(own))
             tell = _share_of(progress, position, len(accounts))
-            exported.append(_export_account(work, _known(work, journal), tell))
+            exported.append(_export_account(work, _read_or_begin(work, journal), tell))
             write_configuration(connection, target, account, own, work.versions)
         gone = [name for name in exported_accounts(target) if name not in state.numbers]
         for name in gone:
             forget_exported(target, name)
         progress(1.0)
-    return Exported(tuple(exported), tuple(gone))
+    return ExportSummary(tuple(exported), tuple(gone))
 
 
 def _find_live(state: Configuration, name: str) -> Account:
@@ -160,7 +160,7 @@ def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> E
     )
 
 
-def _known(work: _Work, journal: str) -> ExportProgress:
+def _read_or_begin(work: _Work, journal: str) -> ExportProgress:
     known = read_progress(work.target, work.name)
     if known is not None and known.journal != journal:
         raise JournalError(

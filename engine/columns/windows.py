@@ -117,7 +117,7 @@ class ReadValues:
     def of(self, decision: Decision, sequence: int) -> dict[str, Any]:
         """By column; the windows that could not be exact are left out."""
         found = {}
-        for index, column in self._placed(decision, sequence):
+        for index, column in self._columns_of_reads(decision, sequence):
             if index not in decision.lost:
                 found[column.name] = decision.reads[index]
         return found
@@ -126,10 +126,12 @@ class ReadValues:
         """The columns of the windows that could not be exact."""
         if not decision.lost:
             return []
-        placed = self._placed(decision, sequence)
+        placed = self._columns_of_reads(decision, sequence)
         return [column.name for index, column in placed if index in decision.lost]
 
-    def _placed(self, decision: Decision, sequence: int) -> list[tuple[int, WindowColumn]]:
+    def _columns_of_reads(
+        self, decision: Decision, sequence: int
+    ) -> list[tuple[int, WindowColumn]]:
         """Each read's index with its column: those of the scorecard, then those of the rule."""
         rule = decision.rule
         of_rule = () if rule is None else self._rules.get((rule.name, rule.version), ())

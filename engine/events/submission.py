@@ -104,7 +104,7 @@ def split(body: bytes) -> list[bytes] | Violation | None:
         return None
 
 
-def within(index: int, found: Sequence[Violation]) -> list[Violation]:
+def place_in_batch(index: int, found: Sequence[Violation]) -> list[Violation]:
     """Violations of one event of a batch, with their places in the whole body."""
     place = f"events[{index}]"
     return [

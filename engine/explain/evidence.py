@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from tollkeeper.engine.programs.compile.explain import CountedRecord, ExplainedHistory
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.velocity.aggregates import RECOUNTS
 from tollkeeper.engine.velocity.contract import Key, Record, SeriesPlan, Window
 from tollkeeper.engine.velocity.plan import Plan
@@ -60,7 +60,7 @@ def list_records(
         found = [each for each in found if each[0].id != read.reader or each[0].event is not None]
     if window.over is None:
         found = found[:1] if window.function not in ("interval", "since") else found[-1:]
-        again = not found if window.function == "first" else _since(read, found)
+        again = not found if window.function == "first" else _elapsed_since(read, found)
     else:
         again = RECOUNTS[window.function]([value for _, value in found], window.type)
     if again != read.value:
@@ -107,7 +107,7 @@ def counted_values(read: AggregateRead, records: Iterable[Record]) -> Iterator[t
                     yield record, value
 
 
-def _since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
+def _elapsed_since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
     """The time (µs) since the one record from which an age or an interval is counted."""
     return read.at - found[0][0].time if found else None
 
@@ -115,5 +115,7 @@ def _since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
 def counted_record(type_: Type | None, record: Record, value: Any) -> CountedRecord:
     """A record as it is listed, its value of that type."""
     return CountedRecord(
-        record.id, shown(record.time, Instant()), None if type_ is None else shown(value, type_)
+        record.id,
+        written_value(record.time, Instant()),
+        None if type_ is None else written_value(value, type_),
     )

@@ -178,7 +178,7 @@ def _explain(past: Past) -> Explanation:
         thresholds=then.settings.thresholds,
         scorecard=scorecard,
         rule=rule,
-        repeated=_repeated(decision, scorecard, rule),
+        repeated=_is_repeated(decision, scorecard, rule),
     )
 
 
@@ -216,7 +216,7 @@ class _Window:
         self._reach = 0
         self._records: list[Record] = []
         for over in sorted({over for over in overs if over is not None}, reverse=True):
-            records = self._between(past.facts.timestamp - over + 1, past.facts.timestamp)
+            records = self._records_between(past.facts.timestamp - over + 1, past.facts.timestamp)
             if records is not None:
                 self._reach, self._records = over, records
                 break
@@ -237,9 +237,9 @@ class _Window:
         if read.value is None:
             return []
         time = read.at - int(read.value)
-        return self._between(time, time)
+        return self._records_between(time, time)
 
-    def _between(self, begin: int, end: int) -> list[Record] | None:
+    def _records_between(self, begin: int, end: int) -> list[Record] | None:
         created = self._past.created
         entries = self._past.journal.entries_between(
             created.account, (begin, end), up_to=created.sequence, most=LOOKED_THROUGH
@@ -259,29 +259,31 @@ def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Store
         known = StoredProgram(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
         return shipped.scorecard, {None: shipped_text()}, known
     version = (
-        account.shipped if number == 0 else _stored(account, "scorecard", SCORECARD_NAME, number)
+        account.shipped
+        if number == 0
+        else _stored_version(account, "scorecard", SCORECARD_NAME, number)
     )
     assert version is not None
-    known = _known(version.program)
+    known = _decode_known(version.program)
     assert isinstance(known.program, Scorecard)
     return known.program, _sources(version), known
 
 
 def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, StoredProgram]:
-    version = _stored(account, "rule", applied.name, applied.version)
-    known = _known(version.program)
+    version = _stored_version(account, "rule", applied.name, applied.version)
+    known = _decode_known(version.program)
     assert isinstance(known.program, Rule)
     return known.program, _sources(version), known
 
 
 @lru_cache(_PROGRAMS)
-def _known(encoded: bytes) -> StoredProgram:
+def _decode_known(encoded: bytes) -> StoredProgram:
     program = decode_program(encoded)
     assert isinstance(program, Rule | Scorecard)
     return StoredProgram(program, reading_of(program, full_vocabulary()), Digests(program.lets))
 
 
-def _stored(account: Account, kind: ProgramKind, name: str, number: int) -> Version:
+def _stored_version(account: Account, kind: ProgramKind, name: str, number: int) -> Version:
     return account.files[kind, name].versions[number - 1]
 
 
@@ -295,7 +297,7 @@ def _values(rule: Rule, reads: Sequence[Value | None]) -> Sequence[Value | None]
     return reads[len(reads) - len(rule.histories) :]
 
 
-def _repeated(
+def _is_repeated(
     decision: Decision, scorecard: ScorecardExplanation | None, rule: RuleExplanation | None
 ) -> bool:
     if decision.score is None:

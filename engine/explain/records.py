@@ -63,7 +63,7 @@ async def decided_page(
     page = await journal.latest(
         account, Kind.PAYMENT, since=since, wanted=wanted, cursor=cursor, limit=limit
     )
-    items = await asyncio.to_thread(lambda: [_decided(entry) for entry in page.entries])
+    items = await asyncio.to_thread(lambda: [_decision_item(entry) for entry in page.entries])
     return DecisionItems(items, page.cursor)
 
 
@@ -78,11 +78,11 @@ async def audit_page(
     found = sorted((entry for page in pages for entry in page.entries), reverse=True)
     goes_on = len(found) > limit or any(page.cursor is not None for page in pages)
     entries = found[:limit]
-    items = await asyncio.to_thread(lambda: [_audited(entry) for entry in entries])
+    items = await asyncio.to_thread(lambda: [_audit_item(entry) for entry in entries])
     return AuditItems(items, entries[-1].sequence if goes_on else None)
 
 
-def _decided(entry: Entry) -> DecisionItem:
+def _decision_item(entry: Entry) -> DecisionItem:
     return DecisionItem(entry.arrived, decode_recorded(entry.body).payment, _decision(entry))
 
 
@@ -90,7 +90,7 @@ def _decision(entry: Entry) -> Decision:
     return decode_decision(entry.outcome) if entry.outcome else Decision()
 
 
-def _audited(entry: Entry) -> AuditItem:
+def _audit_item(entry: Entry) -> AuditItem:
     if entry.kind == Kind.ACCESS:
         return accessed_item(entry.sequence, entry.arrived, decode_access(entry.body))
     return audit_item(decode_change(entry.sequence, entry.arrived, entry.account, entry.body))

@@ -32,17 +32,17 @@ class NamedField(Struct, frozen=True):
 
 def payment_fields() -> tuple[NamedField, ...]:
     """What a bare name means in a rule: the payment's fields, and `score`."""
-    return (*_named("", full_vocabulary().payment), _shown("score", _SCORE))
+    return (*_named_fields("", full_vocabulary().payment), _named_field("score", _SCORE))
 
 
 def transaction_fields() -> tuple[NamedField, ...]:
     """The fields of each element of `transactions`."""
-    return tuple(_named("transactions.", full_vocabulary().transaction))
+    return tuple(_named_fields("transactions.", full_vocabulary().transaction))
 
 
 def decision_fields() -> tuple[NamedField, ...]:
     """What a payment of the history has besides."""
-    return tuple(_named("decision.", full_vocabulary().decision))
+    return tuple(_named_fields("decision.", full_vocabulary().decision))
 
 
 def every_field() -> tuple[NamedField, ...]:
@@ -55,11 +55,11 @@ def fits(name: str, pattern: str) -> bool:
     return pattern in name or fnmatchcase(name, pattern)
 
 
-def _named(prefix: str, fields: Mapping[str, Field]) -> Iterator[NamedField]:
+def _named_fields(prefix: str, fields: Mapping[str, Field]) -> Iterator[NamedField]:
     for name, field in fields.items():
-        yield _shown(prefix + name, field)
+        yield _named_field(prefix + name, field)
 
 
-def _shown(name: str, field: Field) -> NamedField:
+def _named_field(name: str, field: Field) -> NamedField:
     choices = field.type.choices if isinstance(field.type, t.String) else None
     return NamedField(name, type_in_words(field.type), field.doc, choices or ())

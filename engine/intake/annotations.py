@@ -107,7 +107,7 @@ def members(cls: type[Struct]) -> tuple[Member, ...]:
 
 def shape_of(annotation: Any) -> Shape:
     """The shape that an annotation describes."""
-    core, nullable, metas = _unwrapped(annotation)
+    core, nullable, metas = _unwrap(annotation)
     kind = get_origin(core) or core
     named = isinstance(kind, type) and issubclass(kind, Struct)
     json_type, words = _JSON_TYPES[dict if named else kind]
@@ -146,15 +146,15 @@ def shape_of(annotation: Any) -> Shape:
     )
 
 
-def _unwrapped(annotation: Any) -> tuple[Any, bool, tuple[Meta, ...]]:
+def _unwrap(annotation: Any) -> tuple[Any, bool, tuple[Meta, ...]]:
     """The type inside `Annotated`, `| None` and `| UnsetType`; whether null is allowed; all `Meta`."""
     if get_origin(annotation) is Annotated:
         inner, *metas = get_args(annotation)
-        core, nullable, more = _unwrapped(inner)
+        core, nullable, more = _unwrap(inner)
         return core, nullable, (*metas, *more)
     parts = get_args(annotation)
     if NoneType in parts or UnsetType in parts:
         (inner,) = (part for part in parts if part not in (NoneType, UnsetType))
-        core, _, metas_within = _unwrapped(inner)
+        core, _, metas_within = _unwrap(inner)
         return core, NoneType in parts, metas_within
     return annotation, False, ()

@@ -42,9 +42,9 @@ def double_of(written: str) -> float:
         return nearest
     if abs(nearest) < _FINE and abs(nearest * 10**METADATA_SCALE % 1 - 0.5) > _CLOSE:
         return nearest
-    exact = _rounded(written)
-    return nearest if _rounded(repr(nearest)) == exact else float(exact)
+    exact = _round_written(written)
+    return nearest if _round_written(repr(nearest)) == exact else float(exact)
 
 
-def _rounded(written: str) -> Decimal:
+def _round_written(written: str) -> Decimal:
     return Decimal(written).quantize(_LAST_PLACE, ROUND_HALF_UP)

@@ -16,7 +16,7 @@ MAX_DELAY_MS: Final = 30_000
 _PATH: Final = f"payment.metadata.{MEMBER}"
 
 
-class Forced(Struct, frozen=True, forbid_unknown_fields=True):
+class ForcedOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     """The action or the score (0 to 1, two decimals) to decide by, the status of an error to answer
     with, and how long to wait before anything is done.
     """
@@ -32,16 +32,16 @@ class Forced(Struct, frozen=True, forbid_unknown_fields=True):
         return None if self.score is None else round(self.score * 100)
 
 
-UNFORCED: Final = Forced()
+UNFORCED: Final = ForcedOutcome()
 
 
-def read_forced(metadata: Mapping[str, Any] | None) -> Forced | Violation:
+def read_forced(metadata: Mapping[str, Any] | None) -> ForcedOutcome | Violation:
     """What the metadata asks for, or what is wrong with it."""
     sent = None if metadata is None else metadata.get(MEMBER)
     if sent is None:
         return UNFORCED
     try:
-        forced = msgspec.convert(sent, Forced)
+        forced = msgspec.convert(sent, ForcedOutcome)
     except msgspec.ValidationError as error:
         return Violation(_PATH, "invalid_value", str(error).lower())
     if forced.score is not None and not 0 <= forced.score <= 1:

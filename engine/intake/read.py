@@ -150,11 +150,11 @@ def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None)
         merchant=creation.merchant,
         transactions=date_transactions(transactions, moment),
         metadata=creation.metadata and scrub_metadata(creation.metadata, mask),
-        analyze=creation.analyze and _named(creation.analyze),
+        analyze=creation.analyze and _with_rule_name(creation.analyze),
     )
 
 
-def _named(analyze: Analyze) -> Analyze:
+def _with_rule_name(analyze: Analyze) -> Analyze:
     """With a rule's name that is text, or null: any other value names no rule."""
     if analyze.rule is None:
         return analyze

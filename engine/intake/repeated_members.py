@@ -29,12 +29,12 @@ def repeated_members(body: bytes) -> tuple[str, ...]:
     """
     try:
         whole = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
-        return tuple(_repeated(whole, ""))
+        return tuple(_repeated_members(whole, ""))
     except (ValueError, RecursionError):
         return ()
 
 
-def _repeated(value: Any, path: str) -> Iterator[str]:
+def _repeated_members(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Object):
         seen = set[str]()
         for name, member in value:
@@ -42,7 +42,7 @@ def _repeated(value: Any, path: str) -> Iterator[str]:
             if name in seen:
                 yield place
             seen.add(name)
-            yield from _repeated(member, place)
+            yield from _repeated_members(member, place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated(item, f"{path}[{index}]")
+            yield from _repeated_members(item, f"{path}[{index}]")

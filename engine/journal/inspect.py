@@ -120,7 +120,7 @@ def _rows(connection: SqlConnection, found: Inspection, last: int) -> Iterator[A
                 f"{query} ORDER BY place LIMIT {BATCH}", (after, last)
             ).fetchall()
         except sqlite3.DatabaseError as error:
-            after = yield from _around(connection, found, after, str(error))
+            after = yield from _read_around(connection, found, after, str(error))
             continue
         yield from rows
         if len(rows) < BATCH:
@@ -128,7 +128,7 @@ def _rows(connection: SqlConnection, found: Inspection, last: int) -> Iterator[A
         after = rows[-1][0]
 
 
-def _around(
+def _read_around(
     connection: SqlConnection, found: Inspection, after: int, reason: str
 ) -> Generator[Any, None, int]:
     """The readable ones of the next sequence numbers, and the one to go on from."""

@@ -54,7 +54,7 @@ def holder(folder: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _named(folder)[0]
+        return _read_holder(folder)[0]
     finally:
         os.close(descriptor)
     return None
@@ -107,7 +107,7 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                purpose, process = _named(folder)
+                purpose, process = _read_holder(folder)
                 who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
                 raise Locked(
                     f"the data folder `{folder}` is in use by {who}, process {process}"
@@ -117,7 +117,7 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
             return
 
 
-def _named(folder: Path) -> tuple[str, str]:
+def _read_holder(folder: Path) -> tuple[str, str]:
     """The purpose and process of the folder's holder; only a service's file is there long enough
     to be deleted."""
     try:

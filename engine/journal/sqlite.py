@@ -86,7 +86,7 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
 
     def write(self, batch: Sequence[Append]) -> dict[int, Exception]:
-        connection = self._connected()
+        connection = self._require_connection()
         try:
             if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
                 # A statement by itself is a transaction: the thread waits for the interpreter once.
@@ -115,7 +115,7 @@ class SqliteStore:
 
     def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
         try:
-            connection = self._connected()
+            connection = self._require_connection()
             before = connection.total_changes
             connection.execute("BEGIN IMMEDIATE")
             result = work(connection)
@@ -130,7 +130,7 @@ class SqliteStore:
             self._connection.close()
             self._connection = None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _require_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = schema.connect(self._folder)
         return self._connection

@@ -177,7 +177,12 @@ class Writer:
     def _write(self, batch: list[Append]) -> None:
         stale = [append for append in batch if append.generation < self._oldest_valid]
         if stale:
-            _post(stale[0].done, self._deliver, stale, _lost("an entry before it was not written"))
+            _post(
+                stale[0].done,
+                self._deliver,
+                stale,
+                _unavailable_error("an entry before it was not written"),
+            )
             batch = batch[len(stale) :]
         if not batch:
             return
@@ -222,7 +227,7 @@ class Writer:
                 _fail(append.done, error)
 
     def _give_up(self, batch: Sequence[Append], reason: str, generation: int) -> None:
-        self._deliver(batch, _lost(reason))
+        self._deliver(batch, _unavailable_error(reason))
         # One turn of the loop later: by then those just woken have undone what they stood for.
         asyncio.get_running_loop().call_soon(self._set_generation, generation)
 
@@ -234,7 +239,7 @@ def _size(item: list[Append] | WriterStep | None) -> int:
     return len(item) if isinstance(item, list) else 1
 
 
-def _lost(reason: str) -> Callable[[int], Exception]:
+def _unavailable_error(reason: str) -> Callable[[int], Exception]:
     return lambda _place: Unavailable(f"the journal can't be written: {reason}")
 
 

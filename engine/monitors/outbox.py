@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from sqlite_utils import Database, Migrations
 
-from tollkeeper.engine.folder_key import FolderKey, Named, Spot
+from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
@@ -527,4 +527,4 @@ def forget_account_step(connection: SqlConnection, account: int) -> bool:
 def _delivery_id(key: FolderKey, notice: Notice) -> str:
     """The same whenever it is made, and without a hint of what else happened."""
     spot = Spot(notice.sequence, notice.number)
-    return f"{key.name_of(Named.DELIVERY, notice.account, spot)}-{webhook_id(notice.url)[3:15]}"
+    return f"{key.name_of(NameUse.DELIVERY, notice.account, spot)}-{webhook_id(notice.url)[3:15]}"

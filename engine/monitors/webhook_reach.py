@@ -81,13 +81,13 @@ def connections(reach: Reach) -> httpcore.AsyncConnectionPool:
     """A pool that reaches nothing else, follows no redirect and uses no proxy."""
     return httpcore.AsyncConnectionPool(
         ssl_context=ssl.create_default_context(),
-        network_backend=_Checked(reach),
+        network_backend=_GuardedBackend(reach),
         max_connections=None,
         keepalive_expiry=30.0,
     )
 
 
-class _Checked(httpcore.AsyncNetworkBackend):
+class _GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects to no address but those within reach."""
 
     def __init__(self, reach: Reach) -> None:

@@ -69,7 +69,7 @@ class CheckedText(NamedTuple):
 def check_text(_progress: Progress, content: bytes, library: Library) -> CheckedText:
     """Parses, checks, lays out and tests a text; never raises, whatever the bytes."""
     reading = read_file(content, library.known)
-    formatted = _formatted(reading.text)
+    formatted = _format_or_none(reading.text)
     program = reading.program
     if program is None:
         return CheckedText(None, None, reading.diagnostics, formatted)
@@ -78,7 +78,7 @@ def check_text(_progress: Progress, content: bytes, library: Library) -> Checked
         return CheckedText(kind, program.name, reading.diagnostics, formatted)
     file = load_alone(reading, program, library)
     seen: set[Mark] = set()
-    tests = tuple(_tested(file, test, seen) for test in program.tests)
+    tests = tuple(_check_test(file, test, seen) for test in program.tests)
     covered = coverage(program.name, file, seen)
     return CheckedText(
         kind=kind,
@@ -104,14 +104,14 @@ def differences_from(
     return diff_sides(side_of(active), Side(program, texts))
 
 
-def _formatted(text: str) -> str | None:
+def _format_or_none(text: str) -> str | None:
     try:
         return format_file(text)
     except ValueError:
         return None
 
 
-def _tested(file: RuleFile, test: Test, seen: set[Mark]) -> CheckedTest:
+def _check_test(file: RuleFile, test: Test, seen: set[Mark]) -> CheckedTest:
     try:
         outcome = run_test(file, test)
     except BlockError as error:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.fixes import applied_safely
 from tollkeeper.grammar.formatter import format_file
@@ -50,7 +50,7 @@ def check_files(paths: Sequence[Path]) -> list[CheckedFile]:
         return list(pool.map(check, files, chunksize=FILES_A_PROCESS))
 
 
-def _check_file(known: Known, path: Path) -> CheckedFile:
+def _check_file(known: KnownNames, path: Path) -> CheckedFile:
     reading = read_file(path.read_bytes(), known)
     return Source.of(str(path), reading.text), reading.diagnostics
 
@@ -69,7 +69,7 @@ def fix_files(paths: Sequence[Path]) -> list[Path]:
     return changed
 
 
-class Formatted(NamedTuple):
+class FormattedFile(NamedTuple):
     """A file's text and the one layout of it: None, and what is wrong, when it can't be laid out."""
 
     text: str
@@ -77,15 +77,15 @@ class Formatted(NamedTuple):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def formatted_file(path: Path) -> Formatted:
+def formatted_file(path: Path) -> FormattedFile:
     content = path.read_bytes()
     text, parsed = content.decode("utf-8", "replace"), parse_bytes(content)
     if parsed.diagnostics:
-        return Formatted(text, None, parsed.diagnostics)
+        return FormattedFile(text, None, parsed.diagnostics)
     try:
-        return Formatted(text, format_file(text))
+        return FormattedFile(text, format_file(text))
     except ValueError:
-        return Formatted(text, None, (file_too_large(MAX_FILE_BYTES),))
+        return FormattedFile(text, None, (file_too_large(MAX_FILE_BYTES),))
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -108,17 +108,17 @@ def last_written(paths: Iterable[Path]) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in rule_files(paths) if path.exists()}
 
 
-def known_beside(paths: Iterable[Path]) -> Known:
+def known_beside(paths: Iterable[Path]) -> KnownNames:
     """What files can refer to: all that their folders declare, and what is below them."""
     return known_files(rule_files(path if path.is_dir() else path.parent for path in paths))
 
 
-def known_files(files: Sequence[Path]) -> Known:
+def known_files(files: Sequence[Path]) -> KnownNames:
     """The definitions and event types that these files declare; None for one with errors."""
     return known_contents(path.read_bytes() for path in files)
 
 
-def known_contents(contents: Iterable[bytes]) -> Known:
+def known_contents(contents: Iterable[bytes]) -> KnownNames:
     """The same of what stands in the files."""
     definitions: dict[str, Definitions | None] = {}
     events: dict[str, EventType | None] = {}
@@ -130,7 +130,7 @@ def known_contents(contents: Iterable[bytes]) -> Known:
             definitions[program.name] = program
         elif isinstance(program, EventType):
             events[program.name] = program
-    return Known(definitions=definitions, events=events)
+    return KnownNames(definitions=definitions, events=events)
 
 
 def is_shared(text: str) -> bool:
@@ -140,14 +140,14 @@ def is_shared(text: str) -> bool:
 
 @lru_cache(maxsize=2_000)
 def _read_alone(content: bytes) -> Program | None:
-    return read_file(content, Known()).program
+    return read_file(content, KnownNames()).program
 
 
 def used_definitions(files: Sequence[Path], names: Sequence[str]) -> dict[str, str]:
     """The texts of the definitions of these names, by name."""
     found = {}
     for path in files:
-        reading = read_file(path.read_bytes(), Known())
+        reading = read_file(path.read_bytes(), KnownNames())
         if isinstance(reading.program, Definitions) and reading.program.name in names:
             found[reading.program.name] = reading.text
     return found

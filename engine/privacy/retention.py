@@ -13,7 +13,7 @@ from tollkeeper.engine.keep import purge_alerts
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.webhook_secrets import outlived, settle_secrets
+from tollkeeper.engine.webhook_secrets import has_outlived_secret, settle_secrets
 
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
@@ -44,7 +44,7 @@ async def _end_secrets(engine: Engine, account: int) -> None:
     """Take out of the journal the secrets of webhooks that sign no longer."""
     async with engine.changing:
         known = engine.state.accounts.get(account)
-        if known is not None and outlived(known, engine.clock()):
+        if known is not None and has_outlived_secret(known, engine.clock()):
             await settle_secrets(engine, account)
 
 

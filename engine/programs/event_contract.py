@@ -156,7 +156,7 @@ def _unfit(given: object, path: str, expected: str) -> Violation:
     return violations.invalid_format(path, expected)
 
 
-def fitted(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
+def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
     """The series for which fields that a record's version knew under another type are missing."""
     kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
     others: dict[Contract, frozenset[str]] = {}

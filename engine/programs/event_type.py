@@ -18,9 +18,9 @@ from tollkeeper.engine.programs.compile.python import (
     compile_reads,
 )
 from tollkeeper.engine.programs.compile.series import compile_series
-from tollkeeper.engine.programs.compile.sharing import resolved
+from tollkeeper.engine.programs.compile.sharing import resolve_let
 from tollkeeper.engine.programs.compile.shown import one_line
-from tollkeeper.engine.programs.event_contract import Contract, fitted
+from tollkeeper.engine.programs.event_contract import Contract, fit_series
 from tollkeeper.engine.programs.json_values import JsonValue, json_writer
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
@@ -123,7 +123,7 @@ def load_event_type(
 
     def compiled(series: p.Series) -> CompiledSeries:
         made = compile_series(series, digests, vocabulary)
-        return made if series.event is None else fitted(made, series, program.lets)
+        return made if series.event is None else fit_series(made, series, program.lets)
 
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
     monitors = compile_monitors(program, vocabulary)
@@ -199,10 +199,10 @@ def _parts(
 
 def _histories(when: p.Expression, lets: Sequence[p.Let]) -> list[tuple[p.Let | None, p.History]]:
     """Each aggregate over history that a condition reads, with the let that holds it."""
-    return list(_reached([(None, when)], lets))
+    return list(_reached_histories([(None, when)], lets))
 
 
-def _reached(
+def _reached_histories(
     waiting: list[tuple[p.Let | None, p.Expression]], lets: Sequence[p.Let]
 ) -> Iterator[tuple[p.Let | None, p.History]]:
     seen: set[int] = set()
@@ -213,7 +213,7 @@ def _reached(
         elif isinstance(node, p.LetValue):
             if node.index not in seen:
                 seen.add(node.index)
-                waiting.append((lets[node.index], resolved(node, lets)))
+                waiting.append((lets[node.index], resolve_let(node, lets)))
         else:
             waiting.extend((let, part) for part in reversed(list(children(node))))
 

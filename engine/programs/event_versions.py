@@ -55,7 +55,7 @@ def _breaks_of(old: p.EventField | None, new: p.EventField) -> Iterator[Violatio
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class EventVersionPlan:
     """How a version is published: whether it may break the contract, and from when (µs) it applies.
 
     None means at once.
@@ -65,10 +65,12 @@ class Planned:
     applies_from: int | None = None
 
 
-AT_ONCE = Planned()
+AT_ONCE = EventVersionPlan()
 
 
-def applies_from(account: Account, version: Version, planned: Planned, now: int) -> int | None:
+def applies_from(
+    account: Account, version: Version, planned: EventVersionPlan, now: int
+) -> int | None:
     """From when (µs) a version that is to be published applies; None is at once.
 
     Raises `Invalid` for a plan of anything but an event type, for a date in the past, for a version

@@ -25,7 +25,7 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.settings import account_limits
 from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.trials import shadow_version
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
 
@@ -46,7 +46,7 @@ def load_account(
     rules: dict[tuple[str, int], LoadedRule] = {}
     scorecards: dict[int, LoadedScorecard] = {}
     events: dict[tuple[str, int], LoadedEventType] = {}
-    for version in _met(account):
+    for version in _versions_in_use(account):
         match find(version):
             case LoadedRule() as rule:
                 rules[version.name, version.number] = rule
@@ -119,7 +119,7 @@ def shipped_scorecard() -> LoadedScorecard:
     text = shipped_text()
     file = parse(text).file
     assert file is not None
-    program = check(file, text, full_vocabulary(), Known()).program
+    program = check(file, text, full_vocabulary(), KnownNames()).program
     assert isinstance(program, Scorecard)
     return load_scorecard(program, 0, full_vocabulary())
 
@@ -135,7 +135,7 @@ def _shadows(account: Account, find: Callable[[Version], Loaded]) -> Iterator[Sh
             yield Shadow(kind, name, loaded)
 
 
-def _met(account: Account) -> Iterator[Version]:
+def _versions_in_use(account: Account) -> Iterator[Version]:
     """The versions that a payment or an event can meet."""
     for (kind, name), lineage in account.files.items():
         if kind == "event":

@@ -13,7 +13,7 @@ from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.programs.compile.series import compile_series
-from tollkeeper.engine.programs.event_contract import fitted
+from tollkeeper.engine.programs.event_contract import fit_series
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar.program import Rule, Scorecard, Series, Value
@@ -101,7 +101,7 @@ def reading_of(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
 
     def compiled(series: Series) -> CompiledSeries:
         made = compile_series(series, digests, vocabulary)
-        return made if series.event is None else fitted(made, series, program.lets)
+        return made if series.event is None else fit_series(made, series, program.lets)
 
     counting = partial(Counting, digests=digests, vocabulary=vocabulary)
     return Reading(

@@ -12,7 +12,7 @@ from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Function
 
 def every_name() -> tuple[NamedField, ...]:
     """Each as a rule writes it, with its type and its meaning."""
-    return (*every_field(), *_functions(), *_aggregates(), *_shipped())
+    return (*every_field(), *_functions(), *_aggregates(), *_shipped_lets())
 
 
 def _functions() -> Iterator[NamedField]:
@@ -32,7 +32,7 @@ def _aggregates() -> Iterator[NamedField]:
         yield NamedField(f"{each.name}(… by …)", each.gives, f"{each.doc} As in {each.example}")
 
 
-def _shipped() -> Iterator[NamedField]:
+def _shipped_lets() -> Iterator[NamedField]:
     for name, (program, text) in shipped_definitions().items():
         for let in program.lets:
             start, end = let.value.span

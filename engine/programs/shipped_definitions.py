@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Definitions
 
@@ -30,7 +30,7 @@ def shipped_definitions() -> Mapping[str, ShippedDefinitions]:
         text = path.read_text(encoding="utf-8")
         file = parse(text).file
         assert file is not None
-        program = check(file, text, full_vocabulary(), Known()).program
+        program = check(file, text, full_vocabulary(), KnownNames()).program
         assert isinstance(program, Definitions)
         found[program.name] = ShippedDefinitions(program, text)
     return found

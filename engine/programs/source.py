@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.programs.shipped_definitions import shipped_definitions
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import parse_bytes
 from tollkeeper.grammar.program import Program
@@ -29,7 +29,7 @@ class Reading:
     shipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_file(content: bytes, known: Known) -> Reading:
+def read_file(content: bytes, known: KnownNames) -> Reading:
     """Parse and check; never raises, whatever the bytes."""
     parsed = parse_bytes(content)
     text = content.decode("utf-8", "replace")
@@ -49,7 +49,7 @@ def read_file(content: bytes, known: Known) -> Reading:
     )
 
 
-def with_shipped(known: Known, uses: Sequence[str]) -> tuple[Known, dict[str, str]]:
+def with_shipped(known: KnownNames, uses: Sequence[str]) -> tuple[KnownNames, dict[str, str]]:
     """What a file can refer to with the definitions that come with the service, and their texts.
 
     Definitions of the same name that are known already win.

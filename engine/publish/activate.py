@@ -15,7 +15,7 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME, Loaded, VersionId
-from tollkeeper.engine.programs.event_versions import AT_ONCE, Planned, applies_from
+from tollkeeper.engine.programs.event_versions import AT_ONCE, EventVersionPlan, applies_from
 from tollkeeper.engine.programs.load import load_version, shipped_scorecard
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
@@ -113,7 +113,7 @@ async def publish(
     name: str,
     number: int,
     progress: Progress,
-    planned: Planned = AT_ONCE,
+    planned: EventVersionPlan = AT_ONCE,
     terms: Terms = FOR_GOOD,
 ) -> None:
     """Make a version the active one once its windows are whole; also rolls back.
@@ -253,10 +253,10 @@ def read_until(text: str, now: int) -> int:
 def violations(name: str, rejected: RejectedFileError) -> list[Violation]:
     """Each error as an item of the one error body (docs/api.md, "Beside payments")."""
     errors = [each for each in rejected.diagnostics if each.severity == "error"]
-    return placed(name, rejected.text, errors)
+    return place_diagnostics(name, rejected.text, errors)
 
 
-def placed(name: str, text: str, found: Iterable[Diagnostic]) -> list[Violation]:
+def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list[Violation]:
     """Each diagnostic of a text with its place as its field."""
     source = Source.of(f"{name}.rule", text)
     items = []
@@ -273,7 +273,7 @@ async def needs_of(engine: Engine, account: int, version: Version) -> list[Viola
 
     def work() -> list[Violation]:
         found = unmet_needs(decode_program(version.program), active)
-        return placed(version.name, version.text, found)
+        return place_diagnostics(version.name, version.text, found)
 
     return await asyncio.to_thread(work)
 
@@ -290,7 +290,7 @@ class Store(AccountVerb, frozen=True):
     text: str
     activate: bool
     expected: int | None = None
-    planned: Planned = AT_ONCE
+    planned: EventVersionPlan = AT_ONCE
     terms: Terms = FOR_GOOD
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:

@@ -58,9 +58,11 @@ async def put(engine: Engine, account: int, by: str, name: str, given: Sequence[
     async with engine.changing:
         state = engine.state.accounts[account]
         find_list(state, name)
-        change, content = await _beside(given, lambda each: put_entries(state, name, each, by))
+        change, content = await _map_beside_traffic(
+            given, lambda each: put_entries(state, name, each, by)
+        )
         held = engine.active[account].contents[name]
-        contents = await _beside(content.entries, lambda each: add_entries(held, each))
+        contents = await _map_beside_traffic(content.entries, lambda each: add_entries(held, each))
         await make_change(engine, account, by, change, content, contents)
         return change.count
 
@@ -71,8 +73,10 @@ async def remove(engine: Engine, account: int, by: str, name: str, given: Sequen
         state = engine.state.accounts[account]
         find_list(state, name)
         held = engine.active[account].contents[name]
-        change, content = await _beside(given, lambda each: remove_entries(state, name, each, held))
-        contents = await _beside(content.values, lambda each: remove_values(held, each))
+        change, content = await _map_beside_traffic(
+            given, lambda each: remove_entries(state, name, each, held)
+        )
+        contents = await _map_beside_traffic(content.values, lambda each: remove_values(held, each))
         await make_change(engine, account, by, change, content, contents)
         return change.count
 
@@ -98,7 +102,7 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     return count
 
 
-async def _beside(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
+async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
     """What `work` makes of the items, many of them beside the traffic."""
     if len(items) <= _STEP:
         return work(items)

@@ -124,7 +124,7 @@ def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
 def _detail(change: Change) -> dict[str, Any]:
     if isinstance(change, SettingsChanged):
         settings = show_settings(change.settings)
-        return {name: settings[name] for name in change.changed} | _said(change, "proposal")
+        return {name: settings[name] for name in change.changed} | _set_members(change, "proposal")
     if isinstance(change, KeyCreated):
         end = change.expires_at
         return {
@@ -134,18 +134,18 @@ def _detail(change: Change) -> dict[str, Any]:
             "owner": change.owner,
         }
     if isinstance(change, SessionStarted):
-        return {"ends_at": show_instant(change.ends_at)} | _said(change, "parent")
+        return {"ends_at": show_instant(change.ends_at)} | _set_members(change, "parent")
     if isinstance(change, Activated):
         return _describe_activation(change)
     if isinstance(change, Deactivated):
-        return _said(change, "ended", "reason", "proposal")
+        return _set_members(change, "ended", "reason", "proposal")
     if isinstance(change, Proposed):
         return {"note": change.note, "change": _detail(change.change), "base": change.base}
     detail = {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
     }
-    return detail | (_said(change, "proposal") if isinstance(change, RolloutSet) else {})
+    return detail | (_set_members(change, "proposal") if isinstance(change, RolloutSet) else {})
 
 
 def _describe_activation(change: Activated) -> dict[str, Any]:
@@ -154,11 +154,11 @@ def _describe_activation(change: Activated) -> dict[str, Any]:
         detail["applies_from"] = show_instant(change.applies_from)
     if change.until is not None:
         detail["until"] = show_instant(change.until)
-    detail |= _said(change, "untested", "ended", "alone", "reason", "proposal")
+    detail |= _set_members(change, "untested", "ended", "alone", "reason", "proposal")
     return detail
 
 
-def _said(change: Change, *names: str) -> dict[str, Any]:
+def _set_members(change: Change, *names: str) -> dict[str, Any]:
     """Those of its members that say something."""
     return {name: getattr(change, name) for name in names if getattr(change, name)}
 

@@ -83,7 +83,7 @@ class PastRates(Mapping[tuple[str, str], int]):
         self._sequence = sequence
 
     @cached_property
-    def _held(self) -> Mapping[tuple[str, str], int]:
+    def _held_names(self) -> Mapping[tuple[str, str], int]:
         account = self._account
         owner = account.number if account.live is None else account.live
         settings = self._past_states.settings(owner, account.settings_changed)
@@ -91,10 +91,10 @@ class PastRates(Mapping[tuple[str, str], int]):
         return scaled_rates(settings[held - 1][1]) if held else {}
 
     def __getitem__(self, pair: tuple[str, str]) -> int:
-        return self._held[pair]
+        return self._held_names[pair]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._held)
+        return iter(self._held_names)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held_names)

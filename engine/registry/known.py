@@ -8,7 +8,7 @@ from tollkeeper.engine.lists.spec import ColumnType, ListSpec, TableSpec
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Definitions, EventType, ListUse, TableUse
 from tollkeeper.grammar.types import METADATA_SCALE, Boolean, Instant, Ip, Number, String, Type
 
@@ -21,7 +21,7 @@ _COLUMN_TYPES: Mapping[str, Type] = {
 }
 
 
-def known_of(account: Account) -> Known:
+def known_of(account: Account) -> KnownNames:
     """What an account's files can refer to: its published definitions and event types, its lists."""
     definitions: dict[str, Definitions | None] = {}
     events: dict[str, EventType | None] = {}
@@ -35,7 +35,7 @@ def known_of(account: Account) -> Known:
         elif isinstance(program, EventType):
             events[name] = program
     specs = {name: entries.spec for name, entries in account.lists.items()}
-    return Known(
+    return KnownNames(
         definitions=definitions,
         events=events,
         lists={

@@ -66,7 +66,7 @@ KEY_SCOPES: Final[tuple[KeyScope, ...]] = get_args(KeyScope)
 """Whatever a key can be given."""
 
 
-def granted(scopes: Iterable[KeyScope]) -> frozenset[NarrowScope]:
+def granted_scopes(scopes: Iterable[KeyScope]) -> frozenset[NarrowScope]:
     """All that a key with these scopes and bundles may do."""
     given: set[NarrowScope] = set()
     for scope in scopes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.registry.changes import SessionStarted
-from tollkeeper.engine.registry.scopes import KeyScope, granted
+from tollkeeper.engine.registry.scopes import KeyScope, granted_scopes
 from tollkeeper.engine.registry.state import ApiKey, Configuration, Session
 from tollkeeper.engine.registry.users import key_of_user
 
@@ -116,7 +116,7 @@ def key_of_session(state: Configuration, session: Session | SignInGrant, now: in
         hash=b"",
         name=session.owner,
         scopes=session.scopes,
-        granted=granted(session.scopes),
+        granted=granted_scopes(session.scopes),
         created_at=now,
         created_by=session.owner,
     )

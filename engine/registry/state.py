@@ -54,7 +54,7 @@ from tollkeeper.engine.registry.changes import (
     WebhookSet,
 )
 from tollkeeper.engine.registry.roles import Role
-from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted
+from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted_scopes
 
 MAX_SESSIONS = 10_000
 """Sessions open at once; the one that began first makes room."""
@@ -405,7 +405,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 hash=change.hash,
                 name=change.name,
                 scopes=change.scopes,
-                granted=granted(change.scopes),
+                granted=granted_scopes(change.scopes),
                 created_at=recorded.at,
                 created_by=recorded.by,
                 expires_at=change.expires_at,

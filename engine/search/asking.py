@@ -1,7 +1,7 @@
 """Ask the index of a data folder, kept by a process of its own or, without a service, here.
 
 The process reads length-prefixed MessagePack from its standard input and answers on its standard
-output: `Asked` in, `Answered` out, in any order.
+output: `IndexQuestion` in, `IndexAnswer` out, in any order.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Search(Protocol):
         """
 
 
-class Asked(Struct, frozen=True):
+class IndexQuestion(Struct, frozen=True):
     number: int
     account: int
     question: Question
 
 
-class Answered(Struct, frozen=True):
+class IndexAnswer(Struct, frozen=True):
     """`found` is encoded again. `violations` are in its place where the question was refused, neither
     is there when it failed.
     """
@@ -106,7 +106,7 @@ class SearchProcess:
         self.stopping = False
         self._source = source
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._waiting: dict[int, asyncio.Future[IndexAnswer]] = {}
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -120,7 +120,7 @@ class SearchProcess:
         number = next(self._numbers)
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            message = msgspec.msgpack.encode(Asked(number, account, question))
+            message = msgspec.msgpack.encode(IndexQuestion(number, account, question))
             self._process.stdin.write(len(message).to_bytes(LENGTH) + message)
             answered = await asyncio.wait_for(waiting, _PATIENCE_S)
         except TimeoutError:
@@ -167,7 +167,7 @@ class SearchProcess:
                 if not waiting.done():
                     waiting.set_exception(IndexUnavailable("the index's process ended"))
             process.stdin.close()
-            await _ended(process)
+            await _wait_for_end(process)
 
     def _settle(self, message: bytes) -> None:
         answered = _decode(message)
@@ -176,7 +176,7 @@ class SearchProcess:
             waiting.set_result(answered)
 
 
-_decode = msgspec.msgpack.Decoder(Answered).decode
+_decode = msgspec.msgpack.Decoder(IndexAnswer).decode
 
 
 def _environment(source: JournalSource) -> dict[str, str]:
@@ -184,7 +184,7 @@ def _environment(source: JournalSource) -> dict[str, str]:
     return {DATABASE_VARIABLE: source.url} if isinstance(source, Database) else {}
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _wait_for_end(process: asyncio.subprocess.Process) -> None:
     """Waits for a process whose input has ended, and ends it if that takes long."""
     try:
         await asyncio.wait_for(asyncio.shield(process.wait()), _END_S)

@@ -63,14 +63,14 @@ def pack_list(bits: Iterable[int]) -> bytes:
     return array("H", bits).tobytes()
 
 
-def changed(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
+def change_members(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
     """What is stored of a set once these positions have come and gone; empty for no members."""
     if len(stored) < _BYTES and len(stored) // 2 + len(come) <= _LISTED:
         return pack_list(sorted({*array("H", stored), *come}.difference(gone)))
-    return without(unpack(stored) | set_of(come), set_of(gone))
+    return remove_members(unpack(stored) | set_of(come), set_of(gone))
 
 
-def without(members: int, gone: int) -> bytes:
+def remove_members(members: int, gone: int) -> bytes:
     """What is stored of a set without those `gone`."""
     left = members & ~gone
     return left.to_bytes(_BYTES, "little") if left else b""

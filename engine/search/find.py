@@ -22,7 +22,7 @@ from tollkeeper.engine.search.terms import read_decision
 _NO_DECISION = Decision()
 
 
-class Found(Struct, frozen=True):
+class PaymentInShort(Struct, frozen=True):
     """One payment in short, as it is known now.
 
     `arrived` and `time` (the payment's own) in µs; `decision` without what it read.
@@ -52,7 +52,7 @@ class Found(Struct, frozen=True):
 class NewPayments(Struct, frozen=True):
     """Payments, oldest first, but for the oldest `skipped`; all up to `last` were looked at."""
 
-    payments: list[Found]
+    payments: list[PaymentInShort]
     skipped: int
     last: int
 
@@ -60,7 +60,7 @@ class NewPayments(Struct, frozen=True):
 class FoundPage(Struct, frozen=True):
     """`cursor` continues, None at the end."""
 
-    payments: list[Found]
+    payments: list[PaymentInShort]
     cursor: int | None
 
 
@@ -69,12 +69,12 @@ def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) ->
     selection = Selection(index, wanted)
     if cursor is not None:
         selection.end = min(selection.end, cursor)
-    payments: list[Found] = []
+    payments: list[PaymentInShort] = []
     for block in selection.blocks():
         for sequence in descending(block, selection.members(block)):
             if len(payments) == limit:
                 return FoundPage(payments, payments[-1].sequence)
-            payment = found(index, sequence)
+            payment = find_in_index(index, sequence)
             if payment is not None:
                 payments.append(payment)
     return FoundPage(payments, None)
@@ -86,13 +86,13 @@ def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int)
         return NewPayments([], 0, index.last)
     selection = Selection(index, wanted)
     selection.first = max(selection.first, after + 1)
-    payments: list[Found] = []
+    payments: list[PaymentInShort] = []
     total = 0
     for block in selection.blocks():
         members = selection.members(block)
         total += members.bit_count()
         newest = islice(descending(block, members), limit - len(payments))
-        payments += filter(None, (found(index, sequence) for sequence in newest))
+        payments += filter(None, (find_in_index(index, sequence) for sequence in newest))
     return NewPayments(payments[::-1], max(total - limit, 0), index.last)
 
 
@@ -102,7 +102,7 @@ def count_matches(index: AccountIndex, wanted: Filter) -> int:
     return sum(selection.members(block).bit_count() for block in selection.blocks())
 
 
-def found(index: AccountIndex, sequence: int) -> Found | None:
+def find_in_index(index: AccountIndex, sequence: int) -> PaymentInShort | None:
     """The payment in short; None for one that the journal no longer has."""
     entry = index.tail.known(sequence, index.tail.last_sequence())
     if entry is None:
@@ -112,7 +112,7 @@ def found(index: AccountIndex, sequence: int) -> Found | None:
     user, device, card, order = payment.user, payment.device, payment.method.card, payment.order
     address = facts.device_ip if facts.device_ip is not None else facts.backend_ip
     decision = read_decision(entry.outcome) if entry.outcome else _NO_DECISION
-    return Found(
+    return PaymentInShort(
         sequence=sequence,
         id=entry.id,
         arrived=entry.arrived,

@@ -27,10 +27,10 @@ from tollkeeper.engine.search.blocks import (
     bit_of,
     block_of,
     by_block,
-    changed,
+    change_members,
     pack_list,
+    remove_members,
     unpack,
-    without,
 )
 from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
@@ -85,7 +85,7 @@ class Follower:
         if not self._is_behind():
             return False
         with index_file.transaction(self._index):
-            followed = index_file.followed(self._index)
+            followed = index_file.read_index_place(self._index)
             if self._tail.lacks_amendments(followed.amendment):
                 index_file.empty_index(self._index, self._tail.last_amendment())
                 return True
@@ -97,7 +97,7 @@ class Follower:
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
             changes.renew(amendments, last)
             amendment = amendments[-1].number if amendments else followed.amendment
-            index_file.note(self._index, last, self._arrived(last), amendment)
+            index_file.note(self._index, last, self._arrival_of(last), amendment)
         return True
 
     def _open(self, folder: Path) -> None:
@@ -107,20 +107,20 @@ class Follower:
                 index_file.empty_index(self._index, self._tail.last_amendment())
 
     def _is_of_this_journal(self) -> bool:
-        followed = index_file.followed(self._index)
+        followed = index_file.read_index_place(self._index)
         if followed.sequence > self._tail.last_sequence():
             return False
-        arrived = self._arrived(followed.sequence)
+        arrived = self._arrival_of(followed.sequence)
         return 0 in (arrived, followed.arrived) or arrived == followed.arrived
 
     def _is_behind(self) -> bool:
-        followed = index_file.followed(self._index)
+        followed = index_file.read_index_place(self._index)
         return (
             followed.sequence < self._tail.last_sequence()
             or followed.amendment < self._tail.last_amendment()
         )
 
-    def _arrived(self, sequence: int) -> int:
+    def _arrival_of(self, sequence: int) -> int:
         """When the entry arrived, 0 for one that isn't there."""
         entry = self._tail.entry(sequence)
         return 0 if entry is None else entry.arrived
@@ -170,7 +170,7 @@ class _Changes:
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                terms = self._terms_of(known) | self._labelled(account, sequence)
+                terms = self._terms_of(known) | self._read_labels(account, sequence)
                 self._change(account, sequence, frozenset(), terms)
         self.write()
         for account in {account for account, _ in payments}:
@@ -195,7 +195,7 @@ class _Changes:
         for of in sorted(moved):
             come, gone = moved[of]
             row = self._index.execute(_MEMBERS, of).fetchone()
-            self._put(of, changed(row[0] if row else b"", come, gone))
+            self._put(of, change_members(row[0] if row else b"", come, gone))
         self._index.executemany(
             "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
             [(*of, name) for of, name in self._names.items()],
@@ -212,7 +212,7 @@ class _Changes:
             return
         for *of, added in rows:
             stored = self._index.execute(_MEMBERS, of).fetchone()[0]
-            self._put((of[0], of[1], of[2], of[3]), changed(stored, array("H", added), ()))
+            self._put((of[0], of[1], of[2], of[3]), change_members(stored, array("H", added), ()))
 
     def _take_payment(self, entry: Entry) -> None:
         account, sequence = entry.account, entry.sequence
@@ -250,7 +250,7 @@ class _Changes:
         )
         if sequence is None:
             return
-        before = self._labelled(entry.account, sequence)
+        before = self._read_labels(entry.account, sequence)
         if label.label is None:
             self._index.execute(
                 "DELETE FROM labels WHERE account = ? AND payment = ? AND source = ?",
@@ -261,10 +261,10 @@ class _Changes:
                 "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?)",
                 (entry.account, sequence, label.source, label.label, label.at, entry.sequence),
             )
-        after = self._labelled(entry.account, sequence)
+        after = self._read_labels(entry.account, sequence)
         self._change(entry.account, sequence, before - after, after - before)
 
-    def _labelled(self, account: int, sequence: int) -> _Found:
+    def _read_labels(self, account: int, sequence: int) -> _Found:
         rows = self._index.execute(
             "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
             (account, sequence),
@@ -294,7 +294,7 @@ class _Changes:
             for value, stored in rows:
                 members = unpack(stored)
                 if members & gone:
-                    self._put((account, facet, block, value), without(members, gone))
+                    self._put((account, facet, block, value), remove_members(members, gone))
 
     def _put(self, of: _Of, stored: bytes) -> None:
         if stored:

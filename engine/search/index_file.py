@@ -39,7 +39,7 @@ CREATE INDEX labels_in_order ON labels(account, sequence);
 """
 
 
-class Followed(NamedTuple):
+class IndexPlace(NamedTuple):
     """The last sequence number and amendment taken in, and the key of the terms' hashes."""
 
     sequence: int
@@ -90,10 +90,10 @@ def empty_index(connection: sqlite3.Connection, amendment: int) -> None:
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def followed(connection: sqlite3.Connection) -> Followed:
+def read_index_place(connection: sqlite3.Connection) -> IndexPlace:
     """How far the index has come."""
     row = connection.execute("SELECT sequence, arrived, amendment, key FROM followed").fetchone()
-    return Followed(*row)
+    return IndexPlace(*row)
 
 
 def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment: int) -> None:

@@ -96,16 +96,16 @@ def performance(
     mature = index.sequence_at(until - MATURE, 0)
     return [
         ConditionPerformance(
-            condition=names.get(condition, _named(index, conditions, condition)) or None,
+            condition=names.get(condition, _name_of(index, conditions, condition)) or None,
             version=version,
             tally=(counted := tally(index, hits.items())),
             money=_money(index, hits),
             precision=_precision(counted),
             immature=_share(hits, mature, _LAST, counted.payments),
             came_back=_came_back(index, hits),
-            by_score_too=_above(index, hits, deny_from),
+            by_score_too=_count_above(index, hits, deny_from),
             last=_last(index, rule, version, condition, hits),
-            trend=tuple(_within(hits, *stretch) for stretch in trends),
+            trend=tuple(_count_within(hits, *stretch) for stretch in trends),
         )
         for (version, condition), hits in sorted(
             sets.items(), key=lambda each: (-each[0][0], -sum(map(int.bit_count, each[1].values())))
@@ -113,7 +113,7 @@ def performance(
     ]
 
 
-def _named(index: AccountIndex, conditions: tuple[tuple[int, str], ...], value: int) -> str:
+def _name_of(index: AccountIndex, conditions: tuple[tuple[int, str], ...], value: int) -> str:
     return next(
         (name for _, name in conditions if index.value(Facet.CONDITION, name) == value), NO_VALUE
     )
@@ -139,7 +139,7 @@ def _precision(counted: Tally) -> Precision:
     return Precision(labelled, fraud, share, max(middle - spread, 0.0), min(middle + spread, 1.0))
 
 
-def _within(hits: Mapping[int, int], first: int, beyond: int) -> int:
+def _count_within(hits: Mapping[int, int], first: int, beyond: int) -> int:
     return sum(
         (members & numbers_from(block, first) & numbers_below(block, beyond)).bit_count()
         for block, members in hits.items()
@@ -147,10 +147,10 @@ def _within(hits: Mapping[int, int], first: int, beyond: int) -> int:
 
 
 def _share(hits: Mapping[int, int], first: int, beyond: int, payments: int) -> float | None:
-    return _within(hits, first, beyond) / payments if payments else None
+    return _count_within(hits, first, beyond) / payments if payments else None
 
 
-def _above(index: AccountIndex, hits: Mapping[int, int], score: int) -> int:
+def _count_above(index: AccountIndex, hits: Mapping[int, int], score: int) -> int:
     return sum(
         (members & having).bit_count()
         for block, members in hits.items()

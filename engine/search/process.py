@@ -22,7 +22,7 @@ import msgspec
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, Answered, Asked
+from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, IndexAnswer, IndexQuestion
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
 
@@ -32,7 +32,7 @@ _PAUSE_S = 0.1
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 
-_decode = msgspec.msgpack.Decoder(Asked).decode
+_decode = msgspec.msgpack.Decoder(IndexQuestion).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -45,7 +45,7 @@ def main(source: JournalSource) -> None:
     threading.Thread(target=follow, args=(source,), daemon=True).start()
     writing = threading.Lock()
 
-    def answer(asked: Asked) -> None:
+    def answer(asked: IndexQuestion) -> None:
         answered = _encode(answer_to(source, asked))
         with writing, suppress(BrokenPipeError):
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
@@ -71,21 +71,21 @@ def follow(source: JournalSource) -> None:
             time.sleep(_AFTER_FAILURE_S)
 
 
-def answer_to(source: JournalSource, asked: Asked) -> Answered:
+def answer_to(source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
     """What the index says."""
     try:
         with open_index(source, asked.account) as index:
             found = _encode(asked.question.answer(index))
-            return Answered(asked.number, index.lag(time.time_ns() // 1000), found)
+            return IndexAnswer(asked.number, index.lag(time.time_ns() // 1000), found)
     except Invalid as refused:
-        return Answered(asked.number, violations=tuple(refused.violations))
+        return IndexAnswer(asked.number, violations=tuple(refused.violations))
     except Exception as error:
         # Whatever it is, who asked must hear of it.
         sys.stderr.write(f"a question to the index failed: {error!r}\n")
-        return Answered(asked.number)
+        return IndexAnswer(asked.number)
 
 
-def _read(source: BinaryIO) -> Asked | None:
+def _read(source: BinaryIO) -> IndexQuestion | None:
     length = source.read(LENGTH)
     return _decode(source.read(int.from_bytes(length))) if length else None
 

@@ -20,7 +20,7 @@ from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.related import Related, related
+from tollkeeper.engine.search.related import RelatedPayments, find_related
 from tollkeeper.engine.search.scores import Bucket, scores
 from tollkeeper.engine.search.spans import Every
 from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
@@ -63,8 +63,8 @@ class FindRelated(Struct, frozen=True, tag=True):
     payment: str
     since: int | None
 
-    def answer(self, index: AccountIndex) -> list[Related] | None:
-        return related(index, self.payment, self.since)
+    def answer(self, index: AccountIndex) -> list[RelatedPayments] | None:
+        return find_related(index, self.payment, self.since)
 
 
 class FindLabels(Struct, frozen=True, tag=True):

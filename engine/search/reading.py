@@ -42,7 +42,7 @@ class AccountIndex:
         self.connection = connection
         self.tail = tail
         self.account = account
-        followed = index_file.followed(connection)
+        followed = index_file.read_index_place(connection)
         self.last = followed.sequence
         self.hashes = Hashes(followed.key)
 
@@ -159,12 +159,12 @@ class Selection:
         self.end = min(index.sequence_at(wanted.until, _LAST), index.last + 1)
         # Entities before all others: they leave the least to look at.
         either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
-        self._either = [tuple(map(self._valued, terms)) for terms in either]
+        self._either = [tuple(map(self._facet_value, terms)) for terms in either]
         if wanted.scored:
             highest = _HIGHEST_SCORE if wanted.score_to is None else wanted.score_to
             scores = range(wanted.score_from, highest + 1)
             self._either.append(tuple((Facet.SCORE, score) for score in scores))
-        named = _named(index, wanted)
+        named = _payments_named(index, wanted)
         self._named = None if named is None else by_block(named)
 
     def blocks(self) -> list[int]:
@@ -185,7 +185,7 @@ class Selection:
             members &= reduce(or_, (self._having(facet, value, block) for facet, value in terms), 0)
         return members & self._index.members(Facet.PAYMENT, 0, block) if members else 0
 
-    def _valued(self, term: Term) -> tuple[Facet, int]:
+    def _facet_value(self, term: Term) -> tuple[Facet, int]:
         facet, text = term
         if facet is Facet.LABEL and text == NO_VALUE:
             return facet, UNLABELLED
@@ -202,7 +202,7 @@ UNLABELLED = -1
 """Stands for the value that payments without a label would have."""
 
 
-def _named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None:
+def _payments_named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None:
     """The payments that the filter names by their ids; None when it names none."""
     if not (wanted.ids or wanted.beginnings):
         return None

@@ -10,7 +10,7 @@ from tollkeeper.engine.search.tally import Tally, TallySets
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
 
-class Related(Struct, frozen=True):
+class RelatedPayments(Struct, frozen=True):
     """The payments that share the value `value` of `by`, this one among them; `first` and `last`
     arrived at these times (µs).
     """
@@ -22,7 +22,9 @@ class Related(Struct, frozen=True):
     tally: Tally
 
 
-def related(index: AccountIndex, payment_id: str, since: int | None) -> list[Related] | None:
+def find_related(
+    index: AccountIndex, payment_id: str, since: int | None
+) -> list[RelatedPayments] | None:
     """By each entity of a payment, the payments that arrived at `since` (µs) or later.
 
     None when the index has no payment of the id.
@@ -49,7 +51,7 @@ def _sharing(
     value: str,
     begin: int,
     blocks: list[int],
-) -> Related | None:
+) -> RelatedPayments | None:
     sets = index.members_in(facet, index.value(facet, value), blocks)
     if blocks and blocks[-1] in sets:
         sets[blocks[-1]] &= numbers_from(blocks[-1], begin)
@@ -57,7 +59,7 @@ def _sharing(
     if not sets:
         return None
     first, last = min(sets), max(sets)
-    return Related(
+    return RelatedPayments(
         by=facet.name.lower(),
         value=value,
         first=index.arrived((first << SHIFT) + (sets[first] & -sets[first]).bit_length() - 1),

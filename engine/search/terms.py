@@ -191,7 +191,7 @@ class Hashes:
 
     def __init__(self, key: bytes) -> None:
         self._keyed = hashlib.blake2b(digest_size=8, key=key)
-        self.hash: Callable[[int, Facet, str], int] = lru_cache(100_000)(self._hashed)
+        self.hash: Callable[[int, Facet, str], int] = lru_cache(100_000)(self._hash)
 
     def value(self, account: int, facet: Facet, text: TermText) -> int:
         """A number of at most 63 bits."""
@@ -200,7 +200,7 @@ class Hashes:
     def values(self, account: int, terms: Iterable[Term]) -> frozenset[tuple[Facet, int]]:
         return frozenset((facet, self.value(account, facet, text)) for facet, text in terms)
 
-    def _hashed(self, account: int, facet: Facet, text: str) -> int:
+    def _hash(self, account: int, facet: Facet, text: str) -> int:
         hashed = self._keyed.copy()
         hashed.update(f"{account} {facet:d} {text}".encode(errors="surrogatepass"))
         return int.from_bytes(hashed.digest()) >> 1

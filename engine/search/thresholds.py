@@ -24,7 +24,7 @@ BASIS_POINTS = 10_000
 """Shares are given in basis points."""
 
 
-class Paid(Struct, frozen=True):
+class PaidTotal(Struct, frozen=True):
     """So many payments; `money` is what they amount to by currency, in hundredths, `counts` how many
     they are by currency."""
 
@@ -39,8 +39,8 @@ class ScoreBand(Struct, frozen=True):
     """
 
     score: int
-    people: Paid
-    frauds: Paid
+    people: PaidTotal
+    frauds: PaidTotal
     unripe: int
 
 
@@ -73,8 +73,8 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
     """The bands from 0 to 100 of the payments that were scored; `now` in µs."""
     ripe_before = index.sequence_at(now - MATURE, 0)
     selection = Selection(index, wanted)
-    found: dict[int, list[_Counted]] = {
-        score: [_Counted(), _Counted()] for score in range(HIGHEST + 1)
+    found: dict[int, list[_PaidCounter]] = {
+        score: [_PaidCounter(), _PaidCounter()] for score in range(HIGHEST + 1)
     }
     unripe: defaultdict[int, int] = defaultdict(int)
     fraud, legitimate = (index.value(Facet.LABEL, name) for name in ("fraud", "legitimate"))
@@ -97,7 +97,7 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
     ]
 
 
-class _Counted:
+class _PaidCounter:
     def __init__(self) -> None:
         self._payments = 0
         self._money: Counter[str] = Counter()
@@ -113,8 +113,8 @@ class _Counted:
             if members & having:
                 self._counts[names[value]] += (members & having).bit_count()
 
-    def paid(self) -> Paid:
-        return Paid(self._payments, dict(self._money), dict(self._counts))
+    def paid(self) -> PaidTotal:
+        return PaidTotal(self._payments, dict(self._money), dict(self._counts))
 
 
 def outcome(bands: Sequence[ScoreBand], thresholds: Thresholds, costs: Costs) -> ThresholdOutcome:

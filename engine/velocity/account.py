@@ -32,7 +32,7 @@ from tollkeeper.engine.velocity.contract import (
 from tollkeeper.engine.velocity.elements import group_of
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries, SeenTimes
 from tollkeeper.engine.velocity.groups import Reader
-from tollkeeper.engine.velocity.plan import merged
+from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.series import Memory, Series
 from tollkeeper.engine.velocity.series_set import SeriesSet, StateChange
 from tollkeeper.grammar.program import Value
@@ -171,7 +171,7 @@ class AccountWindows:
         return tuple(
             index
             for index, window in enumerate(windows)
-            if window.over is not None and (too_late or self._held(window) is None)
+            if window.over is not None and (too_late or self._series_held(window) is None)
         )
 
     def settle(self, sequence: int, record: Record, settled: State) -> None:
@@ -211,7 +211,7 @@ class AccountWindows:
         clock = self._memory.clock()
         windows: dict[str, Series] = {}
         ages: dict[str, FirstSeenSeries] = {}
-        for plan in merged(plans):
+        for plan in merge_plans(plans):
             held = self._whole.windows.get(plan.digest)
             if plan.over is not None and (held is None or held.over < plan.over):
                 windows[plan.digest] = Series(
@@ -280,7 +280,7 @@ class AccountWindows:
 
     def keep(self, plans: Sequence[SeriesPlan]) -> None:
         """Gives back what none of `plans` needs."""
-        needed = {plan.digest: plan for plan in merged(plans)}
+        needed = {plan.digest: plan for plan in merge_plans(plans)}
         for each in self._all():
             each.keep(needed)
         self._forget_readers()
@@ -384,14 +384,14 @@ class AccountWindows:
             if digest not in self._whole.ages:
                 raise NotWholeError(digest)
             return _nothing
-        series = self._held(window)
+        series = self._series_held(window)
         if series is not None:
             return series.reader(window)
         if digest not in self._whole.lost:
             raise NotWholeError(digest)
         return _nothing
 
-    def _held(self, window: Window) -> Series | None:
+    def _series_held(self, window: Window) -> Series | None:
         """The series of a window, when it reaches as far back."""
         series = self._whole.windows.get(window.series)
         return None if series is None or series.over < (window.over or 0) else series

@@ -32,7 +32,7 @@ def _units(value: float) -> int:
     return numerator << (UNIT_BITS + 1 - denominator.bit_length())
 
 
-def _rounded(units: int) -> float | None:
+def _from_units(units: int) -> float | None:
     try:
         return units / (1 << UNIT_BITS)
     except OverflowError:
@@ -46,7 +46,7 @@ def _total(values: Values, type_: Type | None) -> int | float | None:
         return fsum(values)
     except OverflowError:
         # Perhaps only on the way: a sum that fits may pass through one that doesn't.
-        return _rounded(sum(map(_units, values)))
+        return _from_units(sum(map(_units, values)))
 
 
 def _sum(total: int | float | None, type_: Type | None) -> int | float | None:
@@ -117,5 +117,5 @@ def aggregate_value(
     function: AggregateFunction, total: int, count: int, type_: Type | None
 ) -> Value | None:
     """`sum` or `avg` from the exact total, doubles in units, of so many values."""
-    whole = _rounded(total) if _is_double(type_) else total
+    whole = _from_units(total) if _is_double(type_) else total
     return _sum(whole, type_) if function == "sum" else _avg(whole, count, type_)

@@ -114,7 +114,7 @@ Gives the record's groups in them, None where a key is missing; see `Counted`.
 """
 
 
-class Counted(NamedTuple):
+class CountedSeries(NamedTuple):
     """A function that counts several series, and where among its groups that of each series is."""
 
     function: Count
@@ -166,7 +166,7 @@ class SeriesPlan:
     valued: bool
     missing: bool
     compiled: CompiledSeries
-    counting: Callable[[tuple[str, ...]], Counted] | None = None
+    counting: Callable[[tuple[str, ...]], CountedSeries] | None = None
     distinct: tuple[int, ...] = ()
     looks_up: bool = False
     labelled: bool = False

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL
-from tollkeeper.engine.velocity.tree import Leaf, TreeNode, grown, inserted
+from tollkeeper.engine.velocity.tree import Leaf, TreeNode, build_tree, insert_element
 
 
 class RunningDistinct:
@@ -89,8 +89,8 @@ class Coverage:
             begins.append(begin)
             ends.append(end)
         self.over = over
-        self.begins = grown(array("q", sorted(begins)), None)
-        self.ends = grown(array("q", sorted(ends)), None)
+        self.begins = build_tree(array("q", sorted(begins)), None)
+        self.ends = build_tree(array("q", sorted(ends)), None)
         self.folded = BEFORE_ALL
         self.base = 0
 
@@ -122,9 +122,9 @@ class Coverage:
         # A stretch that ends where another one begins is one with it.
         elif by > 0:
             if not self.ends.remove(time, None):
-                self.begins = inserted(self.begins, time, None)
+                self.begins = insert_element(self.begins, time, None)
         elif not self.begins.remove(time, None):
-            self.ends = inserted(self.ends, time, None)
+            self.ends = insert_element(self.ends, time, None)
 
 
 class Distinct:
@@ -188,7 +188,7 @@ class Distinct:
             both = (seen, time) if seen <= time else (time, seen)
             self.seen[value] = Leaf(array("q", both), None)
         else:
-            self.seen[value] = inserted(seen, time, None)
+            self.seen[value] = insert_element(seen, time, None)
 
     def _remove(self, time: int, value: Any) -> None:
         seen = self.seen[value]

@@ -6,7 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from tollkeeper.engine.velocity.contract import Count, Counted, Group, Key, Put, SeriesPlan, State
+from tollkeeper.engine.velocity.contract import (
+    Count,
+    CountedSeries,
+    Group,
+    Key,
+    Put,
+    SeriesPlan,
+    State,
+)
 
 
 def group_of(key: Key) -> Group:
@@ -14,7 +22,9 @@ def group_of(key: Key) -> Group:
     return key[0] if len(key) == 1 else key
 
 
-def counted(plans: Sequence[SeriesPlan]) -> list[tuple[Counted, tuple[SeriesPlan, ...]]]:
+def plan_counting(
+    plans: Sequence[SeriesPlan],
+) -> list[tuple[CountedSeries, tuple[SeriesPlan, ...]]]:
     """What together counts all these series: those of a program at once, where it can."""
     together: defaultdict[int, list[SeriesPlan]] = defaultdict(list)
     for plan in plans:
@@ -30,7 +40,7 @@ def counted(plans: Sequence[SeriesPlan]) -> list[tuple[Counted, tuple[SeriesPlan
     return found
 
 
-def _one_by_one(plans: Sequence[SeriesPlan]) -> Counted:
+def _one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
     by_key: dict[str, list[int]] = {}
     for index, plan in enumerate(plans):
         by_key.setdefault(plan.by, []).append(index)
@@ -54,7 +64,7 @@ def _one_by_one(plans: Sequence[SeriesPlan]) -> Counted:
                         puts[index](time, group, value)
         return groups
 
-    return Counted(count, tuple(list(by_key).index(plan.by) for plan in plans))
+    return CountedSeries(count, tuple(list(by_key).index(plan.by) for plan in plans))
 
 
 def bring(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:

@@ -115,7 +115,7 @@ class SeenTimesFile(SideFile):
 
 def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
     """Makes each count of a series what a change says."""
-    found = _hashed(series, changes)
+    found = _hash_changes(series, changes)
     connection.executemany(
         "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ?",
         [change[:3] for change in found if not change[3]],
@@ -127,7 +127,7 @@ def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[Co
 
 def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
     """Adds to each count of a series what a change says, which may be less than nothing."""
-    found = _hashed(series, changes)
+    found = _hash_changes(series, changes)
     connection.executemany(
         "INSERT INTO moments VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET count = count + excluded.count",
@@ -169,14 +169,14 @@ def remove_step(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def hashed(group: Group) -> bytes:
+def hash_group(group: Group) -> bytes:
     """The 16 bytes by which a group is held."""
     return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _hashed(series: int, changes: Iterable[CountChange]) -> list[tuple[int, bytes, int, int]]:
+def _hash_changes(series: int, changes: Iterable[CountChange]) -> list[tuple[int, bytes, int, int]]:
     """In the order of the table, so that each of its pages is looked for once."""
-    return sorted((series, hashed(group), time, count) for group, time, count in changes)
+    return sorted((series, hash_group(group), time, count) for group, time, count in changes)
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ from tollkeeper.engine.velocity.first_seen_file import (
     CountChange,
     SeenTimesFile,
     StoredSeries,
-    hashed,
+    hash_group,
     open_seen_times_file,
 )
 
@@ -113,7 +113,7 @@ class StoredSeenTimes:
         self._recent = recent
         self._sequence = 0
         # None once it is live.
-        self._filled: list[CountChange] | None = []
+        self._filled_series: list[CountChange] | None = []
         self._changed: Counts = {}
         self._writing: Counts = {}
         self._writing_up_to = BEFORE_ALL
@@ -127,8 +127,8 @@ class StoredSeenTimes:
             self._was_undone = True
 
     def add(self, group: Group, time: int) -> None:
-        if self._filled is not None:
-            self._filled.append((group, time, 1))
+        if self._filled_series is not None:
+            self._filled_series.append((group, time, 1))
             return
         bounds = self._bounds(group)
         if bounds is None:
@@ -140,8 +140,8 @@ class StoredSeenTimes:
         self._set(group, time, count + 1, (min(first, time), max(last, time)))
 
     def remove(self, group: Group, time: int) -> None:
-        if self._filled is not None:
-            self._filled.append((group, time, -1))
+        if self._filled_series is not None:
+            self._filled_series.append((group, time, -1))
             return
         bounds = self._bounds(group)
         if bounds is None or not bounds[0] <= time <= bounds[1]:
@@ -168,7 +168,7 @@ class StoredSeenTimes:
             return 0
         unwritten = self._unwritten(group)
         found = sum(times for time, times in unwritten.items() if time > after)
-        for time, times in self._file.counts_after(self.number, hashed(group), after):
+        for time, times in self._file.counts_after(self.number, hash_group(group), after):
             if found >= most:
                 break
             found += 0 if time in unwritten else times
@@ -180,24 +180,26 @@ class StoredSeenTimes:
     @property
     def filling(self) -> int:
         """How many filled times wait to be written."""
-        return len(self._filled or ())
+        return len(self._filled_series or ())
 
     def take_filled(self) -> list[CountChange]:
         """What is to be added to the file, where the series is not whole from then on."""
-        taken, self._filled = self._filled or [], []
+        taken, self._filled_series = self._filled_series or [], []
         self.written_up_to = None
         return taken
 
     def go_live(self, sequence: int) -> None:
         """It holds all that sequence numbers up to `sequence` made of it, and is read from now on."""
-        filled, self._filled = self._filled or [], None
+        filled, self._filled_series = self._filled_series or [], None
         self._sequence = max(self._sequence, sequence)
         for group, time, change in filled:
             (self.add if change > 0 else self.remove)(group, time)
 
     def take_changes(self) -> bool:
         """Holds what changed so far apart, to be written; whether there is anything."""
-        if self._filled is not None or (not self._changed and self._sequence == self.written_up_to):
+        if self._filled_series is not None or (
+            not self._changed and self._sequence == self.written_up_to
+        ):
             return False
         self._writing, self._changed = self._changed, {}
         self._writing_up_to = self._sequence
@@ -236,7 +238,7 @@ class StoredSeenTimes:
         for counts in (self._changed.get(group), self._writing.get(group)):
             if counts is not None and time in counts:
                 return counts[time]
-        return self._file.count(self.number, hashed(group), time)
+        return self._file.count(self.number, hash_group(group), time)
 
     def _bounds(self, group: Group) -> Bounds:
         name = (self.number, group)
@@ -249,9 +251,9 @@ class StoredSeenTimes:
     def _found_bounds(self, group: Group) -> Bounds:
         unwritten = self._unwritten(group)
         if not unwritten:
-            return self._file.bounds(self.number, hashed(group))
+            return self._file.bounds(self.number, hash_group(group))
         there = [time for time, count in unwritten.items() if count]
-        kept = self._file.upwards(self.number, hashed(group))
+        kept = self._file.upwards(self.number, hash_group(group))
         first = min(chain(_remaining(kept, unwritten), there), default=None)
         if first is None:
             return None
@@ -263,7 +265,7 @@ class StoredSeenTimes:
         """The last time not after `at` (µs)."""
         unwritten = self._unwritten(group)
         there = [time for time, count in unwritten.items() if count and time <= at]
-        kept = self._file.downwards(self.number, hashed(group), at)
+        kept = self._file.downwards(self.number, hash_group(group), at)
         return max(chain(_remaining(kept, unwritten), there), default=None)
 
     def _unwritten(self, group: Group) -> Mapping[int, int]:
@@ -306,7 +308,7 @@ class SeenTimesStore:
 
     def go_live(self, account: int, digests: Iterable[str], sequence: int) -> None:
         """The series hold all that sequence numbers up to `sequence` made of them, and are read from now on."""
-        for _, series in self._filled(account, digests):
+        for _, series in self._filled_series(account, digests):
             series.go_live(sequence)
 
     def give_up_others(self, needed: Collection[SeriesName]) -> None:
@@ -326,7 +328,7 @@ class SeenTimesStore:
     ) -> None:
         """Writes what was filled of the series that hold more than `beyond` times of it."""
         async with self._lock:
-            for name, series in self._filled(account, digests):
+            for name, series in self._filled_series(account, digests):
                 # One that is whole in the file stays so until what is new is too much to hold.
                 if series.filling > (FILLED if series.written_up_to is not None else beyond):
                     filled = series.take_filled()
@@ -378,7 +380,7 @@ class SeenTimesStore:
                     was_written=name in done, is_whole=name[0] not in self._rewritten
                 )
 
-    def _filled(
+    def _filled_series(
         self, account: int, digests: Iterable[str]
     ) -> list[tuple[SeriesName, StoredSeenTimes]]:
         found = [(name, self._series.get(name)) for name in ((account, each) for each in digests)]

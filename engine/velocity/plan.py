@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeAlias
 
-from tollkeeper.engine.velocity.contract import CompiledSeries, Counted, SeriesPlan, Window
+from tollkeeper.engine.velocity.contract import CompiledSeries, CountedSeries, SeriesPlan, Window
 from tollkeeper.grammar.program import (
     And,
     ArrivalFact,
@@ -27,7 +27,7 @@ from tollkeeper.grammar.types import Boolean, Instant
 Compile: TypeAlias = Callable[[Series], CompiledSeries]
 Digest: TypeAlias = Callable[[Series], str]
 CountingCompiler: TypeAlias = Callable[
-    [Mapping[str, tuple[Series, bool]]], Callable[[tuple[str, ...]], Counted]
+    [Mapping[str, tuple[Series, bool]]], Callable[[tuple[str, ...]], CountedSeries]
 ]
 """From a program's series by digest, and whether they keep missing values, to what counts them."""
 
@@ -93,10 +93,12 @@ def plan(
             name, history.function, history.over, type_, history.earlier, history.half_life
         )
         windows.append(window)
-    return Plan(merged(plans), tuple(windows), all(_is_own(each, digest) for each in histories))
+    return Plan(
+        merge_plans(plans), tuple(windows), all(_is_own(each, digest) for each in histories)
+    )
 
 
-def merged(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
+def merge_plans(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
     """The plans with each series once: as long as the longest asks, with ages when one asks."""
     found: dict[str, SeriesPlan] = {}
     for each in plans:

@@ -23,7 +23,7 @@ from tollkeeper.engine.velocity.aggregates import (
 )
 from tollkeeper.engine.velocity.contract import Window
 from tollkeeper.engine.velocity.distinct import Distinct, RunningDistinct
-from tollkeeper.engine.velocity.tree import TreeNode, grown, inserted
+from tollkeeper.engine.velocity.tree import TreeNode, build_tree, insert_element
 from tollkeeper.grammar.program import Value
 
 FEW = 32
@@ -218,13 +218,13 @@ class LongRun:
     ) -> None:
         self.size = len(times)
         self.latest = times[-1]
-        self.tree: TreeNode = grown(times, values)
+        self.tree: TreeNode = build_tree(times, values)
         self.distinct: Distinct | None = None
         if lengths:
             self.index(lengths)
 
     def insert(self, time: int, value: Any) -> None:
-        self.tree = inserted(self.tree, time, value)
+        self.tree = insert_element(self.tree, time, value)
         self.size += 1
         self.latest = max(self.latest, time)
         if self.distinct is not None:

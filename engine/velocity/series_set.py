@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from tollkeeper.engine.velocity.contract import BEFORE_ALL, Counted, Group, Put, SeriesPlan, State
-from tollkeeper.engine.velocity.elements import bring, counted, elements_of
+from tollkeeper.engine.velocity.contract import (
+    BEFORE_ALL,
+    CountedSeries,
+    Group,
+    Put,
+    SeriesPlan,
+    State,
+)
+from tollkeeper.engine.velocity.elements import bring, elements_of, plan_counting
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
@@ -35,7 +42,7 @@ class SeriesRoute(NamedTuple):
     With `live_puts` the ages are put off until `put_ages`.
     """
 
-    counted: Counted
+    counted: CountedSeries
     plans: tuple[SeriesPlan, ...]
     held: tuple[tuple[Series | FirstSeenSeries, ...], ...]
     puts: tuple[Put, ...]
@@ -212,7 +219,7 @@ class SeriesSet:
                 held.setdefault(each.plan.digest, []).append(each)
                 plans.setdefault(each.plan.digest, each.plan)
         routes = []
-        for made, members in counted(list(plans.values())):
+        for made, members in plan_counting(list(plans.values())):
             owners = [tuple(held[plan.digest]) for plan in members]
             puts = [_together([owner.put for owner in each]) for each in owners]
             live = [_together(list(map(self._live_put, each))) for each in owners]

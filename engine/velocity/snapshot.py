@@ -52,7 +52,7 @@ class End(Struct, frozen=True, array_like=True):
     blocks: int
 
 
-class Held(NamedTuple):
+class SnapshotSeries(NamedTuple):
     """Where the parts of a series are in the file, and what all of them say."""
 
     reach: int
@@ -68,7 +68,7 @@ class Snapshot:
     """A file that was looked through: it is whole, and belongs to the journal."""
 
     def __init__(
-        self, path: Path, origin: SnapshotOrigin, series: dict[tuple[int, str], Held]
+        self, path: Path, origin: SnapshotOrigin, series: dict[tuple[int, str], SnapshotSeries]
     ) -> None:
         self.path = path
         self.sequence = origin.sequence
@@ -137,8 +137,8 @@ def _block(part: SeriesPart) -> Block:
     return Block(part.account, part.series, part.reach, part.newest, msgspec.Raw(encoded))
 
 
-def _index(file: BinaryIO) -> dict[tuple[int, str], Held]:
-    found: dict[tuple[int, str], Held] = {}
+def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
+    found: dict[tuple[int, str], SnapshotSeries] = {}
     blocks = 1
     while True:
         offset = file.tell()
@@ -147,7 +147,9 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], Held]:
             each = msgspec.msgpack.decode(body, type=Block)
         except msgspec.ValidationError:
             break
-        held = found.setdefault((each.account, each.series), Held(each.reach, each.newest, []))
+        held = found.setdefault(
+            (each.account, each.series), SnapshotSeries(each.reach, each.newest, [])
+        )
         held.offsets.append(offset)
         blocks += 1
     if msgspec.msgpack.decode(body, type=End).blocks != blocks or file.read(1):

@@ -299,7 +299,7 @@ class Branch:
 TreeNode: TypeAlias = Leaf | Branch
 
 
-def grown(times: array[int], values: list[Any] | None) -> TreeNode:
+def build_tree(times: array[int], values: list[Any] | None) -> TreeNode:
     """A tree of elements that are in order."""
     nodes: list[TreeNode] = [
         Leaf(times[at : at + LEAF], None if values is None else values[at : at + LEAF])
@@ -310,7 +310,7 @@ def grown(times: array[int], values: list[Any] | None) -> TreeNode:
     return nodes[0] if nodes else Leaf(array("q"), None if values is None else [])
 
 
-def inserted(root: TreeNode, time: int, value: Any) -> TreeNode:
+def insert_element(root: TreeNode, time: int, value: Any) -> TreeNode:
     """The tree with an element more."""
     later = root.insert(time, value)
     return root if later is None else Branch([root, later])

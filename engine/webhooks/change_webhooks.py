@@ -30,7 +30,7 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.webhook_secrets import settle_secrets
 
 
-class Rotated(NamedTuple):
+class RotatedWebhook(NamedTuple):
     """A webhook whose secret was replaced: the new one, and when (µs) the one before it ends."""
 
     webhook: Webhook
@@ -73,7 +73,7 @@ async def take_webhook_out(engine: Engine, account: int, by: str, url: str) -> N
 
 async def replace_secret(
     engine: Engine, account: int, by: str, id_: str, secret: str | None, overlap: int
-) -> Rotated:
+) -> RotatedWebhook:
     """Sign with a new secret, which is made unless it is given, and as long as `overlap` (µs) with
     the one before it as well.
 
@@ -86,7 +86,7 @@ async def replace_secret(
         seal = _seal(engine, account, webhook.url)
         change = webhooks.rotate_secret(webhook, new, seal, now + overlap, now)
         webhook = await _record(engine, account, by, change)
-    return Rotated(webhook, new, now + overlap)
+    return RotatedWebhook(webhook, new, now + overlap)
 
 
 async def send_again(engine: Engine, account: int, id_: str, delivery: str) -> Delivery:

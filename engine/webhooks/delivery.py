@@ -177,7 +177,7 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     engine = under_way.engine
     account = engine.state.accounts.get(due.account)
     webhook = None if account is None else account.webhooks.get(due.url)
-    told = None if webhook is None else await _told(engine, due)
+    told = None if webhook is None else await _read_occasion(engine, due)
     if webhook is None or told is None:
         return replace(due, state="dropped", next_at=engine.clock())
     began = engine.clock()
@@ -199,7 +199,7 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     )
 
 
-async def _told(engine: Engine, due: Delivery) -> Entry | Alert | None:
+async def _read_occasion(engine: Engine, due: Delivery) -> Entry | Alert | None:
     """What the delivery tells of, as it is kept now; None when it is gone."""
     if due.kind == "alert.raised":
         return await engine.outbox.read(

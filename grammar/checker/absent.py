@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.needed import Needed, path_of
+from tollkeeper.grammar.checker.needed import NeededFields, path_of
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 
 def absent(
-    work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let], needed: Needed
+    work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let], needed: NeededFields
 ) -> Iterator[Diagnostic]:
     """The `and`s among the parts that say of one thing that it is missing, and read it."""
     for part in inner:

@@ -213,7 +213,7 @@ def _history(
     collection: CollectionName,
     infer: Infer,
 ) -> p.Expression | None:
-    over, has_length = _over(work, node, known)
+    over, has_length = _window_length(work, node, known)
     inside = replace(scope, collection=collection, history=True)
     by = _keys(work, replace(inside, part="by"), node, known, infer)
     value, where, whole = _value_and_where(work, inside, node, known, infer)
@@ -297,7 +297,7 @@ def _is_bare(node: s.Call) -> bool:
     return not (node.by or lengths or node.where or node.of or node.earlier)
 
 
-def _over(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:
+def _window_length(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:
     """The window's length, and whether it is as the aggregate wants it."""
     if "window" not in known.over:
         if node.over is not None:

@@ -98,14 +98,14 @@ def _argument(
         case _:
             pass
     allowed = _ALLOWED[takes]
-    found = infer(work, scope, node, _preferred(allowed))
+    found = infer(work, scope, node, _preferred_type(allowed))
     if found is None or isinstance(found.type, allowed):
         return found
     work.report(say.argument_kind(found.span, function, takes, kind_of(found.type)))
     return None
 
 
-def _preferred(allowed: tuple[type, ...]) -> t.Type:
+def _preferred_type(allowed: tuple[type, ...]) -> t.Type:
     return t.Number(None) if t.Number in allowed else allowed[0]()
 
 
@@ -154,7 +154,7 @@ def _alike(
 
 
 def _kind_of_literals(work: Work, node: s.Call, takes: FunctionKind) -> t.Type:
-    other = t.String() if takes == "scalar" else _preferred(_ALLOWED[takes])
+    other = t.String() if takes == "scalar" else _preferred_type(_ALLOWED[takes])
     plain = [literals.read(work, a) for a in node.arguments if literals.is_literal(a)]
     return next((constant.type for constant in plain if constant is not None), other)
 
@@ -230,18 +230,18 @@ def _result(function: Function, arguments: tuple[p.Expression, ...]) -> t.Type:
             kind = arguments[0].type
             return ranges.magnitude(kind) if isinstance(kind, t.Number) else kind
         case "number of that many decimals":
-            return _rounded(arguments)
+            return _rounded_type(arguments)
         case _:
             return _widest(arguments)
 
 
-def _rounded(arguments: tuple[p.Expression, ...]) -> t.Type:
+def _rounded_type(arguments: tuple[p.Expression, ...]) -> t.Type:
     value = arguments[0].type
     assert isinstance(value, t.Number)
     decimals = (
         arguments[1].value if len(arguments) > 1 and isinstance(arguments[1], p.Constant) else 0
     )
-    return ranges.rounded(value, int(decimals))
+    return ranges.rounded_range(value, int(decimals))
 
 
 def _widest(arguments: tuple[p.Expression, ...]) -> t.Type:

@@ -25,7 +25,7 @@ def always_the_same(
             case p.Compare() if _is_with_itself(part, numbers):
                 yield say.compared_with_itself(part.span, part.operator in ("==", "<=", ">="))
             case p.Compare():
-                outcome = _ordered(part.operator, part.left.type, part.right.type)
+                outcome = _compare_ranges(part.operator, part.left.type, part.right.type)
                 if outcome is not None:
                     yield _of_range(work, part, always=outcome)
                 elif part.operator == "==" and (most := _too_fine(part)) is not None:
@@ -33,9 +33,9 @@ def always_the_same(
             case p.Between() if _is_missing(part.value):
                 yield say.divided_by_zero(part.span)
             case p.Between():
-                above = _ordered(">=", part.value.type, part.low.type)
-                below = _ordered("<=", part.value.type, part.high.type)
-                upside_down = _ordered(">", part.low.type, part.high.type)
+                above = _compare_ranges(">=", part.value.type, part.low.type)
+                below = _compare_ranges("<=", part.value.type, part.high.type)
+                upside_down = _compare_ranges(">", part.low.type, part.high.type)
                 if upside_down:
                     yield _downwards(work, part)
                 elif above is False or below is False:
@@ -96,26 +96,26 @@ def _is_with_itself(node: p.Compare, numbers: Numbers) -> bool:
     return not is_constant and numbers.of(node.left) == numbers.of(node.right)
 
 
-def _ordered(operator: str, left: t.Type, right: t.Type) -> bool | None:
+def _compare_ranges(operator: str, left: t.Type, right: t.Type) -> bool | None:
     """How all numbers of two ranges compare, None when it depends."""
     if not isinstance(left, t.Number) or not isinstance(right, t.Number):
         return None
     match operator:
         case "<":
-            return _below(left, right, strictly=True)
+            return _is_below(left, right, strictly=True)
         case "<=":
-            return _below(left, right, strictly=False)
+            return _is_below(left, right, strictly=False)
         case ">":
-            return _below(right, left, strictly=True)
+            return _is_below(right, left, strictly=True)
         case ">=":
-            return _below(right, left, strictly=False)
+            return _is_below(right, left, strictly=False)
         case "==":
             return False if _apart(left, right) else None
         case _:
             return True if _apart(left, right) else None
 
 
-def _below(left: t.Number, right: t.Number, *, strictly: bool) -> bool | None:
+def _is_below(left: t.Number, right: t.Number, *, strictly: bool) -> bool | None:
     """Whether every number of `left` is below (or at) every one of `right`, or none is."""
     if _at_most(left.high, right.low, strictly=strictly):
         return True

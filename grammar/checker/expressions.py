@@ -57,7 +57,7 @@ def value(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None: 
         case s.Compare():
             return _compare(work, scope, node)
         case s.Between():
-            return _between(work, scope, node)
+            return _check_between(work, scope, node)
         case s.Membership():
             return membership.membership(work, scope, node, value_for)
         case s.TextTest():
@@ -103,14 +103,14 @@ def value_for(
             return plain
         return literals.read_as(work, node, wanted, "") if _takes_text(wanted) else plain
     found = value(work, scope, node)
-    return found if found is None or wanted is None else settled(work, found, wanted)
+    return found if found is None or wanted is None else settle_metadata(work, found, wanted)
 
 
 def _takes_text(wanted: t.Type) -> bool:
     return isinstance(wanted, t.String | t.Ip | t.Instant)
 
 
-def settled(work: Work, node: p.Expression, wanted: t.Type) -> p.Expression | None:
+def settle_metadata(work: Work, node: p.Expression, wanted: t.Type) -> p.Expression | None:
     """A metadata entry with the type of its use; anything else as it is."""
     if not isinstance(node, p.MetadataFact) or not isinstance(node.type, t.Metadata):
         return node
@@ -215,8 +215,8 @@ def _pair(
     if isinstance(first.type, t.Metadata) and isinstance(second.type, t.Metadata):
         work.report(say.two_metadata(s.Span(first.span.start, second.span.end)))
         return None
-    settled_first = settled(work, first, second.type)
-    settled_second = settled(work, second, first.type)
+    settled_first = settle_metadata(work, first, second.type)
+    settled_second = settle_metadata(work, second, first.type)
     if settled_first is None or settled_second is None:
         return None
     if isinstance(first.type, t.Metadata) and not literals.in_range(
@@ -226,7 +226,7 @@ def _pair(
     return settled_first, settled_second
 
 
-def _between(work: Work, scope: Scope, node: s.Between) -> p.Expression | None:
+def _check_between(work: Work, scope: Scope, node: s.Between) -> p.Expression | None:
     low_sides = _pair(work, scope, node.value, node.low)
     if low_sides is None:
         return None
@@ -302,4 +302,4 @@ def _arithmetic(work: Work, scope: Scope, node: s.Arithmetic) -> p.Expression | 
 
 def _term(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:
     found = value(work, scope, node)
-    return None if found is None else settled(work, found, t.Number(None))
+    return None if found is None else settle_metadata(work, found, t.Number(None))

@@ -13,7 +13,7 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.expressions import condition
-from tollkeeper.grammar.checker.scope import Known, Scope, TooManyError, Work
+from tollkeeper.grammar.checker.scope import KnownNames, Scope, TooManyError, Work
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
@@ -21,7 +21,7 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckOutcome:
     """The program, None when there is an error; and all that was found, by place."""
 
     program: p.Program | None
@@ -32,9 +32,9 @@ def check(
     file: s.File,
     text: str,
     vocabulary: Vocabulary,
-    known: Known,
+    known: KnownNames,
     lost: frozenset[str] = frozenset(),
-) -> Checked:
+) -> CheckOutcome:
     """Checks names, types, ranges and reachability of a parsed file (docs/language.md).
 
     `lost` are the names that items with syntax errors declare: their use is not reported.
@@ -48,7 +48,7 @@ def check(
     if any(found.severity == "error" for found in work.found):
         program = None
     work.found.extend(warnings(work, file, program))
-    return Checked(program, tuple(sorted(work.found, key=lambda each: each.span)))
+    return CheckOutcome(program, tuple(sorted(work.found, key=lambda each: each.span)))
 
 
 def _program(work: Work, file: s.File) -> p.Program:
@@ -115,7 +115,7 @@ def _rule(work: Work, file: s.File) -> p.Rule:
     closing = _of(file, s.Otherwise)
     otherwise = closing[0].action.text if closing else "default"
     return p.Rule(
-        **_shared(work, file),
+        **_common_members(work, file),
         conditions=tuple(found),
         otherwise=None if otherwise == "default" else otherwise,  # type: ignore[arg-type]
         histories=_histories(work, [each.when for each in found]),
@@ -138,7 +138,7 @@ def _scorecard(work: Work, file: s.File) -> p.Scorecard:
     found = scorecards.signals(work, _of(file, s.Signal))
     read = [part for each in found for part in (each.when, each.adds) if part is not None]
     return p.Scorecard(
-        **_shared(work, file),
+        **_common_members(work, file),
         baseline=baseline,
         signals=found,
         histories=_histories(work, read),
@@ -155,7 +155,7 @@ def _event(work: Work, file: s.File) -> p.EventType:
     read = [part for each in monitors for part in (each.when, *each.by)]
     read += [part for each in said for part in (each.payment, each.when)]
     return p.EventType(
-        **_shared(work, file),
+        **_common_members(work, file),
         fields=() if work.fields is None else tuple(work.fields.values()),
         metrics=events.metrics(work, _of(file, s.Metric)),
         monitors=monitors,
@@ -166,7 +166,7 @@ def _event(work: Work, file: s.File) -> p.EventType:
 
 
 def _definitions(work: Work, file: s.File) -> p.Definitions:
-    return p.Definitions(**_shared(work, file))
+    return p.Definitions(**_common_members(work, file))
 
 
 _PROGRAMS: Mapping[str, Callable[[Work, s.File], p.Program]] = {
@@ -177,7 +177,7 @@ _PROGRAMS: Mapping[str, Callable[[Work, s.File], p.Program]] = {
 }
 
 
-def _shared(work: Work, file: s.File) -> dict[str, Any]:
+def _common_members(work: Work, file: s.File) -> dict[str, Any]:
     """What every program has: what it declares itself, and what it reads of definitions."""
     kept = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
     kept |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}

@@ -29,8 +29,8 @@ def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
         if test.title.value in seen:
             work.report(say.duplicate_test(test.title.span, test.title.value))
         seen.add(test.title.value)
-        given = [each for part in test.given for each in _given(work, part)]
-        expected = [_expected(work, file, each) for each in test.expect]
+        given = [each for part in test.given for each in _check_given(work, part)]
+        expected = [_check_expected(work, file, each) for each in test.expect]
         found.append(
             p.Test(
                 test.span,
@@ -42,13 +42,13 @@ def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
     return tuple(found)
 
 
-def _given(work: Work, given: s.GivenValues | s.GivenFile) -> Iterable[p.Given | None]:
+def _check_given(work: Work, given: s.GivenValues | s.GivenFile) -> Iterable[p.Given | None]:
     if isinstance(given, s.GivenFile):
         return [p.GivenFile(given.kind, given.path.value)]
-    return [_assigned(work, each) for each in given.assignments]
+    return [_check_assignment(work, each) for each in given.assignments]
 
 
-def _assigned(work: Work, given: s.Assignment) -> p.Given | None:
+def _check_assignment(work: Work, given: s.Assignment) -> p.Given | None:
     match given.target:
         case s.ListName(name=name):
             return _list(work, given, name)
@@ -174,7 +174,7 @@ def _metadata(target: p.MetadataFact) -> p.MetadataFact:
     return replace(target, type=METADATA_NUMBER)
 
 
-def _expected(
+def _check_expected(
     work: Work,
     file: s.File,
     expected: s.ExpectAction | s.ExpectAlert | s.ExpectValue,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.scope import Work
-from tollkeeper.grammar.checker.walk import moved, parts
+from tollkeeper.grammar.checker.walk import move_expression, parts
 
 
 def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> int:
@@ -14,13 +14,13 @@ def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> in
 
     The lets of one file use only those above, so that all of them can be taken in order.
     """
-    wanted = sorted(_reached(lets, index))
+    wanted = sorted(_reachable_lets(lets, index))
     for each in wanted:
         if (source, each) in work.imported:
             continue
         let = lets[each]
         renumbered = tuple(work.imported.get((source, i), -1) for i in range(each))
-        value = moved(let.value, work.next_id, renumbered)
+        value = move_expression(let.value, work.next_id, renumbered)
         work.next_id += 1 + max(part.id for part in parts(let.value))
         work.used.update(_lists_in(let.value))
         work.imported[source, each] = work.add_let(
@@ -39,7 +39,7 @@ def series_of(work: Work, event: p.EventType, metric: p.Metric) -> p.Series:
     renumbered = tuple(work.imported.get((source, i), -1) for i in range(len(event.lets)))
     ids = work.next_id
     work.next_id += 1 + max(part.id for part in parts(history))
-    return moved(history, ids, renumbered).series
+    return move_expression(history, ids, renumbered).series
 
 
 def _lists_in(value: p.Expression) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _lists_in(value: p.Expression) -> Iterator[str]:
             yield f"@{part.table}"
 
 
-def _reached(lets: tuple[p.Let, ...], index: int) -> set[int]:
+def _reachable_lets(lets: tuple[p.Let, ...], index: int) -> set[int]:
     found: set[int] = set()
     waiting = [index]
     while waiting:

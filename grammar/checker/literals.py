@@ -38,7 +38,7 @@ def read(work: Work, node: s.Expression) -> p.Constant | None:
     """The literal as the type that it has by itself."""
     match node:
         case s.Negate(operand=s.Number() | s.Duration() as operand):
-            return _negated(node, read(work, operand))
+            return _negate(node, read(work, operand))
         case s.Number():
             return _number(work, node)
         case s.Duration():
@@ -160,7 +160,7 @@ def _duration(work: Work, node: s.Duration) -> p.Constant | None:
     return p.Constant(node.id, node.span, t.Duration(), length)
 
 
-def _negated(node: s.Negate, constant: p.Constant | None) -> p.Constant | None:
+def _negate(node: s.Negate, constant: p.Constant | None) -> p.Constant | None:
     if constant is None:
         return None
     kind = constant.type

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.needed import Needed
+from tollkeeper.grammar.checker.needed import NeededFields
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.vocabulary import Vocabulary, is_always_there
@@ -24,12 +24,12 @@ class Missing:
     vocabulary: Vocabulary
     lets: Sequence[p.Let]
     numbers: Numbers
-    needed: Needed = field(init=False)
+    needed: NeededFields = field(init=False)
     of_lets: list[p.Expression | None] = field(default_factory=list)
     _of_parts: dict[int, p.Expression | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.needed = Needed(self.lets)
+        self.needed = NeededFields(self.lets)
         for let in self.lets:
             self.of_lets.append(self.first(let.value, frozenset()))
 
@@ -58,9 +58,11 @@ class Missing:
                     yield node, found
                     return
             case p.And():
-                there |= self._asked(node.operands, "present") | self._needed(node.operands)
+                there |= self._presence_asked(node.operands, "present") | self._fields_needed(
+                    node.operands
+                )
             case p.Or():
-                there |= self._asked(node.operands, "missing")
+                there |= self._presence_asked(node.operands, "missing")
             case _:
                 pass
         for child in children(node):
@@ -85,9 +87,13 @@ class Missing:
             case p.LetValue():
                 return None if self.of_lets[node.index] is None else node
             case p.Or():
-                return self._any_of(node.operands, there | self._asked(node.operands, "missing"))
+                return self._any_of(
+                    node.operands, there | self._presence_asked(node.operands, "missing")
+                )
             case p.And():
-                return self._any_of(node.operands, there | self._asked(node.operands, "present"))
+                return self._any_of(
+                    node.operands, there | self._presence_asked(node.operands, "present")
+                )
             case p.Arithmetic(operator="/") if not isinstance(node.right, p.Constant):
                 return self._any_of((node.left, node.right), there) or node
             case p.Curve(absent=p.Constant()):
@@ -126,11 +132,11 @@ class Missing:
     ) -> p.Expression | None:
         return next((found for node in nodes if (found := self.first(node, there))), None)
 
-    def _asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
+    def _presence_asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
         """The values that one of the operands asks the presence of."""
         return self._there(asked.operand for asked in self._presences(operands, state))
 
-    def _needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
+    def _fields_needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
         """The fields that the positive ones among the operands need."""
         positive = (
             each for each in operands if not isinstance(each, p.Not) and not _is_negative(each)

@@ -18,7 +18,7 @@ def path_of(fact: Sent) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Needed:
+class NeededFields:
     """The fields without which an expression is missing; those of lets are found once."""
 
     lets: Sequence[p.Let]

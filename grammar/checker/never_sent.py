@@ -20,21 +20,21 @@ def never_sent(
     for part in inner:
         match part:
             case p.Compare(operator="==" | "!=", left=left, right=p.Constant() as right):
-                yield from _of_value(work, part, _meant(left, lets), right)
+                yield from _of_value(work, part, _behind_lets(left, lets), right)
             case p.Compare(operator="==" | "!=", left=p.Constant() as left, right=right):
-                yield from _of_value(work, part, _meant(right, lets), left)
+                yield from _of_value(work, part, _behind_lets(right, lets), left)
             case p.OneOf(value=value, options=options):
                 for option in options:
-                    yield from _of_value(work, part, _meant(value, lets), option)
+                    yield from _of_value(work, part, _behind_lets(value, lets), option)
             case p.TextTest(left=left, right=p.Constant() as right):
-                yield from _of_cased(_meant(left, lets), right)
+                yield from _of_cased(_behind_lets(left, lets), right)
             case p.InNetworks(value=value, networks=networks):
-                yield from _of_networks(work, part, _meant(value, lets), networks)
+                yield from _of_networks(work, part, _behind_lets(value, lets), networks)
             case _:
                 pass
 
 
-def _meant(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
+def _behind_lets(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
     return node

@@ -33,14 +33,14 @@ class Numbers:
         known = self._known.get(id(part))
         if known is None:
             # The part is kept beside its number so that its id stays its own.
-            known = self._known[id(part)] = (part, self._made(part))
+            known = self._known[id(part)] = (part, self._make_number(part))
         return known[1]
 
     def named(self, key: Hashable) -> int:
         """The number of something else that has an identity of its own."""
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _made(self, part: Any) -> int:
+    def _make_number(self, part: Any) -> int:
         if isinstance(part, t.Type):
             return self.named(part)
         own = tuple(self._inner(getattr(part, name)) for name in PARTS[type(part)])

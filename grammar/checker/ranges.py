@@ -86,7 +86,7 @@ def widest(numbers: Iterable[t.Number]) -> t.Number:
     return result
 
 
-def rounded(a: t.Number, decimals: int) -> t.Number:
+def rounded_range(a: t.Number, decimals: int) -> t.Number:
     """The type of `round(a, decimals)`."""
     unit = Decimal(1).scaleb(-decimals)
     with localcontext(_EXACT):

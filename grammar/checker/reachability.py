@@ -28,7 +28,7 @@ class _Earlier:
 
 
 @dataclass(slots=True)
-class _Above:
+class _CubesAbove:
     """The cubes of the conditions above, each by the one of its subjects that fewest have.
 
     `left` is what the cubes of one subject leave of it; where they leave nothing, every condition
@@ -87,7 +87,7 @@ def empty_filters(inner: Iterable[p.Expression], subjects: Subjects) -> Iterator
 
 def unreachable(rule: p.Rule, spans: dict[str, Span], subjects: Subjects) -> Iterator[Diagnostic]:
     """The warnings of a rule's conditions; `spans` are the places of their names."""
-    above = _Above()
+    above = _CubesAbove()
     for condition in rule.conditions:
         mine = cubes(subjects, condition.when, True)
         span = spans[condition.name]
@@ -96,7 +96,7 @@ def unreachable(rule: p.Rule, spans: dict[str, Span], subjects: Subjects) -> Ite
             continue
         cover = _cover(mine, above)
         if cover:
-            yield _covered(span, condition, cover)
+            yield _covered_warning(span, condition, cover)
         for cube in mine:
             above.add(subjects, cube, condition)
 
@@ -114,14 +114,14 @@ def contradictions(
             yield say.never_met(spans[name], what, name)
 
 
-def _covered(span: Span, condition: p.Condition, cover: list[p.Condition]) -> Diagnostic:
+def _covered_warning(span: Span, condition: p.Condition, cover: list[p.Condition]) -> Diagnostic:
     names = [each.name for each in cover]
     if condition.action == "deny" and all(each.action == "allow" for each in cover):
         return say.deny_after_allow(span, condition.name, names)
     return say.covered(span, condition.name, names)
 
 
-def _cover(mine: list[Cube], above: _Above) -> list[p.Condition]:
+def _cover(mine: list[Cube], above: _CubesAbove) -> list[p.Condition]:
     """The conditions above that together cover all cubes of `mine`; none when they don't."""
     if above.all_of_it:
         return above.all_of_it
@@ -147,13 +147,15 @@ def _inside(cube: Cube, outer: Cube) -> bool:
     return all(cube[subject].without(domain).is_empty() for subject, domain in outer.items())
 
 
-def _taken_apart(above: _Above, cube: Cube, near: list[_Earlier]) -> dict[str, p.Condition] | None:
+def _taken_apart(
+    above: _CubesAbove, cube: Cube, near: list[_Earlier]
+) -> dict[str, p.Condition] | None:
     """The conditions whose cubes leave nothing of `cube`, or None when something is left."""
     rest = [cube]
     used: dict[str, p.Condition] = {}
     for earlier in near:
         above.effort -= earlier.size * len(rest) + sum(map(size, rest))
-        left = [piece for each in rest for piece in _without(each, earlier.cube)]
+        left = [piece for each in rest for piece in _subtract(each, earlier.cube)]
         if len(left) != len(rest) or any(a is not b for a, b in zip(left, rest, strict=True)):
             used[earlier.condition.name] = earlier.condition
         if not left:
@@ -165,7 +167,7 @@ def _taken_apart(above: _Above, cube: Cube, near: list[_Earlier]) -> dict[str, p
 
 
 def _fewest(
-    above: _Above, cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
+    above: _CubesAbove, cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
 ) -> dict[str, p.Condition]:
     """The cover without the conditions that it can do without."""
     for name in list(used) if len(used) <= MAX_NAMED else []:
@@ -175,7 +177,7 @@ def _fewest(
     return used
 
 
-def _without(cube: Cube, taken: Cube) -> list[Cube]:
+def _subtract(cube: Cube, taken: Cube) -> list[Cube]:
     """The pieces of `cube` that lie outside of `taken`, whose subjects are all its own."""
     if not _touch(cube, taken):
         return [cube]

@@ -26,7 +26,7 @@ Need: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """What a file can refer to beyond itself.
 
     A name whose own file has errors maps to None. `lists` and `tables` are those that the
@@ -86,7 +86,7 @@ class Work:
 
     source: str
     vocabulary: Vocabulary
-    known: Known
+    known: KnownNames
     fields: Mapping[str, p.EventField] | None
     lost: frozenset[str] = frozenset()
     event: str | None = None

@@ -93,7 +93,7 @@ def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
         case p.Compare():
             return _compare(subjects, node, wanted)
         case p.Between(low=p.Constant(), high=p.Constant()):
-            return _between(subjects, node, wanted)
+            return _between_cubes(subjects, node, wanted)
         case p.OneOf():
             return _one_of(subjects, node, wanted)
         case p.InNetworks():
@@ -111,16 +111,18 @@ def _all(subjects: Subjects, found: list[list[Cube]]) -> list[Cube] | None:
     """What lies in one cube of each; None when that is too much to look at."""
     if not all(found):
         return []
-    result = _met(subjects, [each[0] for each in found if len(each) == 1])
+    result = _intersect(subjects, [each[0] for each in found if len(each) == 1])
     for several in found:
         if len(several) > 1:
-            result = [cube for a in result for b in several for cube in _met(subjects, [a, b])]
+            result = [
+                cube for a in result for b in several for cube in _intersect(subjects, [a, b])
+            ]
             if len(result) > MAX_CUBES:
                 return None
     return result if subjects.effort >= 0 else None
 
 
-def _met(subjects: Subjects, found: list[Cube]) -> list[Cube]:
+def _intersect(subjects: Subjects, found: list[Cube]) -> list[Cube]:
     """The cube of what lies in all of them, no cube when nothing does."""
     domains: dict[int, list[Domain]] = {}
     for cube in found:
@@ -151,7 +153,7 @@ def _opaque(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
             key = ("in", subjects.numbers.of(node.value), node.list)
         case _ if isinstance(node.type, t.Boolean) and not isinstance(node, _TESTS):
             subject, _ = subjects.value(node)
-            return _within(subjects, subject, Members(frozenset((wanted,))), True)
+            return _domain_cubes(subjects, subject, Members(frozenset((wanted,))), True)
         case _:
             key = subjects.numbers.of(node)
     return [{subjects.test(key): Domain(Members(frozenset((wanted,))), False)}]
@@ -160,7 +162,7 @@ def _opaque(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
 _TESTS = (p.And, p.Or, p.Compare, p.Between, p.TextTest, p.Matches, p.Fold, p.History)
 
 
-def _within(
+def _domain_cubes(
     subjects: Subjects, subject: int, allowed: Intervals | Members, wanted: bool
 ) -> list[Cube]:
     """The subject is there, and among `allowed` or not as `wanted`."""
@@ -190,7 +192,7 @@ def _compare(subjects: Subjects, node: p.Compare, wanted: bool) -> list[Cube]:
         allowed: Intervals | Members = Members(frozenset((right.value,)), operator == "!=")
     else:
         allowed = comparing(operator, *_bounds(left.type, right))
-    return _within(subjects, subject, allowed, wanted)
+    return _domain_cubes(subjects, subject, allowed, wanted)
 
 
 def _unlike(
@@ -210,7 +212,7 @@ def _unlike(
     return [{subjects.test(key): Domain(Members(frozenset((wanted,))), False)}]
 
 
-def _between(subjects: Subjects, node: p.Between, wanted: bool) -> list[Cube]:
+def _between_cubes(subjects: Subjects, node: p.Between, wanted: bool) -> list[Cube]:
     if isinstance(node.value, p.Constant):
         return _opaque(subjects, node, wanted)
     assert isinstance(node.low, p.Constant)
@@ -219,7 +221,7 @@ def _between(subjects: Subjects, node: p.Between, wanted: bool) -> list[Cube]:
     kind = node.value.type
     above = comparing(">=", *_bounds(kind, node.low))
     below = comparing("<=", *_bounds(kind, node.high))
-    return _within(subjects, subject, above.meet(below), wanted)
+    return _domain_cubes(subjects, subject, above.meet(below), wanted)
 
 
 def _one_of(subjects: Subjects, node: p.OneOf, wanted: bool) -> list[Cube]:
@@ -229,18 +231,18 @@ def _one_of(subjects: Subjects, node: p.OneOf, wanted: bool) -> list[Cube]:
     subject, base = subjects.value(node.value)
     if isinstance(base.values, Members):
         options: frozenset[object] = frozenset(option.value for option in node.options)
-        return _within(subjects, subject, Members(options), wanted)
+        return _domain_cubes(subjects, subject, Members(options), wanted)
     kind = node.value.type
     points = union(
         span for option in node.options for span in comparing("==", *_bounds(kind, option)).spans
     )
-    return _within(subjects, subject, points, wanted)
+    return _domain_cubes(subjects, subject, points, wanted)
 
 
 def _in_networks(subjects: Subjects, node: p.InNetworks, wanted: bool) -> list[Cube]:
     subject, _ = subjects.value(node.value)
     inside = union((first, first + (1 << (128 - bits)) - 1) for first, bits in node.networks)
-    return _within(subjects, subject, inside, wanted is not node.negated)
+    return _domain_cubes(subjects, subject, inside, wanted is not node.negated)
 
 
 def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:
@@ -251,10 +253,12 @@ def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:
     if kind.scale is None:
         place = place_of(float(exact))
         return place, place
-    return _scaled(exact, kind.scale, ROUND_FLOOR), _scaled(exact, kind.scale, ROUND_CEILING)
+    return _scale_decimal(exact, kind.scale, ROUND_FLOOR), _scale_decimal(
+        exact, kind.scale, ROUND_CEILING
+    )
 
 
-def _scaled(value: Decimal, scale: int, rounding: str) -> int:
+def _scale_decimal(value: Decimal, scale: int, rounding: str) -> int:
     with localcontext(prec=200):
         return int(value.scaleb(scale).to_integral_value(rounding))
 
@@ -266,9 +270,13 @@ def _values_of(kind: t.Type) -> Intervals | Members:
         case t.Number(scale=int(scale), low=low, high=high):
             values = ALL_INTEGERS
             if low is not None:
-                values = values.meet(comparing(">=", *[_scaled(low, scale, ROUND_CEILING)] * 2))
+                values = values.meet(
+                    comparing(">=", *[_scale_decimal(low, scale, ROUND_CEILING)] * 2)
+                )
             if high is not None:
-                values = values.meet(comparing("<=", *[_scaled(high, scale, ROUND_FLOOR)] * 2))
+                values = values.meet(
+                    comparing("<=", *[_scale_decimal(high, scale, ROUND_FLOOR)] * 2)
+                )
             return values
         case t.String(choices=tuple(choices)):
             return Members(frozenset(choices))

@@ -81,7 +81,7 @@ def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
     yield from ((let.value, let.source is None) for let in program.lets)
 
 
-def moved(part: _Part, ids: int, lets: tuple[int, ...]) -> _Part:
+def move_expression(part: _Part, ids: int, lets: tuple[int, ...]) -> _Part:
     """The expression in another program: ids grow by `ids`, let *i* becomes `lets[i]`."""
 
     def move(value: Any) -> Any:

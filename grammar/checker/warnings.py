@@ -29,7 +29,7 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
     if program is None:
         return
     if not work.lost:
-        yield from _unused(work, file)
+        yield from _unused_names(work, file)
     numbers = work.numbers
     subjects = Subjects(program.lets, numbers, work.vocabulary)
     missing = Missing(work.vocabulary, program.lets, numbers)
@@ -88,7 +88,7 @@ def _contradictions(file: s.File, program: p.Program, subjects: Subjects) -> Ite
             pass
 
 
-def _unused(work: Work, file: s.File) -> Iterator[Diagnostic]:
+def _unused_names(work: Work, file: s.File) -> Iterator[Diagnostic]:
     if file.kind == "definitions":
         return
     for item in file.items:

@@ -13,7 +13,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.builder import Piece
 from tollkeeper.grammar.checker.declarations import VALUE_TYPES
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
-from tollkeeper.grammar.parser import expected, keywords, parse
+from tollkeeper.grammar.parser import expected_tokens, keywords, parse
 from tollkeeper.grammar.services.document import Document, path_up_to
 from tollkeeper.grammar.services.signature import signature
 from tollkeeper.grammar.syntax import Span
@@ -65,7 +65,7 @@ def complete(document: Document, offset: int) -> tuple[Completion, ...]:
     start = len(text.rstrip(_WORD_CHARACTERS))
     span = Span(start - text.endswith("@", 0, start), offset)
     before = text[: span.start]
-    kinds = expected(before)
+    kinds = expected_tokens(before)
     found = [
         Completion(name, "keyword", span) for name, kind in keywords().items() if kind in kinds
     ]
@@ -95,14 +95,14 @@ def _names(
     elif last == "OF":
         yield from (Completion(name, "name", span, "records") for name in _COLLECTIONS)
     elif last == "BY" and any(each.kind == "EXPECT" for each in pieces[-3:]):
-        yield from _declared(document, (s.Condition, s.Signal), span)
+        yield from _complete_declared(document, (s.Condition, s.Signal), span)
     elif last == "BY":
         yield from (Completion(name, "name", span) for name in ("value", "prefix", "network"))
     elif last == "ALERT":
-        yield from _declared(document, (s.Monitor,), span)
+        yield from _complete_declared(document, (s.Monitor,), span)
 
 
-def _declared(
+def _complete_declared(
     document: Document, kinds: tuple[type[s.Condition | s.Signal | s.Monitor], ...], span: Span
 ) -> Iterator[Completion]:
     for item in _items(document):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.builder import Piece
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.parser import Parsed, parse
+from tollkeeper.grammar.parser import ParsedFile, parse
 from tollkeeper.grammar.program import Program
 from tollkeeper.grammar.vocabulary import Vocabulary
 
@@ -41,7 +41,7 @@ class Document:
     """
 
     text: str
-    parsed: Parsed
+    parsed: ParsedFile
     program: Program | None
     diagnostics: tuple[Diagnostic, ...]
     vocabulary: Vocabulary
@@ -73,7 +73,7 @@ def path_up_to(
 
 
 def read_document(
-    text: str, vocabulary: Vocabulary, known: Known, around: Iterable[Neighbour] = ()
+    text: str, vocabulary: Vocabulary, known: KnownNames, around: Iterable[Neighbour] = ()
 ) -> Document:
     """Parses and checks a text; never raises, whatever it holds."""
     parsed = parse(text)

@@ -77,7 +77,7 @@ def mentions(file: s.File, around: Around, vocabulary: Vocabulary) -> tuple[Ment
     for item in file.items:
         found += _declared(item, own)
         elements = _elements(item, vocabulary)
-        used = _used(item, file, own, meanings, around)
+        used = _used_names(item, file, own, meanings, around)
         found += [each for each in used if each.span not in elements]
     return tuple(sorted(found, key=lambda each: each.span))
 
@@ -169,7 +169,7 @@ def _lets(file: s.File) -> Iterator[str]:
     return (item.name.text for item in file.items if isinstance(item, s.Let))
 
 
-def _used(
+def _used_names(
     item: s.Item,
     file: s.File,
     own: tuple[str, str],

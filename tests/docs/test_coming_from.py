@@ -8,7 +8,7 @@ import pytest
 
 from tollkeeper.bench.rule_tokens import PAGE, pairs
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 TEXT = PAGE.read_text(encoding="utf-8")
 HEADER = re.findall(r"```rule\n(.*?)```", TEXT, re.DOTALL)[0]
@@ -21,7 +21,7 @@ CONDITIONS = [each.ours for each in pairs()] + [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_condition_of_the_page_is_free_of_errors(condition: str) -> None:
     text = f"{HEADER}  condition c when {condition} then deny\n"
-    found = read_file(text.encode(), Known()).diagnostics
+    found = read_file(text.encode(), KnownNames()).diagnostics
     assert not [each.message for each in found if each.severity == "error"]
 
 

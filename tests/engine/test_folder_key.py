@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, Named, Spot, open_folder_key
+from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.journal.contract import JournalError
 
 KEY = FolderKey(bytes(32))
-named = st.sampled_from(Named)
+named = st.sampled_from(NameUse)
 accounts = st.integers(0, 2**32 - 1)
 texts = st.text(st.characters(codec="utf-8"))
 spots = st.builds(Spot, st.integers(0, 2**63 - 1), st.integers(0, 2**16 - 1))
@@ -18,7 +18,7 @@ spots = st.builds(Spot, st.integers(0, 2**63 - 1), st.integers(0, 2**16 - 1))
 def test_a_name_is_read_back_by_its_own_account_for_its_own_use_alone(what, account, spot):
     name = KEY.name_of(what, account, spot)
     assert KEY.spot_of(what, account, name) == spot
-    assert all(KEY.spot_of(other, account, name) is None for other in {*Named} - {what})
+    assert all(KEY.spot_of(other, account, name) is None for other in {*NameUse} - {what})
     assert KEY.spot_of(what, account ^ 1, name) is None
     assert FolderKey(b"x" * 32).spot_of(what, account, name) is None
 
@@ -33,7 +33,7 @@ def test_names_of_neighbours_have_nothing_in_common(what, account, sequence):
 
 @given(st.text(max_size=80) | st.binary(min_size=16, max_size=16).map(bytes.hex))
 def test_what_was_never_given_is_no_name(text):
-    assert KEY.spot_of(Named.CURSOR, 1, text) is None
+    assert KEY.spot_of(NameUse.CURSOR, 1, text) is None
 
 
 @given(texts, texts, texts)

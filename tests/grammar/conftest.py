@@ -9,12 +9,12 @@ from typing import TypeAlias
 import pytest
 
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import Checked, Known, check
+from tollkeeper.grammar.checker import CheckOutcome, KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Definitions, EventType, ListUse, TableUse
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
-Check: TypeAlias = Callable[..., Checked]
+Check: TypeAlias = Callable[..., CheckOutcome]
 
 _STATUS = t.String(("initiated", "succeeded", "declined", "failed", "blocked"))
 _ATTEMPT = t.String(("succeeded", "declined", "failed", "canceled"))
@@ -104,17 +104,17 @@ def vocabulary() -> Vocabulary:
 def check_text(vocabulary: Vocabulary) -> Check:
     """Parses and checks a file without syntax errors."""
 
-    def run(text: str, known: Known | None = None) -> Checked:
+    def run(text: str, known: KnownNames | None = None) -> CheckOutcome:
         parsed = parse(text)
         assert parsed.file is not None, parsed.diagnostics
         assert parsed.diagnostics == ()
-        return check(parsed.file, text, vocabulary, known or Known())
+        return check(parsed.file, text, vocabulary, known or KnownNames())
 
     return run
 
 
 @pytest.fixture(scope="session")
-def known(check_text: Check) -> Known:
+def known(check_text: Check) -> KnownNames:
     """What an account has already: definitions, an event type, a list and a table."""
     cards = check_text(
         """definitions cards
@@ -141,7 +141,7 @@ def known(check_text: Check) -> Known:
     assert isinstance(own.program, Definitions), own.diagnostics
     assert isinstance(cards.program, Definitions), cards.diagnostics
     assert isinstance(sign_ins.program, EventType), sign_ins.diagnostics
-    return Known(
+    return KnownNames(
         definitions={"cards": cards.program, "velocity": own.program, "broken": None},
         events={"user_authentication": sign_ins.program},
         lists={"trusted_merchants": ListUse("trusted_merchants", "string")},

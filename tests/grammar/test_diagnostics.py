@@ -9,7 +9,7 @@ import pytest
 
 from tollkeeper.grammar import check_errors, check_warnings, syntax_errors
 from tollkeeper.grammar.catalogue import CODES, PUBLISH_ERRORS, PUBLISH_WARNINGS
-from tollkeeper.grammar.checker import Checked, check
+from tollkeeper.grammar.checker import CheckOutcome, check
 from tollkeeper.grammar.parser import parse
 
 PAGES = Path(__file__).parents[2] / "docs" / "diagnostics"
@@ -28,7 +28,7 @@ def found_in(text: str, vocabulary, known) -> set[str]:
     checked = (
         check(parsed.file, text, vocabulary, known, parsed.lost)
         if parsed.file is not None
-        else Checked(None, ())
+        else CheckOutcome(None, ())
     )
     return {found.code for found in (*parsed.diagnostics, *checked.diagnostics)}
 
@@ -38,7 +38,7 @@ def test_the_catalogue_holds_every_code_that_a_message_has():
         code
         for module in (syntax_errors, check_errors, check_warnings)
         for code in re.findall(
-            r'_(?:error|warning|misspelled)\(\s*"([a-z0-9-]+)"', Path(module.__file__).read_text()
+            r'_(?:error|warning|misspelling)\(\s*"([a-z0-9-]+)"', Path(module.__file__).read_text()
         )
     }
     assert written == set(CODES) - {*PUBLISH_ERRORS, *PUBLISH_WARNINGS}

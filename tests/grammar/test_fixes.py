@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tollkeeper.cli import main
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Edit, Fix
-from tollkeeper.grammar.fixes import applied, applied_safely
+from tollkeeper.grammar.fixes import applied_safely, apply_fixes
 from tollkeeper.grammar.syntax import Span
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ FILES = sorted([*HERE.glob("broken/*.rule"), *HERE.glob("mistakes/*.rule")])
 
 
 def found_in(text: str):
-    return read_file(text.encode(), Known()).diagnostics
+    return read_file(text.encode(), KnownNames()).diagnostics
 
 
 def rule(expression: str) -> str:
@@ -73,7 +73,7 @@ def test_every_offered_fix_removes_its_finding_or_brings_the_next_one():
         text = path.read_text()
         for each in found_in(text):
             for fix in each.fixes:
-                after = applied(text, [fix])
+                after = apply_fixes(text, [fix])
                 assert after != text
                 assert each not in found_in(after), (path.name, each, after)
 
@@ -96,7 +96,7 @@ def test_fixes_that_touch_are_not_made_together():
     first = Fix("a", (Edit(Span(0, 2), "x"),))
     second = Fix("b", (Edit(Span(1, 3), "y"), Edit(Span(5, 5), "!")))
     third = Fix("c", (Edit(Span(4, 5), "z"),))
-    assert applied("abcdef", [first, second, third]) == "xcdzf"
+    assert apply_fixes("abcdef", [first, second, third]) == "xcdzf"
 
 
 def test_the_command_writes_safe_fixes_and_says_where(tmp_path):

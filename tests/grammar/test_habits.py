@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
-from tollkeeper.grammar.fixes import applied
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.fixes import apply_fixes
 from tollkeeper.grammar.render import Source, as_text
 
 AGE = "age(payments by user.id)"
@@ -49,17 +49,17 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_habit_is_told_how_it_is_said_here(name, snapshot):
     text = TEXTS[name]
-    found = [each for each in read_file(text.encode(), Known()).diagnostics if each.help]
-    fixed = applied(text, [fix for each in found for fix in each.fixes[:1]])
+    found = [each for each in read_file(text.encode(), KnownNames()).diagnostics if each.help]
+    fixed = apply_fixes(text, [fix for each in found for fix in each.fixes[:1]])
     assert f"{as_text(Source.of('habit.rule', text), found)}\nfixed:\n{fixed}" == snapshot
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"like_pattern"}))
 def test_the_first_fix_leaves_no_error(name):
     text = TEXTS[name]
-    found = read_file(text.encode(), Known()).diagnostics
-    fixed = applied(text, [fix for each in found for fix in each.fixes[:1]])
-    again = read_file(fixed.encode(), Known()).diagnostics
+    found = read_file(text.encode(), KnownNames()).diagnostics
+    fixed = apply_fixes(text, [fix for each in found for fix in each.fixes[:1]])
+    again = read_file(fixed.encode(), KnownNames()).diagnostics
     # `9,99` is past the score's range, whatever is meant.
     assert not [each for each in again if each.severity == "error"] or name == "decimal_comma"
 
@@ -67,4 +67,6 @@ def test_the_first_fix_leaves_no_error(name):
 def test_given_values_may_follow_a_file_on_one_line():
     text = 'rule r\n  condition c when score > 0.5 then deny\n  test "t" '
     text += 'given history "f" given amount = 5.00 expect deny\n'
-    assert not [e for e in read_file(text.encode(), Known()).diagnostics if e.severity == "error"]
+    assert not [
+        e for e in read_file(text.encode(), KnownNames()).diagnostics if e.severity == "error"
+    ]

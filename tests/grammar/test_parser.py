@@ -13,7 +13,7 @@ from tollkeeper.grammar import syntax
 from tollkeeper.grammar.parser import (
     MAX_ERRORS,
     MAX_FILE_BYTES,
-    Parsed,
+    ParsedFile,
     parse,
     parse_bytes,
     reserved_words,
@@ -78,7 +78,7 @@ def name(text: str) -> tuple[str, str]:
     return ("Name", text)
 
 
-def codes(parsed: Parsed) -> list[str]:
+def codes(parsed: ParsedFile) -> list[str]:
     return [diagnostic.code for diagnostic in parsed.diagnostics]
 
 
@@ -268,7 +268,7 @@ def test_a_file_made_to_be_slow_gets_a_diagnostic(text):
     assert parsed.file is not None or parsed.diagnostics
 
 
-def settled(parsed: Parsed, length: int) -> bool:
+def settled(parsed: ParsedFile, length: int) -> bool:
     """Whether a result says something, and of places that exist."""
     spans = [d.span for d in parsed.diagnostics]
     within = all(0 <= span.start <= span.end <= length for span in spans)

@@ -18,7 +18,7 @@ from tollkeeper.engine.offline.fit.weighed import weights
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
 from tollkeeper.engine.offline.testing.files import library_of, load_file
-from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.load import SHIPPED, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 
@@ -39,7 +39,7 @@ def scores():
         for item in items
         if "payment" in item.body
     }
-    lines = map(msgspec.json.encode, labelled(items, START))
+    lines = map(msgspec.json.encode, label_items(items, START))
 
     found = defaultdict(list)
     for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):

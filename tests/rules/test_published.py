@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tollkeeper.bench.rule_tokens import PAGE, PUBLISHED, published, tokens
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 
 def test_each_published_rule_is_a_condition_of_a_file_without_errors() -> None:
-    program = read_file(PUBLISHED.read_bytes(), Known()).program
+    program = read_file(PUBLISHED.read_bytes(), KnownNames()).program
     assert isinstance(program, Rule)
     rules, _ = published()
     assert len(rules) == len(program.conditions) == 40

@@ -20,8 +20,8 @@ from tollkeeper.engine.offline.testing.history import empty_windows
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_values
-from tollkeeper.engine.programs.compile.reckoning import carried
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.reckoning import carry
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.loaded import LoadedRule, load_rule
 from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.grammar.program import Value
@@ -90,7 +90,7 @@ def test_an_aggregate_over_history_has_the_outcome_of_its_table(line: Line) -> N
     meaning = rule.lets[0].value
     inputs = Inputs(happened[-1], values, ENVIRONMENT, None)
     meant = evaluate(meaning, scope_of(rule, inputs, VOCABULARY))
-    assert shown(carried(meant, meaning.type), meaning.type) == line.outcome
+    assert written_value(carry(meant, meaning.type), meaning.type) == line.outcome
     read = (happened[-1], None, values, ENVIRONMENT)
     (value,) = compile_values([meaning], rule.lets, rule.histories, VOCABULARY)(*read)
-    assert shown(value, meaning.type) == line.outcome
+    assert written_value(value, meaning.type) == line.outcome

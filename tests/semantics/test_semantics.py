@@ -21,11 +21,11 @@ from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
-from tollkeeper.engine.programs.compile.reckoning import carried
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.reckoning import carry
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY, Situation
@@ -118,7 +118,7 @@ def checked(expression: str) -> p.Rule:
     text = RULE.format(expression)
     file = parse(text).file
     assert file is not None, parse(text).diagnostics
-    found = check(file, text, VOCABULARY, Known())
+    found = check(file, text, VOCABULARY, KnownNames())
     assert isinstance(found.program, p.Rule), found.diagnostics
     return found.program
 
@@ -139,10 +139,10 @@ def test_an_expression_has_the_outcome_of_its_table(line: Line) -> None:
     meaning = rule.lets[0].value
     inputs = Inputs(seen.facts, (), ENVIRONMENT, seen.score)
     meant = evaluate(meaning, scope_of(rule, inputs, VOCABULARY))
-    assert shown(carried(meant, meaning.type), meaning.type) == line.outcome
+    assert written_value(carry(meant, meaning.type), meaning.type) == line.outcome
     read = (seen.facts, seen.score, (), ENVIRONMENT)
     (value,) = compile_values([meaning], rule.lets, (), VOCABULARY)(*read)
-    assert shown(value, meaning.type) == line.outcome
+    assert written_value(value, meaning.type) == line.outcome
     if isinstance(meaning.type, t.Boolean):
         decide = compile_rule(as_condition(meaning, rule), VOCABULARY).decide
         refuse = compile_rule(as_condition(opposite(meaning), rule), VOCABULARY).decide

@@ -21,7 +21,7 @@ from tollkeeper.api.console.parts import (
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 AROUND = timedelta(hours=1)
 """The payments behind an alert arrived this long before it."""
@@ -34,7 +34,7 @@ async def alerts(request: Request[Any, Any, Any]) -> Response[str]:
     query = {"cursor": here.query.get("cursor"), "state": here.query.get("state"), "limit": "50"}
     found = await here.client.get("/v1/alerts", query)
     titles = ("at", "monitor", "key", "values", "state", "payments")
-    content = joined(
+    content = join_html(
         element("h1", words("frame.alerts")),
         _states(here),
         table(

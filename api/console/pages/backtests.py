@@ -21,7 +21,7 @@ from tollkeeper.api.console.parts import (
     table,
 )
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _BASE = "/console/backtests"
 _SINCE = "30d"
@@ -78,7 +78,7 @@ def _address(id_: str) -> str:
 def _progress(here: Visit, found: JsonObject) -> Html:
     words, done = here.words, round(100 * float(found["share"]))
     said = words("backtest.running", percent=done, since=found["since"][:10])
-    return joined(
+    return join_html(
         element("progress", max="100", value=str(done), aria_label=said),
         element("p", said),
         element(
@@ -110,7 +110,7 @@ def _outcome(here: Visit, found: JsonObject) -> Html:
         for each in report["changes"]
     ]
     titles = ("was", "would")
-    return joined(
+    return join_html(
         element("p", element("strong", summary)),
         table(
             [
@@ -157,4 +157,4 @@ def _outcome_text(here: Visit, outcome: JsonObject) -> Html:
 
 def _examples(examples: list[JsonObject]) -> Html:
     links = [element("a", each["id"], href=payment_address(each["id"])) for each in examples[:3]]
-    return joined(*(part for link in links for part in (link, " ")))
+    return join_html(*(part for link in links for part in (link, " ")))

@@ -15,8 +15,8 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
-    allowed,
     choices,
+    control_if_allowed,
     field,
     instant,
     next_page,
@@ -26,7 +26,7 @@ from tollkeeper.api.console.parts import (
     table,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
@@ -40,11 +40,11 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
     words = here.words
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
     export = element("a", words("payments.csv"), href=f"{CHANGES}/export.csv")
-    content = joined(
+    content = join_html(
         element(
             "header",
             element("h1", words("frame.changes")),
-            allowed(here, "audit:read", export),
+            control_if_allowed(here, "audit:read", export),
             class_="tools",
         ),
         _done(here),
@@ -58,7 +58,7 @@ async def _audit(here: Visit) -> Html:
     words = here.words
     found = await here.client.get("/v1/audit", {"cursor": here.query.get("cursor"), "limit": "50"})
     titles = ("at", "by", "what", "subject", "detail")
-    return joined(
+    return join_html(
         element("h2", words("changes.audit")),
         table(
             [words(f"changes.{title}") for title in titles],
@@ -150,7 +150,7 @@ async def _proposal(here: Visit, proposal: JsonObject) -> Html:
 def _what(here: Visit, proposal: JsonObject) -> Html:
     if proposal["settings"] is not None:
         said = json.dumps(proposal["settings"], default=str)
-        return joined(here.words("changes.settings"), " ", element("code", said))
+        return join_html(here.words("changes.settings"), " ", element("code", said))
     named = here.words(
         f"changes.{proposal['action']}", name=proposal["name"], version=proposal["version"]
     )
@@ -170,7 +170,7 @@ async def _meaning(here: Visit, proposal: JsonObject) -> Html:
     found = await here.client.get(f"/v1/{address}/diff", {"from": base, "to": str(version)})
     items = [element("li", difference(each)) for each in found["differences"]]
     beside = target(f"/console/{address}/compare", before=base, after=str(version))
-    return joined(
+    return join_html(
         element("h4", element("a", here.words("changes.meaning", base=base), href=beside)),
         element("ul", *items) if items else element("p", here.words("rule.same"), class_="empty"),
     )
@@ -192,7 +192,7 @@ def _backtest(here: Visit, proposal: JsonObject) -> Html:
         changed=number(figures["changed"]),
         since=figures["since"][:10],
     )
-    return joined(
+    return join_html(
         element("h4", said),
         table([words("rule.turn"), words("payment.payments")], rows, said, numeric=(1,)),
     )
@@ -233,7 +233,7 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
             class_="line",
         ),
     )
-    return joined(deciding, allowed(here, "rules:publish", glass))
+    return join_html(deciding, control_if_allowed(here, "rules:publish", glass))
 
 
 def _row(here: Visit, change: JsonObject) -> Html:

@@ -21,8 +21,8 @@ from tollkeeper.api.console.pages.alerts import AROUND, alert_address, mark_text
 from tollkeeper.api.console.pages.payment import FIELDS, entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.parts import (
-    allowed,
     choices,
+    control_if_allowed,
     field,
     instant,
     mask_entity,
@@ -35,7 +35,7 @@ from tollkeeper.api.console.parts import (
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 CONTAIN = "/console/contain"
 _ASKED = re.compile(r"([a-z_.]+)[ \t]+in[ \t]+@([a-z0-9_]+)")
@@ -76,7 +76,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         (words("alerts.note"), found["mark"]["note"]),
     ]
     query = f"since:{text_of(until - AROUND)} until:{text_of(until)}"
-    content = joined(
+    content = join_html(
         element("h1", found["title"] or found["monitor"]),
         _done(here),
         element(
@@ -89,7 +89,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
             class_="facts",
         ),
         element("p", payments_link(here, words("alerts.behind"), query)),
-        allowed(here, "labels:write", _mark_form(here, found)),
+        control_if_allowed(here, "labels:write", _mark_form(here, found)),
         # An attack goes on after it was noticed.
         await _suggestions(here, min(here.now, until + AROUND), id_),
     )
@@ -100,7 +100,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
 async def outbreak(request: Request[Any, Any, Any]) -> Response[str]:
     """What stands out now, with no alert."""
     here = await visit(request)
-    content = joined(
+    content = join_html(
         element("h1", here.words("contain.outbreak")),
         _done(here),
         await _suggestions(here, here.now, ""),
@@ -191,12 +191,12 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
     rules = await _live_rules(here)
-    found = await asyncio.gather(*(_weighed(here, mover, until, rules) for mover in wanted))
+    found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
     titles = ("pick", "value", "hour", "usually", "day", "denied", "passed", "list")
     first = next((each for each in weighed if each.lists), None)
     rows = [_row(here, each, chosen=each is first) for each in weighed]
-    shown = joined(
+    shown = join_html(
         table(
             [words(f"contain.{title}") for title in titles],
             rows,
@@ -239,7 +239,7 @@ async def _live_rules(here: Visit) -> Mapping[str, str]:
     return {name: answer["rule"]["text"] for name, answer in zip(live, texts, strict=True)}
 
 
-async def _weighed(
+async def _weigh_block(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
 ) -> BlockOffer | None:
     """None for a value that no payment of the day has any more."""

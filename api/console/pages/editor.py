@@ -22,9 +22,9 @@ from tollkeeper.api.console.pages.rules import (
     terms_fields,
     text_diff,
 )
-from tollkeeper.api.console.parts import allowed, errors_notice, number
+from tollkeeper.api.console.parts import control_if_allowed, errors_notice, number
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 NEW = """rule my_rule "What it is for"
   condition first "What it catches"
@@ -159,11 +159,11 @@ async def _editor(
             ),
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
             element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
-            allowed(here, "rules:write", _backtest_button(here)),
-            allowed(here, publishing_scope(here), _publish_button(here)),
+            control_if_allowed(here, "rules:write", _backtest_button(here)),
+            control_if_allowed(here, publishing_scope(here), _publish_button(here)),
             class_="actions",
         ),
-        allowed(
+        control_if_allowed(
             here, publishing_scope(here), element("div", *terms_fields(here), class_="line terms")
         ),
         element("p", words("editor.leave"), class_="hints"),
@@ -179,7 +179,7 @@ async def _editor(
         id="findings",
         aria_live="polite",
     )
-    content = joined(
+    content = join_html(
         element("h1", title),
         Html("") if refusal is None else errors_notice(refusal.errors),
         element(
@@ -284,7 +284,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
     meaning = (
         Html("")
         if changed is None
-        else joined(
+        else join_html(
             element("h2", words("editor.meaning")),
             element("ul", *(element("li", difference(each)) for each in changed))
             if changed
@@ -300,7 +300,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
         )
         for each in found["windows"]
     ]
-    return joined(
+    return join_html(
         element("h2", head, class_="bad" if "error" in severities else "good"),
         element("ul", *items, class_="diagnostics"),
         meaning,

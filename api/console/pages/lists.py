@@ -14,8 +14,8 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
-    allowed,
     choices,
+    control_if_allowed,
     field,
     next_page,
     notice,
@@ -24,7 +24,7 @@ from tollkeeper.api.console.parts import (
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _TITLES = ("expires_at", "note", "by")
 _PAGES_IN_FILE = 100
@@ -40,19 +40,19 @@ async def lists(request: Request[Any, Any, Any]) -> Response[str]:
         row(element("a", each["name"], href=list_address(each["name"])), _kind(here, each))
         for each in found
     ]
-    content = joined(
+    content = join_html(
         element("h1", words("frame.lists")),
         table([words("lists.name"), words("lists.type")], rows, words("frame.lists"), class_="rows")
         if rows
         else element("p", words("lists.none"), class_="empty"),
-        allowed(here, "lists:write", _new_list(here)),
+        control_if_allowed(here, "lists:write", _new_list(here)),
     )
     return html(page(here, words("frame.lists"), content))
 
 
 def _new_list(here: Visit) -> Html:
     words = here.words
-    return joined(
+    return join_html(
         element("h2", words("lists.make")),
         element(
             "form",
@@ -89,7 +89,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     )
     rows = [_entry(here, name, each) for each in found["entries"]]
     titles = ("value", "expires", "note", "by", "act")
-    content = joined(
+    content = join_html(
         element(
             "header",
             element("h1", name, " ", element("small", _kind(here, spec))),
@@ -97,7 +97,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
             class_="tools",
         ),
         _done(here),
-        allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
+        control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
         if rows
         else element("p", words("lists.empty"), class_="empty"),
@@ -200,9 +200,9 @@ def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
     )
     columns = "".join(f" · {key} {value}" for key, value in (entry.get("columns") or {}).items())
     return row(
-        joined(element("code", entry["value"]), columns),
+        join_html(element("code", entry["value"]), columns),
         entry.get("expires_at") or "–",
         entry.get("note") or "",
         entry.get("by") or "",
-        allowed(here, "lists:write", remove),
+        control_if_allowed(here, "lists:write", remove),
     )

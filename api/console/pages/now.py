@@ -13,9 +13,9 @@ from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.alerts import alert_address
 from tollkeeper.api.console.parts import (
-    allowed,
     bar,
     chart,
+    control_if_allowed,
     mask_entity,
     notice,
     number,
@@ -27,7 +27,7 @@ from tollkeeper.api.console.parts import (
     table,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
 _LOUD = 3
@@ -80,7 +80,7 @@ async def _alone(here: Visit) -> Html:
     if not here.may("rules:read"):
         return Html("")
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
-    return joined(
+    return join_html(
         *(
             notice(
                 "alarm",
@@ -126,14 +126,14 @@ async def _mover_address(here: Visit, mover: JsonObject) -> str:
     return "/console/payments"
 
 
-def _refused(tally: JsonObject) -> float:
+def _denied_share(tally: JsonObject) -> float:
     return float(tally["actions"]["deny"]) / tally["payments"] if tally["payments"] else 0.0
 
 
 def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:
     for mover, address in zip(movers, behind, strict=True):
         loud = mover["payments"] > _LOUD * mover["usual"] and mover["payments"] >= _LEAST
-        if loud and _refused(mover["tally"]) >= 0.5:
+        if loud and _denied_share(mover["tally"]) >= 0.5:
             return notice(
                 "alarm",
                 element(
@@ -143,7 +143,7 @@ def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                         by=here.words(f"by.{mover['by']}"),
                         value=mask_entity(mover["by"], mover["value"]),
                         payments=number(mover["payments"]),
-                        refused=percent(_refused(mover["tally"])),
+                        refused=percent(_denied_share(mover["tally"])),
                     ),
                 ),
                 " ",
@@ -151,7 +151,7 @@ def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                 if address is None
                 else element("a", here.words("now.look"), href=address, class_="button"),
                 " ",
-                allowed(
+                control_if_allowed(
                     here,
                     "lists:write",
                     element(
@@ -246,7 +246,10 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                 ),
                 number(mover["payments"]),
                 f"{mover['usual']:.1f}",
-                joined(bar(_refused(mover["tally"]), "deny"), percent(_refused(mover["tally"]))),
+                join_html(
+                    bar(_denied_share(mover["tally"]), "deny"),
+                    percent(_denied_share(mover["tally"])),
+                ),
                 numeric=(1, 2, 3),
             )
             for mover, address in zip(movers, behind, strict=True)

@@ -17,8 +17,8 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
-    allowed,
     choices,
+    control_if_allowed,
     errors_notice,
     field,
     instant,
@@ -39,7 +39,7 @@ from tollkeeper.api.console.parts import (
     table,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 SOURCE = "review"
 """A verdict that a person gives here is a label of this source."""
@@ -91,8 +91,8 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
     related, labels, notes = await asyncio.gather(
         ask(f"{path}/related"), ask(f"{path}/labels"), ask(f"{path}/notes")
     )
-    explanation, refused = await _explained(here, path)
-    content = joined(
+    explanation, refused = await _read_explanation(here, path)
+    content = join_html(
         _verdict_notice(here, id_),
         _head(here, shown, labels["label"]),
         Html("") if refused is None else errors_notice(refused.errors),
@@ -107,10 +107,10 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             element(
                 "div",
                 _facts(here, shown, revealed),
-                _related(here, id_, related["related"]),
+                _related_table(here, id_, related["related"]),
                 _timeline(here, shown, found["history"], labels["labels"]),
                 _notes(here, id_, notes["notes"]),
-                allowed(here, "labels:write", _verdicts(here, id_)),
+                control_if_allowed(here, "labels:write", _verdicts(here, id_)),
                 await _list_form(here, id_, shown),
                 class_="side",
             ),
@@ -176,7 +176,9 @@ def _fingerprint(card: JsonObject) -> str | None:
     return f"{card['bin']}-{card['last_four']}"
 
 
-async def _explained(here: Visit, path: str) -> tuple[JsonObject | None, RefusalError | None]:
+async def _read_explanation(
+    here: Visit, path: str
+) -> tuple[JsonObject | None, RefusalError | None]:
     try:
         return (await here.client.get(f"{path}/explanation"))["explanation"], None
     except RefusalError as refusal:
@@ -211,7 +213,7 @@ def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
     by = (
         words("payment.no_rule")
         if not rule
-        else joined(
+        else join_html(
             element("a", rule["name"], href=f"/console/rules/{segment(rule['name'])}"),
             f" v{rule['version']}",
         )
@@ -254,7 +256,7 @@ async def _rule(here: Visit, explanation: JsonObject | None) -> Html:
         words("payment.repeated" if repeated else "payment.not_repeated"),
     )
     if rule is None:
-        return joined(exact, element("p", words("payment.no_rule"), class_="empty"))
+        return join_html(exact, element("p", words("payment.no_rule"), class_="empty"))
     nearest = _nearest(here, rule)
     text = (
         (await here.client.get(f"/v1/rules/{segment(rule['rule'])}/versions/{rule['version']}"))[
@@ -290,7 +292,7 @@ def _conditions(here: Visit, rule: JsonObject) -> Html:
     return table(
         [here.words("rule.condition"), here.words("payment.outcome")],
         [
-            row(joined(element("code", each["name"]), " ", each["title"] or ""), each["outcome"])
+            row(join_html(element("code", each["name"]), " ", each["title"] or ""), each["outcome"])
             for each in rule["conditions"]
         ],
         here.words("payment.rule"),
@@ -307,9 +309,11 @@ def _histories(here: Visit, rule: JsonObject) -> Html:
         listed = (
             each["note"] or ""
             if records is None
-            else joined(
+            else join_html(
                 *(
-                    joined(element("a", mask_id(one["id"]), href=payment_address(one["id"])), " ")
+                    join_html(
+                        element("a", mask_id(one["id"]), href=payment_address(one["id"])), " "
+                    )
                     for one in records
                 )
             )
@@ -426,7 +430,7 @@ def _masked(here: Visit, id_: str, name: str, value: str, revealed: JsonObject |
         return "–"
     action = f"{payment_address(id_)}/reveal"
     say = f"{here.words('payment.reveal')}: {here.words(f'by.{name}')}"
-    return joined(
+    return join_html(
         value,
         " ",
         element(
@@ -472,11 +476,11 @@ def _notes(here: Visit, id_: str, notes: list[JsonObject]) -> Html:
         "section",
         element("h2", words("payment.notes")),
         element("ol", *items, class_="timeline notes") if items else Html(""),
-        allowed(here, "labels:write", writing),
+        control_if_allowed(here, "labels:write", writing),
     )
 
 
-def _related(here: Visit, id_: str, related: list[JsonObject]) -> Html:
+def _related_table(here: Visit, id_: str, related: list[JsonObject]) -> Html:
     rows = []
     for each in related:
         tally = each["tally"]

@@ -28,7 +28,7 @@ from tollkeeper.api.console.parts import (
     since_text,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _PAGE = "50"
 EXPORTED = 20
@@ -47,7 +47,7 @@ _EXAMPLES = (
 async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    shared = await _shared(here)
+    shared = await _read_common_values(here)
     query = here.query.get("q", "")
     wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
     # What the page shows of its calls would show the value that payments share.
@@ -59,10 +59,10 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         )
         count = (await ask("/v1/payments/count", wanted))["count"]
     except RefusalError as refusal:
-        content = joined(_search(here, query, saved), errors_notice(refusal.errors))
+        content = join_html(_search(here, query, saved), errors_notice(refusal.errors))
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]
-    content = joined(
+    content = join_html(
         element("h1", words("frame.payments")),
         _search(here, query, saved),
         _saving(here, query, saved),
@@ -121,7 +121,7 @@ def _as_row(here: Visit, event: str) -> str:
     return "\n".join([*kept, *(f"data: {line}" for line in shown.split("\n"))])
 
 
-async def _shared(here: Visit) -> JsonObject | None:
+async def _read_common_values(here: Visit) -> JsonObject | None:
     """What the payments have in common with the one of `of`: its value never stands in an address."""
     of, by = here.query.get("of"), here.query.get("by")
     if of is None or by is None:
@@ -213,7 +213,7 @@ def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
             "p",
             words("payments.saved" if saved else "payments.examples"),
             " ",
-            joined(*examples),
+            join_html(*examples),
             class_="hints",
         ),
         action="/console/payments",

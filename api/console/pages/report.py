@@ -12,7 +12,7 @@ from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import moneys, number, percent, read_instant, row, table
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 SPAN = "365d"
 MATURE_DAYS = 45
@@ -41,7 +41,7 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
         )
         for each in reversed(months)
     ]
-    content = joined(
+    content = join_html(
         element(
             "header",
             element("h1", words("frame.report")),

@@ -9,9 +9,9 @@ from litestar.response import Response
 
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import allowed, instant, number, payment_table
+from tollkeeper.api.console.parts import control_if_allowed, instant, number, payment_table
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _WAITING = "action:challenge action:deny label:none since:7d"
 """What a person has not judged yet, of what was not simply let through."""
@@ -31,7 +31,7 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
     found = await here.client.send("POST", "/v1/claims", query)
     if not found["payments"]:
         return await _page(here, element("p", words("review.none"), class_="empty"))
-    shown = joined(
+    shown = join_html(
         element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
         element("p", words("review.keys"), class_="hints"),
         payment_table(here, found["payments"], data_verdicts="1"),
@@ -43,10 +43,10 @@ async def _page(here: Visit, shown: Html) -> Response[str]:
     words = here.words
     count = (await here.client.get("/v1/payments/count", {"q": _WAITING}))["count"]
     button = element("button", words("review.take"), autofocus="")
-    content = joined(
+    content = join_html(
         element("h1", words("frame.review")),
         element("p", words("review.count", count=number(count))),
-        allowed(
+        control_if_allowed(
             here,
             "labels:write",
             element("form", button, method="post", action="/console/review", class_="line"),

@@ -16,8 +16,8 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
-    allowed,
     choices,
+    control_if_allowed,
     field,
     instant,
     moneys,
@@ -30,7 +30,7 @@ from tollkeeper.api.console.parts import (
     table,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 TICKS = "▁▂▃▄▅▆▇█"
 FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
@@ -55,12 +55,12 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
         for each in found
     ]
     titles = ("name", "active", "newest", "trials")
-    new = allowed(
+    new = control_if_allowed(
         here,
         "rules:write",
         element("a", words("rules.new"), href="/console/new-rule", class_="button"),
     )
-    content = joined(
+    content = join_html(
         element("header", element("h1", words("frame.rules")), new, class_="tools"),
         table(
             [words(f"rules.{title}") for title in titles], rows, words("frame.rules"), class_="rows"
@@ -78,7 +78,7 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
     path = f"/v1/rules/{segment(name)}"
     found = (await here.client.get(path))["rule"]
     performance = (await here.client.get(f"{path}/performance", {"since": "30d"}))["conditions"]
-    content = joined(
+    content = join_html(
         _head(here, found),
         _done(here),
         _performance(here, name, performance),
@@ -197,9 +197,9 @@ def _head(here: Visit, found: JsonObject) -> Html:
         here.words("rule.inactive") if active is None else here.words("rule.active", version=active)
     )
     if found["until"] is not None:
-        state = joined(state, " ", _until(here, found))
+        state = join_html(state, " ", _planned_end(here, found))
     address = f"{rule_address(found['name'])}/edit"
-    edit = allowed(
+    edit = control_if_allowed(
         here,
         "rules:write",
         element("a", here.words("rule.edit"), href=address, class_="button"),
@@ -213,7 +213,7 @@ def _head(here: Visit, found: JsonObject) -> Html:
     )
 
 
-def _until(here: Visit, found: JsonObject) -> Html:
+def _planned_end(here: Visit, found: JsonObject) -> Html:
     """When the version that is live gives way, and to what."""
     words, former = here.words, found["former"]
     then = words("rule.then_none") if former is None else words("rule.then", version=former)
@@ -344,7 +344,7 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
             here.words("rule.shadow"),
             numeric=(1,),
         ),
-        allowed(here, "rules:write", end),
+        control_if_allowed(here, "rules:write", end),
     )
 
 
@@ -372,14 +372,14 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
         act = (
             words("rule.live")
             if is_active
-            else joined(
-                allowed(here, publishing_scope(here), _activation(here, name, number_)),
-                allowed(
+            else join_html(
+                control_if_allowed(here, publishing_scope(here), _activation(here, name, number_)),
+                control_if_allowed(
                     here,
                     "rules:write",
                     _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
                 ),
-                allowed(here, "rules:write", _backtest_button(here, name, number_)),
+                control_if_allowed(here, "rules:write", _backtest_button(here, name, number_)),
             )
         )
         stored = each.get("stored_at") or each.get("at")
@@ -397,7 +397,9 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
         "section",
         element("h2", words("rule.versions")),
         table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
-        Html("") if here.four_eyes else allowed(here, "rules:publish", _rollout_form(here, found)),
+        Html("")
+        if here.four_eyes
+        else control_if_allowed(here, "rules:publish", _rollout_form(here, found)),
     )
 
 
@@ -489,7 +491,7 @@ async def compare(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
     )
     differences = found["differences"]
     items = [element("li", difference(each)) for each in differences]
-    content = joined(
+    content = join_html(
         element("h1", words("rule.compared", name=name, before=before, after=after)),
         element("h2", words("rule.meaning")),
         element("ul", *items) if items else element("p", words("rule.same"), class_="empty"),
@@ -511,14 +513,14 @@ def difference(each: JsonObject) -> Html:
         for name, tag in (("before", "del"), ("after", "ins"))
         if each.get(name)
     ]
-    return joined(element("strong", each["change"]), f" {each['what']}{aspect} ", *values)
+    return join_html(element("strong", each["change"]), f" {each['what']}{aspect} ", *values)
 
 
 def text_diff(before: str, after: str) -> Html:
     """Line by line: those that went, those that came."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     kinds = {"+": "added", "-": "removed", "@": "place"}
-    return joined(
+    return join_html(
         *(
             element("span", line, "\n", class_=kinds.get(line[:1], "same"))
             for line in list(lines)[2:]

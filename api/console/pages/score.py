@@ -12,7 +12,7 @@ from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import chart, number, payments_link, percent, row, table
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _LABELS = ("fraud", "legitimate", "none")
 STEPS = tuple(range(50, 100, 5))
@@ -25,7 +25,7 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
     words = here.words
     since = here.query.get("since", "30d")
     buckets = (await here.client.get("/v1/scores", {"by": "label", "since": since}))["scores"]
-    content = joined(
+    content = join_html(
         element("h1", words("frame.score")),
         element("p", words("score.note", since=since)),
         _curve(here, buckets),
@@ -35,7 +35,7 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
     return html(page(here, words("frame.score"), content, scripts=("vendor/uplot.js",)))
 
 
-def _labelled(bucket: JsonObject, label: str) -> int:
+def _label_count(bucket: JsonObject, label: str) -> int:
     found = bucket["by"].get(label, 0)
     return int(found)
 
@@ -46,7 +46,7 @@ def _curve(here: Visit, buckets: list[JsonObject]) -> Html:
         row(
             f"{buckets[start]['score']:.2f}–{buckets[min(start + 9, 100)]['score']:.2f}",
             *(
-                number(sum(_labelled(each, label) for each in buckets[start : start + 10]))
+                number(sum(_label_count(each, label) for each in buckets[start : start + 10]))
                 for label in _LABELS
             ),
             numeric=(1, 2, 3),
@@ -59,7 +59,7 @@ def _curve(here: Visit, buckets: list[JsonObject]) -> Html:
         words("score.spread"),
         names,
         [float(each["score"]) for each in buckets],
-        [[_labelled(each, label) for each in buckets] for label in _LABELS],
+        [[_label_count(each, label) for each in buckets] for label in _LABELS],
         shown,
         words("frame.as_table"),
         data_kinds="deny allow none",
@@ -69,12 +69,12 @@ def _curve(here: Visit, buckets: list[JsonObject]) -> Html:
 
 def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
     every = sum(each["payments"] for each in buckets)
-    fraud = sum(_labelled(each, "fraud") for each in buckets)
+    fraud = sum(_label_count(each, "fraud") for each in buckets)
     rows = []
     for step in STEPS:
         above = [each for each in buckets if round(float(each["score"]) * 100) >= step]
-        caught = sum(_labelled(each, "fraud") for each in above)
-        honest = sum(_labelled(each, "legitimate") for each in above)
+        caught = sum(_label_count(each, "fraud") for each in above)
+        honest = sum(_label_count(each, "legitimate") for each in above)
         count = sum(each["payments"] for each in above)
         query = f"score_from:{step / 100:.2f} since:{since}"
         rows.append(

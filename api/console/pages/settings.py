@@ -12,9 +12,9 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import allowed, field, instant, notice, row, table
+from tollkeeper.api.console.parts import control_if_allowed, field, instant, notice, row, table
 from tollkeeper.api.console.visit import Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 _APPROVALS = ("publish", "thresholds")
 """What another person can have to approve."""
@@ -28,11 +28,11 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     account = found["account"]
     webhooks = (await here.client.get("/v1/webhooks"))["webhooks"]
     deliveries = (await here.client.get("/v1/webhooks/deliveries", {"limit": "20"}))["deliveries"]
-    content = joined(
+    content = join_html(
         element(
             "header",
             element("h1", words("frame.settings")),
-            allowed(
+            control_if_allowed(
                 here,
                 "users:read",
                 element("a", words("users.title"), href="/console/settings/users", class_="button"),
@@ -40,7 +40,7 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
             class_="tools",
         ),
         notice("good", words("settings.saved")) if "saved" in here.query else Html(""),
-        _form(here, account) if here.may("settings:write") else _shown(here, account),
+        _form(here, account) if here.may("settings:write") else _settings_text(here, account),
         element("h2", words("settings.rates")),
         _rates(here, account["rates"]),
         element("h2", words("settings.windows")),
@@ -69,7 +69,9 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     }
     known = (await here.client.get("/v1/account"))["account"]
     changed = {name: value for name, value in wanted.items() if value != known[name]}
-    shared = {name: changed.pop(name) for name in _guarded(known["approvals"]) & changed.keys()}
+    shared = {
+        name: changed.pop(name) for name in _approval_settings(known["approvals"]) & changed.keys()
+    }
     if changed:
         await here.client.send("PUT", "/v1/account", body={"account": changed})
     if shared:
@@ -79,7 +81,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     return go_to(target("/console/settings", saved="1"))
 
 
-def _guarded(approvals: JsonObject) -> set[str]:
+def _approval_settings(approvals: JsonObject) -> set[str]:
     """The settings that another person must approve."""
     guarded = {"thresholds"} if approvals["thresholds"] else set()
     return guarded | {"approvals"} if any(approvals.values()) else guarded
@@ -158,7 +160,7 @@ def _approval(here: Visit, name: str, needed: bool) -> Html:
     )
 
 
-def _shown(here: Visit, account: JsonObject) -> Html:
+def _settings_text(here: Visit, account: JsonObject) -> Html:
     """The settings, for those who may not change them."""
     values = (
         ("challenge", account["thresholds"]["challenge"]),
@@ -203,7 +205,7 @@ def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObje
         for each in deliveries
     ]
     titles = ("notice", "url", "state", "attempts", "error", "delivered")
-    return joined(
+    return join_html(
         element("ul", *(element("li", element("code", each["url"])) for each in webhooks)),
         table([words(f"settings.{each}") for each in titles], rows, words("settings.webhooks")),
     )

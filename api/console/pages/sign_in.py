@@ -22,7 +22,7 @@ from tollkeeper.api.console.visit import (
     public_client,
 )
 from tollkeeper.api.console.words import Words
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 
 @get(SIGN_IN)
@@ -131,7 +131,7 @@ async def _form(
 
 
 def _providers(words: Words, providers: list[JsonObject]) -> Html:
-    return joined(
+    return join_html(
         *(
             element(
                 "p",

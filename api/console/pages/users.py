@@ -12,9 +12,17 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import allowed, choices, field, instant, notice, row, table
+from tollkeeper.api.console.parts import (
+    choices,
+    control_if_allowed,
+    field,
+    instant,
+    notice,
+    row,
+    table,
+)
 from tollkeeper.api.console.visit import SIGN_IN, Visit, target, visit
-from tollkeeper.api.html import Html, element, joined
+from tollkeeper.api.html import Html, element, join_html
 
 USERS = "/console/settings/users"
 OFFERED_ROLES = ("viewer", "analyst", "lead", "auditor", "admin")
@@ -64,14 +72,14 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     found = (await here.client.get("/v1/users"))["users"]
     titles = ("name", "role", "since", "by", "act")
     rows = [_row(here, each) for each in found]
-    content = joined(
+    content = join_html(
         element("h1", words("users.title")),
         said or _done(here),
         element("p", words("users.note")),
         table([words(f"users.{title}") for title in titles], rows, words("users.title"))
         if rows
         else element("p", words("users.none"), class_="empty"),
-        allowed(here, "users:write", _new(here)),
+        control_if_allowed(here, "users:write", _new(here)),
         element("h2", words("users.roles")),
         element("dl", *(_role(here, role) for role in OFFERED_ROLES), class_="roles"),
     )
@@ -81,7 +89,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
 def _row(here: Visit, user: JsonObject) -> Html:
     words, name = here.words, user["name"]
     address = f"{USERS}/{segment(name)}"
-    act = joined(
+    act = join_html(
         _button(f"{address}/link", words("users.make_link"), name),
         _button(f"{address}/remove", words("users.remove"), name),
     )
@@ -90,7 +98,7 @@ def _row(here: Visit, user: JsonObject) -> Html:
         _role_form(here, user),
         instant(here, user["since"], "%d %b %Y"),
         user["by"],
-        allowed(here, "users:write", act),
+        control_if_allowed(here, "users:write", act),
     )
 
 
@@ -126,7 +134,7 @@ def _button(action: str, text: str, name: str) -> Html:
 
 def _new(here: Visit) -> Html:
     words = here.words
-    return joined(
+    return join_html(
         element("h2", words("users.new")),
         element(
             "form",

@@ -63,7 +63,7 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
     """Says which tests fail of a version that was not active before, and exits 1 then."""
     from tollkeeper.engine.offline.testing.files import library_of_account
     from tollkeeper.engine.offline.testing.publishable import publish_errors_among
-    from tollkeeper.engine.publish.activate import placed
+    from tollkeeper.engine.publish.activate import place_diagnostics
     from tollkeeper.engine.registry.versions import find_version, was_active
 
     with refusals():
@@ -74,4 +74,4 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
         version.text.encode(), library_of_account(of), of.settings.thresholds
     )
     if found:
-        refuse_all(placed(name, version.text, found))
+        refuse_all(place_diagnostics(name, version.text, found))

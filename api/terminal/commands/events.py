@@ -55,7 +55,7 @@ def publish_event_type(
 ) -> None:
     """Run FILE's tests, store its event type as a new version and make it active."""
     from tollkeeper.api.terminal.commands.publish import require_passing
-    from tollkeeper.engine.programs.event_versions import Planned
+    from tollkeeper.engine.programs.event_versions import EventVersionPlan
     from tollkeeper.engine.publish.activate import Store
     from tollkeeper.engine.registry.versions import Terms
     from tollkeeper.grammar.program import EventType
@@ -67,7 +67,7 @@ def publish_event_type(
         require_passing(file, reading)
     name = reading.program.name
     since = read_time(applies_from) if applies_from else None
-    planned = Planned(breaking, since)
+    planned = EventVersionPlan(breaking, since)
     asked = Store(
         account, "event", name, reading.text, True, None, planned, Terms(untested=untested)
     )

@@ -10,7 +10,7 @@ from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.rule_files import is_shared, known_contents
 from tollkeeper.engine.programs.source import Reading, read_file
 from tollkeeper.engine.publish.diff import Difference, Side, diff_sides
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.parser import parse
 
 GIT_TIMEOUT_S = 10
@@ -25,7 +25,7 @@ def is_in_git(path: Path) -> bool:
 
 
 def change_since_head(
-    path: Path, text: str, known: Known, texts: Mapping[str, str]
+    path: Path, text: str, known: KnownNames, texts: Mapping[str, str]
 ) -> tuple[Difference, ...]:
     """What differs in meaning between the file at HEAD, among the files there then, and this text.
 

@@ -16,7 +16,7 @@ from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.rule_files import is_shared, known_contents
 from tollkeeper.engine.programs import shipped_definitions as shipped
 from tollkeeper.engine.programs.source import with_shipped
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse
 from tollkeeper.grammar.services.document import Document, Neighbour, read_document
 
@@ -50,12 +50,12 @@ class Folder:
         self._on_disk: dict[Path, str] = {}
         self._documents: OrderedDict[Path, tuple[int, Document]] = OrderedDict()
         self._shared: tuple[tuple[Path, str], ...] | None = None
-        self._known = Known()
+        self._known = KnownNames()
         self._neighbours: tuple[Neighbour, ...] = ()
 
     def scan(self) -> None:
         """Looks at the disk again."""
-        seen = dict(_found(self.roots))
+        seen = dict(_rule_files(self.roots))
         if seen != self._seen:
             same = {path for path, state in seen.items() if self._seen.get(path) == state}
             new = {path: _text(path) for path in seen.keys() - same}
@@ -88,9 +88,9 @@ class Folder:
         """The files that hold a name somewhere; those that come with the service last."""
         paths = [path for path in self.paths() if name in (self.text(path) or "")]
         yield from ((path, self.document(path)) for path in paths)
-        for path, each in _shipped():
+        for path, each in _shipped_files():
             if each in self._neighbours and path not in paths and name in each.text:
-                yield path, read_document(each.text, full_vocabulary(), Known())
+                yield path, read_document(each.text, full_vocabulary(), KnownNames())
 
     def document(self, path: Path) -> Document:
         """The file, read among the others; an unknown one is empty."""
@@ -108,7 +108,7 @@ class Folder:
             self._documents.popitem(last=False)
         return found
 
-    def known(self) -> Known:
+    def known(self) -> KnownNames:
         """What the definitions and event types of the folder declare, and those that ship."""
         self._look_around()
         return self._known
@@ -128,7 +128,7 @@ class Folder:
             return
         own = known_contents(text.encode("utf-8", "replace") for _, text in shared)
         self._known, _ = with_shipped(own, tuple(shipped.shipped_definitions()))
-        near = {each.key: each for _, each in _shipped()}
+        near = {each.key: each for _, each in _shipped_files()}
         near |= {each.key: each for _, text in shared if (each := _neighbour(text)) is not None}
         self._shared, self._neighbours = shared, tuple(near.values())
         self.closed_revision += 1
@@ -148,14 +148,14 @@ def _neighbour(text: str) -> Neighbour | None:
     return None if file is None else Neighbour(file, text)
 
 
-def _shipped() -> Iterator[tuple[Path, Neighbour]]:
+def _shipped_files() -> Iterator[tuple[Path, Neighbour]]:
     for name, each in shipped.shipped_definitions().items():
         found = _neighbour(each.text)
         assert found is not None
         yield shipped.FOLDER / f"{name}.rule", found
 
 
-def _found(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
+def _rule_files(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
     """The rule files under the roots, but not in hidden folders or what npm installs."""
     folders = files = 0
     for root in roots:

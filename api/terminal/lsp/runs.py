@@ -12,7 +12,7 @@ from msgspec import Struct
 from tollkeeper.api.terminal.subcommand import toll
 
 
-class Missed(Struct, frozen=True):
+class MissedPart(Struct, frozen=True):
     """What no test saw of a file; lines count from 1."""
 
     line: int
@@ -28,7 +28,7 @@ class TestedFile(Struct, frozen=True):
 
     file: str
     percent: float
-    missed: tuple[Missed, ...]
+    missed: tuple[MissedPart, ...]
 
 
 class Outcome(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Outcome(Struct, frozen=True):
     text: str
 
 
-class Covered(Struct, frozen=True):
+class FolderCoverage(Struct, frozen=True):
     files: tuple[TestedFile, ...]
 
 
@@ -50,7 +50,7 @@ class LastRun(Struct, frozen=True):
 
     tests: int
     results: tuple[Outcome, ...]
-    coverage: Covered
+    coverage: FolderCoverage
     tested: str = ""
 
     def outcomes(self) -> Mapping[str, Outcome]:

@@ -95,7 +95,7 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
     teller = Teller(server, folder)
 
     @server.feature(lsp.INITIALIZED)
-    async def _initialized(_: lsp.InitializedParams) -> None:
+    async def _on_initialized(_: lsp.InitializedParams) -> None:
         folder.roots = [path_of(uri) for uri in server.workspace.folders]
         if not folder.roots and server.workspace.root_path:
             folder.roots = [Path(server.workspace.root_path)]
@@ -103,7 +103,7 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         await teller.tell()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    async def _opened(params: lsp.DidOpenTextDocumentParams) -> None:
+    async def _on_opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         # A text that is in no file yet has no folder.
         if path.is_absolute() and not any(root in path.parents for root in folder.roots):
@@ -112,21 +112,21 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         await teller.take(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    async def _changed(params: lsp.DidChangeTextDocumentParams) -> None:
+    async def _on_changed(params: lsp.DidChangeTextDocumentParams) -> None:
         await teller.take(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    async def _saved(_: lsp.DidSaveTextDocumentParams) -> None:
+    async def _on_saved(_: lsp.DidSaveTextDocumentParams) -> None:
         folder.scan()
         await teller.tell()
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    async def _watched(_: lsp.DidChangeWatchedFilesParams) -> None:
+    async def _on_watched(_: lsp.DidChangeWatchedFilesParams) -> None:
         folder.scan()
         await teller.tell()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    async def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
+    async def _on_closed(params: lsp.DidCloseTextDocumentParams) -> None:
         folder.close(path_of(params.text_document.uri))
         await teller.tell()
 
@@ -399,11 +399,11 @@ def _show_layers(server: LanguageServer, folder: Folder, runs: dict[Path, LastRu
             for let, words in let_types(document)
         ]
         if path in runs:
-            hints += _seen(document, where, path, runs[path])
+            hints += _outcome_hints(document, where, path, runs[path])
         return [hint for place, hint in hints if first <= place <= last]
 
 
-def _seen(
+def _outcome_hints(
     document: Document, where: Places, path: Path, run: LastRun
 ) -> Iterator[tuple[int, lsp.InlayHint]]:
     """What the last run says behind each name: while the text is as it was, or the test's title."""

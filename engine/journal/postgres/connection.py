@@ -124,9 +124,9 @@ def connect(url: str) -> PostgresConnection:
     except psycopg.Error as error:
         reason = " ".join(str(error).split())
         raise Unavailable(f"cannot reach `{shown_address(url)}`: {reason}") from error
-    raw.adapters.register_dumper(str, _Escaped)
+    raw.adapters.register_dumper(str, _EscapingDumper)
     raw.adapters.register_dumper(str, _EscapedBinary)
-    raw.adapters.register_loader("text", _Unescaped)
+    raw.adapters.register_loader("text", _UnescapingLoader)
     raw.adapters.register_loader("text", _UnescapedBinary)
     return PostgresConnection(raw)
 
@@ -160,7 +160,7 @@ def _unescape(text: str) -> str:
     return text.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in text else text
 
 
-class _Escaped(StrDumper):
+class _EscapingDumper(StrDumper):
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(_escape(obj))
 
@@ -170,7 +170,7 @@ class _EscapedBinary(StrBinaryDumper):
         return super().dump(_escape(obj))
 
 
-class _Unescaped(TextLoader):
+class _UnescapingLoader(TextLoader):
     def load(self, data: Buffer) -> bytes | str:
         return _unescape(str(super().load(data)))
 

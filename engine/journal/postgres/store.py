@@ -94,7 +94,7 @@ class PostgresStore:
             raise Unavailable(_line(undone.__cause__)) from undone.__cause__
 
     def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
-        connection = self._connected()
+        connection = self._require_connection()
         try:
             connection.execute("BEGIN")
             self._renew(connection)
@@ -122,7 +122,7 @@ class PostgresStore:
     ) -> dict[int, Exception]:
         """Does `work`, which ends with a commit, and finds out what became of it; raises `_Undone` for
         a batch of which something can't be stored."""
-        connection = self._connected()
+        connection = self._require_connection()
         last = batch[-1].entry.sequence
         refused: dict[int, Exception] = {}
         begun = time.monotonic()
@@ -205,7 +205,7 @@ class PostgresStore:
             self.trouble = f"what became of the last entries is not known yet: {reason}"
             is_ending = self.ending.wait(_RETRY_S)
             try:
-                was_written = self._was_written(self._connected(), last)
+                was_written = self._was_written(self._require_connection(), last)
             except Fenced:
                 raise
             except (psycopg.Error, Unavailable) as error:
@@ -239,7 +239,7 @@ class PostgresStore:
         self.is_lost = True
         return found is not None
 
-    def _connected(self) -> PostgresConnection:
+    def _require_connection(self) -> PostgresConnection:
         if self.is_lost:
             raise Fenced(_LOST)
         if self._connection is None:

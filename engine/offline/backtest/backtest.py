@@ -24,7 +24,7 @@ from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory, try_candidate
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
-from tollkeeper.engine.programs.compile.shown import shown, shown_duration
+from tollkeeper.engine.programs.compile.shown import shown_duration, written_value
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
@@ -210,12 +210,12 @@ def shortfalls(plan: ReplayPlan, begins: int | None, since: int) -> Iterator[str
     reach = plan.reach
     if not plan.series or begins is None or (reach is not None and begins <= since - reach):
         return
-    begun = shown(begins, Instant())
+    begun = written_value(begins, Instant())
     if reach is None:
         yield f"history begins at {begun}: `age`, `interval` and `since` know nothing before"
     else:
         longest = max(window.over or 0 for window in plan.reading.plan.windows)
         yield (
             f"history begins at {begun}: windows of {shown_duration(longest)} are whole for"
-            f" payments from {shown(begins + reach, Instant())} on, as some may come a day late"
+            f" payments from {written_value(begins + reach, Instant())} on, as some may come a day late"
         )

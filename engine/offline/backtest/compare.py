@@ -151,7 +151,7 @@ def _show(shown: list[ComparedPayment], replayed: ReplayedPayment) -> None:
         del shown[0]
 
 
-def grouped(
+def tallies_by(
     cells: Mapping[Cell, AmountTally], key: Any
 ) -> Iterator[tuple[Any, dict[str, AmountTally]]]:
     """The tallies by `key` of a cell and then by currency, the largest groups first."""

@@ -50,7 +50,7 @@ from tollkeeper.engine.offline.testing.streams import (
 from tollkeeper.engine.programs.event_contract import Contract, read_data
 from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored, event_reader_by
-from tollkeeper.engine.update import updated
+from tollkeeper.engine.update import apply_update
 from tollkeeper.engine.velocity.contract import State
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
 
@@ -120,7 +120,7 @@ def _entries_of(
             case UpdateLine(id=id_):
                 if id_ not in known:
                     raise _history_error(item, f"there is no payment `{id_}` before this")
-                after = updated(known[id_], item.update, item.arrived)
+                after = apply_update(known[id_], item.update, item.arrived)
                 if not isinstance(after, State):
                     raise _history_error(item, describe_violations(after))
                 known[id_] = after

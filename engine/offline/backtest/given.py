@@ -29,7 +29,7 @@ class GivenError(Exception):
     """Something that can't be read; the message is one line for its author."""
 
 
-class _Labelled(Struct):
+class _LabelledPayment(Struct):
     id: str
     label: str | int
 
@@ -63,7 +63,7 @@ def read_candidate(given: str, account: str | None, source: JournalSource) -> Ca
     return CandidateFiles(program, events)
 
 
-_labelled = msgspec.json.Decoder(_Labelled).decode
+_labelled = msgspec.json.Decoder(_LabelledPayment).decode
 
 
 def read_labels(path: Path) -> Labels:
@@ -84,7 +84,7 @@ def read_labels(path: Path) -> Labels:
         raise GivenError(f"{path} can't be read: {error}") from None
 
 
-def _line(path: Path, number: int, line: str) -> _Labelled | None:
+def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:
     if not line.strip():
         return None
     try:

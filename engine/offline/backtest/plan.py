@@ -41,11 +41,11 @@ class _Status(Struct, gc=False):
     status: str
 
 
-class _Updated(Struct, gc=False):
+class _StatusUpdate(Struct, gc=False):
     payment: _Status
 
 
-_decode_updated = msgspec.json.Decoder(_Updated).decode
+_decode_updated = msgspec.json.Decoder(_StatusUpdate).decode
 
 CARD_FINGERPRINT = ("card_fingerprint",)
 

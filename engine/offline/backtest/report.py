@@ -15,10 +15,10 @@ from tollkeeper.engine.offline.backtest.compare import (
     Cell,
     ComparedPayment,
     Comparison,
-    grouped,
+    tallies_by,
 )
 from tollkeeper.engine.offline.backtest.compare import OutcomePair as Changed
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
 
@@ -40,7 +40,7 @@ class PaymentTotals(Struct, frozen=True):
     amounts: dict[str, str]
 
 
-class Shown(Struct, frozen=True):
+class ReportedExample(Struct, frozen=True):
     """`at` is RFC 3339, `score` from 0 to 1, `amount` decimal text."""
 
     id: str
@@ -63,7 +63,7 @@ UNRECORDED = "not recorded"
 """In place of the action of a payment of which no decision is recorded."""
 
 
-class Moved(Struct, frozen=True):
+class MovesBetweenActions(Struct, frozen=True):
     """Payments that went from one action to another, or stayed with it."""
 
     was: str | None
@@ -77,7 +77,7 @@ class OutcomeChange(Struct, frozen=True):
     now: ReportedOutcome
     payments: int
     amounts: dict[str, str]
-    examples: tuple[Shown, ...]
+    examples: tuple[ReportedExample, ...]
 
 
 class UnrecordedDecisions(Struct, frozen=True):
@@ -86,7 +86,7 @@ class UnrecordedDecisions(Struct, frozen=True):
     now: ReportedOutcome
     payments: int
     amounts: dict[str, str]
-    examples: tuple[Shown, ...]
+    examples: tuple[ReportedExample, ...]
 
 
 class ConditionPart(Struct, frozen=True):
@@ -104,7 +104,7 @@ class ReportGroup(Struct, frozen=True):
 
     value: str | None
     payments: int
-    moved: tuple[Moved, ...]
+    moved: tuple[MovesBetweenActions, ...]
 
 
 class Report(Struct, frozen=True):
@@ -123,7 +123,7 @@ class Report(Struct, frozen=True):
     payments: PaymentTotals
     compared: PaymentTotals
     changed: PaymentTotals
-    actions: tuple[Moved, ...]
+    actions: tuple[MovesBetweenActions, ...]
     changes: tuple[OutcomeChange, ...]
     decided: tuple[UnrecordedDecisions, ...]
     conditions: tuple[ConditionPart, ...]
@@ -149,14 +149,14 @@ def report_of(
         candidate=program.name,
         kind="rule" if isinstance(program, Rule) else "scorecard",
         account=account,
-        since=shown(period[0], Instant()),
-        until=shown(period[1], Instant()),
+        since=written_value(period[0], Instant()),
+        until=written_value(period[1], Instant()),
         payments=_part(cells),
         compared=_part(compared),
         changed=_part(changed),
-        actions=_moved(cells),
+        actions=_moved_payments(cells),
         changes=tuple(_changes(changed, found.examples)),
-        decided=tuple(_decided(unrecorded, found.examples)),
+        decided=tuple(_unrecorded_decisions(unrecorded, found.examples)),
         conditions=_conditions(program, compared, cells),
         merchants=_groups(cells, lambda cell: cell.merchant, MERCHANTS),
         statuses=_groups({**changed, **unrecorded}, lambda cell: cell.status),
@@ -166,7 +166,7 @@ def report_of(
 
 
 def _part(cells: Mapping[Cell, AmountTally]) -> PaymentTotals:
-    for _, by_currency in grouped(cells, lambda _cell: None):
+    for _, by_currency in tallies_by(cells, lambda _cell: None):
         return PaymentTotals(_payments(by_currency), _amounts(by_currency))
     return PaymentTotals(0, {})
 
@@ -183,12 +183,13 @@ def _decimal(hundredths: int) -> str:
     return f"{hundredths // 100}.{hundredths % 100:02}"
 
 
-def _moved(cells: Mapping[Cell, AmountTally]) -> tuple[Moved, ...]:
-    by_actions = grouped(
+def _moved_payments(cells: Mapping[Cell, AmountTally]) -> tuple[MovesBetweenActions, ...]:
+    by_actions = tallies_by(
         cells, lambda cell: (cell.was.action if cell.was else UNRECORDED, cell.now.action)
     )
     return tuple(
-        Moved(was, now, _payments(each), _amounts(each)) for (was, now), each in by_actions
+        MovesBetweenActions(was, now, _payments(each), _amounts(each))
+        for (was, now), each in by_actions
     )
 
 
@@ -201,13 +202,13 @@ def _changes(
             now=ReportedOutcome(*now),
             payments=_payments(each),
             amounts=_amounts(each),
-            examples=tuple(map(_shown, reversed(examples[was, now]))),
+            examples=tuple(map(_show_example, reversed(examples[was, now]))),
         )
-        for (was, now), each in grouped(changed, lambda cell: (cell.was, cell.now))
+        for (was, now), each in tallies_by(changed, lambda cell: (cell.was, cell.now))
     ]
 
 
-def _decided(
+def _unrecorded_decisions(
     unrecorded: Mapping[Cell, AmountTally], examples: Mapping[Changed, Sequence[ComparedPayment]]
 ) -> list[UnrecordedDecisions]:
     return [
@@ -215,14 +216,14 @@ def _decided(
             now=ReportedOutcome(*now),
             payments=_payments(each),
             amounts=_amounts(each),
-            examples=tuple(map(_shown, reversed(examples[None, now]))),
+            examples=tuple(map(_show_example, reversed(examples[None, now]))),
         )
-        for now, each in grouped(unrecorded, lambda cell: cell.now)
+        for now, each in tallies_by(unrecorded, lambda cell: cell.now)
     ]
 
 
-def _shown(example: ComparedPayment) -> Shown:
-    return Shown(
+def _show_example(example: ComparedPayment) -> ReportedExample:
+    return ReportedExample(
         id=example.id,
         at=from_microseconds(example.arrived).isoformat(timespec="seconds"),
         score=None if example.score is None else example.score / 100,
@@ -238,8 +239,8 @@ def _conditions(
     cells: Mapping[Cell, AmountTally],
 ) -> tuple[ConditionPart, ...]:
     """The candidate's conditions in order, then others that were met, then none."""
-    before = dict(grouped(compared, lambda cell: cell.was.condition))
-    after = dict(grouped(cells, lambda cell: cell.now.condition))
+    before = dict(tallies_by(compared, lambda cell: cell.was.condition))
+    after = dict(tallies_by(cells, lambda cell: cell.now.condition))
     own = {each.name: each for each in program.conditions} if isinstance(program, Rule) else {}
     others = sorted(name for name in {*before, *after} - own.keys() if name is not None)
     nothing: dict[str, AmountTally] = {}
@@ -266,6 +267,6 @@ def _groups(
     for cell, tally in cells.items():
         groups[key(cell)][cell] = tally
     return tuple(
-        ReportGroup(value, _payments(each), _moved(groups[value]))
-        for value, each in islice(grouped(cells, key), most)
+        ReportGroup(value, _payments(each), _moved_payments(groups[value]))
+        for value, each in islice(tallies_by(cells, key), most)
     )

@@ -50,7 +50,7 @@ class NotExactError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SqlValue:
     """A value in SQL; `largest` is the size at most of a number that is carried as a whole one."""
 
     value: exp.Expression
@@ -76,7 +76,7 @@ class Translation:
         """A boolean, NULL where it is missing. Raises `NotExactError`."""
         return self.say(node).value
 
-    def say(self, node: p.Expression) -> Said:
+    def say(self, node: p.Expression) -> SqlValue:
         """Raises `NotExactError`."""
         match node:
             case p.Constant():
@@ -84,7 +84,7 @@ class Translation:
             case p.Fact():
                 return self._fact(node)
             case p.Score():
-                return Said(exp.column("score", "seen"), 100)
+                return SqlValue(exp.column("score", "seen"), 100)
             case p.LetValue():
                 return self.say(self.lets[node.index].value)
             case p.History():
@@ -93,22 +93,22 @@ class Translation:
                 return self._arithmetic(node)
             case p.Negate():
                 operand = self.say(node.operand)
-                return Said(exp.Neg(this=exp.paren(operand.value)), operand.largest)
+                return SqlValue(exp.Neg(this=exp.paren(operand.value)), operand.largest)
             case p.Call():
                 return self._call(node)
             case _:
-                return Said(self._decided(node))
+                return SqlValue(self._truth(node))
 
     # Logic
 
-    def _decided(self, node: p.Expression) -> exp.Expression:
+    def _truth(self, node: p.Expression) -> exp.Expression:
         match node:
             case p.Not():
                 return exp.Not(this=exp.paren(self.test(node.operand)))
             case p.And():
-                return _joined(exp.And, map(self.test, node.operands))
+                return _join(exp.And, map(self.test, node.operands))
             case p.Or():
-                return _joined(exp.Or, map(self.test, node.operands))
+                return _join(exp.Or, map(self.test, node.operands))
             case p.Compare():
                 left, right = self._alike((node.left, node.right))
                 return _binary(_COMPARISONS[node.operator], left, right)
@@ -117,7 +117,7 @@ class Translation:
                 value, low = self._alike((node.value, node.low))
                 again, high = self._alike((node.value, node.high))
                 ends = (_binary(exp.LTE, low, value), _binary(exp.LTE, again, high))
-                return _joined(exp.And, ends)
+                return _join(exp.And, ends)
             case p.OneOf():
                 return self._one_of(node)
             case p.InNetworks():
@@ -136,7 +136,7 @@ class Translation:
 
     def _one_of(self, node: p.OneOf) -> exp.Expression:
         value = self.say(node.value).value
-        options = [_scaled(option, scale_of(node.value)) for option in node.options]
+        options = [_scaled_option(option, scale_of(node.value)) for option in node.options]
         # An option with more decimals than the value has is never equal to it.
         there = [_literal(option) for option in options if option is not None]
         # `NULL NOT IN ()` would be true.
@@ -153,8 +153,8 @@ class Translation:
         for first, bits in node.networks:
             last = first | (1 << (_ADDRESS_BITS - bits)) - 1
             low = _binary(exp.GTE, value.copy(), _address(first))
-            spans.append(_joined(exp.And, (low, _binary(exp.LTE, value.copy(), _address(last)))))
-        found = _joined(exp.Or, spans)
+            spans.append(_join(exp.And, (low, _binary(exp.LTE, value.copy(), _address(last)))))
+        found = _join(exp.Or, spans)
         return exp.Not(this=exp.paren(found)) if node.negated else found
 
     def _in_list(self, node: p.InList) -> exp.Expression:
@@ -170,7 +170,7 @@ class Translation:
             _open_ended(_call("epoch_us", entry["expires_at"]), exp.column("arrived", "seen")),
         )
         found = exp.Exists(
-            this=exp.select("1").from_("lists AS entry").where(_joined(exp.And, holds))
+            this=exp.select("1").from_("lists AS entry").where(_join(exp.And, holds))
         )
         result = exp.Not(this=found) if node.negated else found
         return exp.Case(ifs=[exp.If(this=_is_there(value.copy()), true=result)])
@@ -200,54 +200,56 @@ class Translation:
 
     # Values
 
-    def _fact(self, node: p.Fact) -> Said:
+    def _fact(self, node: p.Fact) -> SqlValue:
         named = self.vocabulary.payment[".".join(node.path)]
         column = exp.column(self.facts[named.access], "seen")
         match node.type:
             case t.Number(scale=int()):
-                return Said(column, magnitude(node))
+                return SqlValue(column, magnitude(node))
             case t.Instant():
-                return Said(column, LAST_INSTANT)
+                return SqlValue(column, LAST_INSTANT)
             case t.Headers() | t.Metadata():
                 raise NotExactError("headers and metadata")
             case _:
-                return Said(column)
+                return SqlValue(column)
 
-    def _window(self, node: p.History) -> Said:
+    def _window(self, node: p.History) -> SqlValue:
         column = exp.column(self.window(node), "seen")
         match node.type:
             case t.Number(scale=None) | t.Boolean() | t.String() | t.Ip():
-                return Said(column)
+                return SqlValue(column)
             case _:
                 size = exp.Abs(this=column.copy())
                 self.guards.append(_binary(exp.LTE, size, _literal(EXACT_DOUBLE)))
-                return Said(column, EXACT_DOUBLE)
+                return SqlValue(column, EXACT_DOUBLE)
 
     def _alike(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
         """The values of one kind, numbers at the scale that all have in common."""
         if not isinstance(nodes[0].type, t.Number):
             return [self.test(node) for node in nodes]
-        return self._scaled(nodes, common_scale(nodes))
+        return self._at_one_scale(nodes, common_scale(nodes))
 
-    def _scaled(self, nodes: Sequence[p.Expression], scale: int | None) -> list[exp.Expression]:
+    def _at_one_scale(
+        self, nodes: Sequence[p.Expression], scale: int | None
+    ) -> list[exp.Expression]:
         return [self._at_scale(self.say(node), scale_of(node), scale).value for node in nodes]
 
-    def _at_scale(self, said: Said, scale: int | None, wanted: int | None) -> Said:
+    def _at_scale(self, said: SqlValue, scale: int | None, wanted: int | None) -> SqlValue:
         if scale == wanted or scale is None:
             return said
         if wanted is None:
-            return Said(_as_double(said, 10**scale))
+            return SqlValue(_as_double(said, 10**scale))
         factor = 10 ** (wanted - scale)
-        return _product(said, Said(_literal(factor), factor))
+        return _product(said, SqlValue(_literal(factor), factor))
 
-    def _arithmetic(self, node: p.Arithmetic) -> Said:
+    def _arithmetic(self, node: p.Arithmetic) -> SqlValue:
         left, right = self.say(node.left), self.say(node.right)
         if node.operator == "/":
             return self._quotient(node, left, right)
         match node.type:
             case t.Number(scale=None):
-                values = self._scaled((node.left, node.right), None)
-                return Said(_finite(_binary(_OPERATIONS[node.operator], *values)))
+                values = self._at_one_scale((node.left, node.right), None)
+                return SqlValue(_finite(_binary(_OPERATIONS[node.operator], *values)))
             case t.Number(scale=scale):
                 if node.operator == "*":
                     return _product(left, right)
@@ -255,27 +257,27 @@ class Translation:
                 right = self._at_scale(right, scale_of(node.right), scale)
                 return _sum(node.operator, left, right)
             case t.Instant():
-                return _between(_sum(node.operator, left, right), FIRST_INSTANT, LAST_INSTANT)
+                return _limit_between(_sum(node.operator, left, right), FIRST_INSTANT, LAST_INSTANT)
             case t.Duration() if node.operator != "*":
                 whole = _sum(node.operator, left, right)
                 if isinstance(node.left.type, t.Instant):
                     return whole
-                return _between(whole, -DURATION_LIMIT, DURATION_LIMIT)
+                return _limit_between(whole, -DURATION_LIMIT, DURATION_LIMIT)
             case _:
                 raise NotExactError("a duration times a number")
 
-    def _quotient(self, node: p.Arithmetic, left: Said, right: Said) -> Said:
+    def _quotient(self, node: p.Arithmetic, left: SqlValue, right: SqlValue) -> SqlValue:
         scales = scale_of(node.left), scale_of(node.right)
         dividend = self._at_scale(left, scales[0], None) if _counts(node.left) else left
         divisor = self._at_scale(right, scales[1], None) if _counts(node.right) else right
         if not _counts(node.left):
-            dividend, divisor = Said(_as_double(left, 1)), Said(_as_double(right, 1))
+            dividend, divisor = SqlValue(_as_double(left, 1)), SqlValue(_as_double(right, 1))
         quotient = _binary(exp.Div, dividend.value, divisor.value)
         is_there = _binary(exp.NEQ, divisor.value.copy(), exp.Literal.number(0))
         found: exp.Expression = exp.Case(ifs=[exp.If(this=is_there, true=quotient)])
-        return Said(found if None not in scales else _finite(found))
+        return SqlValue(found if None not in scales else _finite(found))
 
-    def _call(self, node: p.Call) -> Said:
+    def _call(self, node: p.Call) -> SqlValue:
         match node.function:
             case "coalesce":
                 return self._choice(node, lambda values: _call("coalesce", *values))
@@ -285,25 +287,25 @@ class Translation:
                 return self._choice(node, lambda values: _if_all_there(values, name))
             case "abs":
                 operand = self.say(node.arguments[0])
-                return Said(exp.Abs(this=operand.value), operand.largest)
+                return SqlValue(exp.Abs(this=operand.value), operand.largest)
             case "length":
-                return Said(_call("length", self.test(node.arguments[0])), _SMALL)
+                return SqlValue(_call("length", self.test(node.arguments[0])), _SMALL)
             case "lower" | "upper" | "email_domain" | "email_local":
                 text = self.test(node.arguments[0])
                 # Beyond ASCII letters change with the version of Unicode.
                 self.guards.append(_is_ascii(text))
-                return Said(_OF_TEXT[node.function](text))
+                return SqlValue(_OF_TEXT[node.function](text))
             case _:
                 raise NotExactError(node.function)
 
     def _choice(
         self, node: p.Call, choose: Callable[[Sequence[exp.Expression]], exp.Expression]
-    ) -> Said:
+    ) -> SqlValue:
         if not isinstance(node.type, t.Number):
-            return Said(choose([self.test(each) for each in node.arguments]), _SMALL)
+            return SqlValue(choose([self.test(each) for each in node.arguments]), _SMALL)
         scale = scale_of(node)
         said = [self._at_scale(self.say(each), scale_of(each), scale) for each in node.arguments]
-        return Said(choose([each.value for each in said]), max(each.largest for each in said))
+        return SqlValue(choose([each.value for each in said]), max(each.largest for each in said))
 
 
 _ENTRY = ("list", "value", "valid_from", "valid_to", "expires_at")
@@ -339,7 +341,7 @@ def _binary(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression)
     return joined
 
 
-def _joined(kind: type[exp.Binary], values: Any) -> exp.Expression:
+def _join(kind: type[exp.Binary], values: Any) -> exp.Expression:
     joined: exp.Expression = reduce(lambda left, right: _binary(kind, left, right), values)
     return joined
 
@@ -350,11 +352,11 @@ def _is_there(value: exp.Expression) -> exp.Expression:
 
 def _open_ended(end: exp.Expression, at: exp.Expression) -> exp.Expression:
     is_open = exp.Is(this=end.copy(), expression=exp.null())
-    return _joined(exp.Or, (is_open, _binary(exp.GT, end, at)))
+    return _join(exp.Or, (is_open, _binary(exp.GT, end, at)))
 
 
 def _if_all_there(values: Sequence[exp.Expression], function: str) -> exp.Expression:
-    there = _joined(exp.And, [_is_there(value.copy()) for value in values])
+    there = _join(exp.And, [_is_there(value.copy()) for value in values])
     return exp.Case(ifs=[exp.If(this=there, true=_call(function, *values))])
 
 
@@ -382,16 +384,16 @@ def _address(value: int) -> exp.Expression:
     return _call("unhex", exp.Literal.string(value.to_bytes(_ADDRESS_BITS // 8).hex()))
 
 
-def _constant(node: p.Constant) -> Said:
+def _constant(node: p.Constant) -> SqlValue:
     if isinstance(node.type, t.Ip):
-        return Said(_address(int(node.value)))
+        return SqlValue(_address(int(node.value)))
     value: Any = node.value
     largest = 0 if isinstance(value, str | float | bool) else abs(value)
     _require_small(largest)
-    return Said(_literal(value), largest)
+    return SqlValue(_literal(value), largest)
 
 
-def _scaled(option: p.Constant, scale: int | None) -> Any:
+def _scaled_option(option: p.Constant, scale: int | None) -> Any:
     """The option's value as one of `scale`; None when it has more decimals."""
     own, value = scale_of(option), option.value
     if not isinstance(option.type, t.Number) or own is None:
@@ -409,33 +411,33 @@ def _require_small(largest: int) -> None:
         raise NotExactError("more digits than SQL carries")
 
 
-def _wide(said: Said, largest: int) -> exp.Expression:
+def _wide(said: SqlValue, largest: int) -> exp.Expression:
     return said.value if largest < _SMALL else exp.cast(exp.paren(said.value), "HUGEINT")
 
 
-def _product(left: Said, right: Said) -> Said:
+def _product(left: SqlValue, right: SqlValue) -> SqlValue:
     largest = left.largest * right.largest
     _require_small(largest)
     most = max(largest, left.largest, right.largest)
-    return Said(_binary(exp.Mul, _wide(left, most), _wide(right, most)), largest)
+    return SqlValue(_binary(exp.Mul, _wide(left, most), _wide(right, most)), largest)
 
 
-def _sum(operator: str, left: Said, right: Said) -> Said:
+def _sum(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
     largest = left.largest + right.largest
     _require_small(largest)
-    return Said(
+    return SqlValue(
         _binary(_OPERATIONS[operator], _wide(left, largest), _wide(right, largest)), largest
     )
 
 
-def _between(said: Said, low: int, high: int) -> Said:
+def _limit_between(said: SqlValue, low: int, high: int) -> SqlValue:
     """The value, missing beyond the ends."""
     within = exp.Between(this=exp.paren(said.value), low=_literal(low), high=_literal(high))
     found = exp.Case(ifs=[exp.If(this=within, true=said.value.copy())])
-    return Said(found, min(said.largest, max(abs(low), abs(high))))
+    return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
 
 
-def _as_double(said: Said, unit: int) -> exp.Expression:
+def _as_double(said: SqlValue, unit: int) -> exp.Expression:
     if said.largest > EXACT_DOUBLE:
         raise NotExactError("a double of more digits than it has")
     value = exp.cast(exp.paren(said.value), "DOUBLE")

@@ -44,7 +44,7 @@ class FittedWeight:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedScorecard:
     """`text` is the file's with new weights; `before` and `after` are judged on the later part.
 
     `learned` and `judged` are the numbers of labelled payments in each part.
@@ -74,7 +74,7 @@ def fit(
     history: Path,
     progress: Callable[[float], None] = lambda _share: None,
     environment: Environment | None = None,
-) -> Fitted:
+) -> FittedScorecard:
     """Estimate the baseline and weights of `scorecard`, checked from `text`.
 
     Learns from the first 70 % of the labelled payments in `history` (`labelled.py`) and judges by
@@ -96,14 +96,14 @@ def fit(
     found = estimate(
         measures[:split], fixed[:split], examples.labels[:split], scorecard.baseline, authored
     )
-    written = _Written.of(text, literals, found)
+    written = _WrittenNumbers.of(text, literals, found)
 
     def judged(baseline: float, chosen: Floats) -> Quality:
         logits = logit(baseline) + fixed[split:] + measures[split:] @ chosen
         return quality(expit(logits), examples.labels[split:])
 
     met = np.count_nonzero(measures, axis=0)
-    return Fitted(
+    return FittedScorecard(
         text=written.text,
         baseline_before=scorecard.baseline,
         baseline_after=written.baseline,
@@ -119,7 +119,7 @@ def fit(
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _WrittenNumbers:
     """The text with the numbers as they stand in it, rounded to three digits."""
 
     text: str
@@ -127,7 +127,7 @@ class _Written:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, text: str, literals: Sequence[Weight], found: Estimate) -> _Written:
+    def of(cls, text: str, literals: Sequence[Weight], found: Estimate) -> _WrittenNumbers:
         baseline = _digits(min(max(found.baseline, 1e-6), 1 - 1e-6))
         numbers = [_digits(value) for value in found.weights]
         places = [(_baseline_span(text), baseline)]

@@ -25,7 +25,7 @@ from tollkeeper.engine.offline.testing.streams import CreationLine, StreamError,
 FraudLabel: TypeAlias = Literal[0, 1]
 
 
-class Labelled(NamedTuple):
+class LabelledItem(NamedTuple):
     """An item of a history; the label of a payment, or None."""
 
     item: CreationLine | UpdateLine
@@ -53,7 +53,7 @@ _payment = msgspec.json.Decoder(_Payment).decode
 _update = msgspec.json.Decoder(_Update).decode
 
 
-def read_labelled(lines: Iterable[bytes]) -> Iterator[Labelled]:
+def read_labelled(lines: Iterable[bytes]) -> Iterator[LabelledItem]:
     """The items of a history, one at a time; empty lines are skipped.
 
     Raises `StreamError`, which names the line.
@@ -73,7 +73,7 @@ def read_labelled(lines: Iterable[bytes]) -> Iterator[Labelled]:
         yield found
 
 
-def _read(number: int, line: _Line, before: int) -> Labelled:
+def _read(number: int, line: _Line, before: int) -> LabelledItem:
     match bytes(line.payment), bytes(line.update), line.label:
         case body, b"", label if body:
             sent = _payment(body)
@@ -81,13 +81,13 @@ def _read(number: int, line: _Line, before: int) -> Labelled:
             payment = read_creation(_request(body), arrived)
             if isinstance(payment, tuple):
                 raise _line_error(number, payment)
-            return Labelled(CreationLine(number, arrived, payment, None), label)
+            return LabelledItem(CreationLine(number, arrived, payment, None), label)
         case b"", body, None if body:
             arrived = before if line.at is None else to_microseconds(line.at)
             update = read_update(_request(body), arrived)
             if isinstance(update, tuple):
                 raise _line_error(number, update)
-            return Labelled(UpdateLine(number, arrived, _update(body).id, update), None)
+            return LabelledItem(UpdateLine(number, arrived, _update(body).id, update), None)
         case _:
             what = 'a line holds a "payment", with a "label" or without, or an "update"'
             raise StreamError(f"line {number}: {what}")

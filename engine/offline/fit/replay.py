@@ -10,7 +10,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.labelled import FraudLabel, Labelled
+from tollkeeper.engine.offline.fit.labelled import FraudLabel, LabelledItem
 from tollkeeper.engine.offline.replay import (
     TEST_ACCOUNT,
     ReplayedCreation,
@@ -27,7 +27,7 @@ from tollkeeper.grammar.program import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredPayment:
     """A payment with the aggregates that were read for it and its score in hundredths."""
 
     facts: Facts
@@ -37,8 +37,8 @@ class Scored:
 
 
 def score_history(
-    history: Iterable[Labelled], scorecard: LoadedScorecard, environment: Environment
-) -> Iterator[Scored]:
+    history: Iterable[LabelledItem], scorecard: LoadedScorecard, environment: Environment
+) -> Iterator[ScoredPayment]:
     """The payments of `history`, scored one by one as live ones are.
 
     What a scorecard reads of earlier decisions is the score's own, by the default thresholds.
@@ -61,4 +61,4 @@ def score_history(
             facts, values = step.observed.record.state.payment, step.observed.values
             assert step.decision.score is not None
             label = labels.pop(step.happening.origin.line)
-            yield Scored(facts, values, step.decision.score, label)
+            yield ScoredPayment(facts, values, step.decision.score, label)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.replay import Scored
+from tollkeeper.engine.offline.fit.replay import ScoredPayment
 from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.grammar.program import Arithmetic, Constant, Expression, Scorecard, Value
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.types import Number
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-Measure = Callable[[Scored], tuple[float, ...]]
+Measure = Callable[[ScoredPayment], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def measure(scorecard: Scorecard, vocabulary: Vocabulary, environment: Environme
     asked = [each for each in (*adds, *whens) if each is not None]
     values_of = compile_values(asked, scorecard.lets, scorecard.histories, vocabulary)
 
-    def measured(scored: Scored) -> tuple[float, ...]:
+    def measured(scored: ScoredPayment) -> tuple[float, ...]:
         values = iter(values_of(scored.facts, None, scored.values, environment))
         amounts = [1.0 if each is None else _number(next(values), each) for each in adds]
         met = [True if each is None else next(values) is True for each in whens]

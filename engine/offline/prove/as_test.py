@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from tollkeeper.engine.offline.prove.replay import Replayed
+from tollkeeper.engine.offline.prove.replay import ReplayedDecision
 from tollkeeper.engine.offline.prove.witness import Witness
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.names import SCORE
@@ -17,7 +17,9 @@ from tollkeeper.grammar.formatter import format_file
 _MILLISECOND = 1_000
 
 
-def counterexample_test(rule: p.Rule, witness: Witness, decided: Replayed | None) -> str | None:
+def counterexample_test(
+    rule: p.Rule, witness: Witness, decided: ReplayedDecision | None
+) -> str | None:
     """The test's text; None where no test can say the payment.
 
     A test gives no transactions, no rows of tables and no rates, and an aggregate only by the let
@@ -52,13 +54,13 @@ def _literal(value: p.Value, kind: t.Type) -> str:
     """The value as a file writes it."""
     match kind:
         case t.Ip() | t.Instant():
-            return f'"{shown(value, kind)}"'
+            return f'"{written_value(value, kind)}"'
         case t.Duration():
             return f"{Decimal(value) / _MILLISECOND:f}ms"
         case t.Number(scale=None):
             return f"{Decimal(value):f}"
         case _:
-            return shown(value, kind)
+            return written_value(value, kind)
 
 
 def _named_aggregates(rule: p.Rule) -> dict[str, tuple[str, t.Type]]:

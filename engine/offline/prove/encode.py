@@ -33,13 +33,13 @@ from tollkeeper.engine.offline.prove.terms import (
     logical_and,
     logical_or,
     real,
-    scaled,
+    scale_term,
     sort_of,
     text_value,
 )
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.reckoning import alike, bounded, double, lifted
+from tollkeeper.engine.programs.compile.reckoning import alike, double, lift, limit_to_type
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
@@ -103,14 +103,14 @@ class Encoder:
     def variable(self, name: str, kind: t.Type) -> SmtTerm:
         """A value that nothing is known of but its type's bounds."""
         term = SmtTerm(z3.Bool(f"{name}?"), z3.Const(name, sort_of(kind)), kind)
-        self._bound(term)
+        self._assume_bounds(term)
         return term
 
     def asked_score(self, kind: t.Type) -> SmtTerm:
         """The score; a payment that a rule looks at always has one."""
         if self.score is None:
             self.score = SmtTerm(TRUE_TERM, z3.Int("score"), kind)
-            self._bound(self.score)
+            self._assume_bounds(self.score)
         return self.score
 
     def apply(
@@ -125,12 +125,12 @@ class Encoder:
             exists = z3.Function(f"{name}?", *sorts, z3.BoolSort())(*values)
             self.opaque.append(Opaque(exists, gives, kind, tuple(arguments), compute))
             self._applied[key] = SmtTerm(exists, gives, kind)
-            self._bound(self._applied[key])
+            self._assume_bounds(self._applied[key])
         found = self._applied[key]
         there = [each.there for each in arguments]
         return SmtTerm(all_of([*there, found.there]), found.value, kind)
 
-    def _bound(self, term: SmtTerm) -> None:
+    def _assume_bounds(self, term: SmtTerm) -> None:
         if bounds := bounds_of(term):
             self.assume(all_of(bounds))
 
@@ -173,10 +173,10 @@ class EncodedProgram:
         """Raises `UnsayableError`."""
         key = (self.digests.of(node), element)
         if key not in self._known:
-            self._known[key] = self._made(node, element)
+            self._known[key] = self._make_term(node, element)
         return self._known[key]
 
-    def _made(self, node: p.Expression, element: int | None) -> SmtTerm:
+    def _make_term(self, node: p.Expression, element: int | None) -> SmtTerm:
         source = self.encoder.source
         match node:
             case p.Constant():
@@ -207,9 +207,9 @@ class EncodedProgram:
             case p.TableValue():
                 return self._table(node, element)
             case _:
-                return self._composed(node, element)
+                return self._compose(node, element)
 
-    def _composed(self, node: p.Expression, element: int | None) -> SmtTerm:
+    def _compose(self, node: p.Expression, element: int | None) -> SmtTerm:
         match node:
             case p.Not():
                 operand = self.term(node.operand, element)
@@ -347,7 +347,7 @@ class EncodedProgram:
         if isinstance(kind, t.Number):
             if kind.scale is None or kind.scale > 6:
                 raise UnsayableError("a number that a list cannot hold on a list")
-            value = SmtTerm(value.there, scaled(value.value, 6 - kind.scale), t.Number(6))
+            value = SmtTerm(value.there, scale_term(value.value, 6 - kind.scale), t.Number(6))
         else:
             value = self.text(value)
         found = self.encoder.fresh(z3.BoolSort(), f"@{name}")
@@ -411,7 +411,7 @@ class EncodedProgram:
         else:
             a, b = decimals_alike(left, right)
             value = a + b if node.operator == "+" else a - b
-        return self._within(SmtTerm(there, value, kind))
+        return self._limit_to_type(SmtTerm(there, value, kind))
 
     def _of_doubles(self, node: p.Arithmetic, left: SmtTerm, right: SmtTerm) -> SmtTerm:
         a, b = self._double(left), self._double(right)
@@ -433,10 +433,10 @@ class EncodedProgram:
         if not isinstance(factor.type, t.Number) or factor.type.scale is None:
             raise UnsayableError("a duration times a double")
         there = z3.And(left.there, right.there)
-        value = _divided(span.value * factor.value, 10**factor.type.scale)
-        return self._within(SmtTerm(there, value, node.type))
+        value = _divide(span.value * factor.value, 10**factor.type.scale)
+        return self._limit_to_type(SmtTerm(there, value, node.type))
 
-    def _within(self, term: SmtTerm) -> SmtTerm:
+    def _limit_to_type(self, term: SmtTerm) -> SmtTerm:
         """Missing where the type cannot carry the value."""
         kind = term.type
         if isinstance(kind, t.Number) and kind.scale is not None:
@@ -484,14 +484,14 @@ class EncodedProgram:
         for part in reversed(parts[:-1]):
             value = z3.If(part.there, part.value, value)
         found = SmtTerm(any_of([each.there for each in parts]), value, kind)
-        return self._within(found) if isinstance(kind, t.Number) else found
+        return self._limit_to_type(found) if isinstance(kind, t.Number) else found
 
     def _as_kind(self, term: SmtTerm, kind: t.Type) -> SmtTerm:
         if isinstance(kind, t.Number):
             if kind.scale is None:
                 return self._double(term)
             by = kind.scale - decimal_places(term.type)
-            return SmtTerm(term.there, scaled(term.value, by), kind)
+            return SmtTerm(term.there, scale_term(term.value, by), kind)
         if isinstance(kind, t.String) and isinstance(term.type, t.String):
             if kind.choices == term.type.choices:
                 return term
@@ -506,7 +506,7 @@ class EncodedProgram:
         for part in parts[1:]:
             first = value <= part.value if name == "min" else value >= part.value
             value = z3.If(first, value, part.value)
-        return self._within(SmtTerm(all_of([each.there for each in parts]), value, kind))
+        return self._limit_to_type(SmtTerm(all_of([each.there for each in parts]), value, kind))
 
     def _round(self, given: SmtTerm, kind: t.Type) -> SmtTerm:
         assert isinstance(kind, t.Number)
@@ -523,9 +523,11 @@ class EncodedProgram:
             self.encoder.assume(z3.Implies(found.there, near))
             return found
         if own.scale <= scale:
-            return self._within(SmtTerm(given.there, scaled(given.value, scale - own.scale), kind))
-        value = _divided(given.value, 10 ** (own.scale - scale))
-        return self._within(SmtTerm(given.there, value, kind))
+            return self._limit_to_type(
+                SmtTerm(given.there, scale_term(given.value, scale - own.scale), kind)
+            )
+        value = _divide(given.value, 10 ** (own.scale - scale))
+        return self._limit_to_type(SmtTerm(given.there, value, kind))
 
     def _clock(self, name: str, node: p.Call, given: Sequence[SmtTerm], kind: t.Type) -> SmtTerm:
         """By the zone's offsets within the years of a proof, by the engine's own beyond them."""
@@ -537,7 +539,7 @@ class EncodedProgram:
             f"{name}/{zone.key}",
             [instant],
             kind if name == "hour" else clock.WEEKDAY,
-            lambda at: lifted(function(at, zone), kind),
+            lambda at: lift(function(at, zone), kind),
         )
         exact = clock.hour_term(local) if name == "hour" else clock.weekday_term(local)
         inside = z3.And(found.value == exact, z3.Implies(instant.there, found.there))
@@ -599,9 +601,9 @@ class EncodedProgram:
             return SmtTerm(TRUE_TERM, z3.Sum([z3.If(each, 1, 0) for each in kept]), node.type)
         terms = [each for each in values if each is not None]
         there = [z3.And(k, v.there) for k, v in zip(kept, terms, strict=True)]
-        return self._folded(node, there, terms)
+        return self._fold_terms(node, there, terms)
 
-    def _folded(self, node: p.Fold, there: list[Formula], terms: list[SmtTerm]) -> SmtTerm:
+    def _fold_terms(self, node: p.Fold, there: list[Formula], terms: list[SmtTerm]) -> SmtTerm:
         kind = node.type
         if node.function == "distinct":
             parts = []
@@ -616,7 +618,7 @@ class EncodedProgram:
             raise UnsayableError("a mean, or a total of doubles, over transactions")
         if node.function == "sum":
             total = z3.Sum([z3.If(e, v.value, 0) for e, v in zip(there, terms, strict=True)])
-            return self._within(SmtTerm(TRUE_TERM, total, kind))
+            return self._limit_to_type(SmtTerm(TRUE_TERM, total, kind))
         value, exists = terms[0].value, there[0]
         for also, term in zip(there[1:], terms[1:], strict=True):
             better = term.value < value if node.function == "min" else term.value > value
@@ -662,7 +664,7 @@ def _is_count(node: p.Expression) -> bool:
 
 def _as_double(bound: p.Constant) -> float:
     assert isinstance(bound.type, t.Number)
-    return float(double(lifted(bound.value, bound.type)))
+    return float(double(lift(bound.value, bound.type)))
 
 
 def _choices(term: SmtTerm) -> tuple[str, ...] | None:
@@ -675,7 +677,7 @@ def _in_network(value: Formula, first: int, bits: int) -> Formula:
     return z3.And(value >= start, value < start + size)
 
 
-def _divided(dividend: Formula, divisor: int) -> Formula:
+def _divide(dividend: Formula, divisor: int) -> Formula:
     """Rounded half away from zero."""
     size = z3.If(dividend >= 0, dividend, -dividend)
     rounded = (2 * size + divisor) / (2 * divisor)
@@ -705,7 +707,7 @@ def _reckon(operator: str) -> Compute:
                     found = None if b == 0 else a / b
         except OverflowError:
             return None
-        return bounded(found, t.Number(None))
+        return limit_to_type(found, t.Number(None))
 
     return compute
 
@@ -713,7 +715,7 @@ def _reckon(operator: str) -> Compute:
 def _round_double(kind: t.Number) -> Compute:
     def compute(value: float) -> Any:
         scale = kind.scale or 0
-        return bounded(lifted(functions.rounded(value, scale), kind), kind)
+        return limit_to_type(lift(functions.rounded(value, scale), kind), kind)
 
     return compute
 
@@ -792,7 +794,7 @@ _LAWS: dict[str, Callable[[SmtTerm, SmtTerm], list[Formula]]] = {
 
 
 def _number(node: p.Call) -> Compute:
-    return lambda text: lifted(functions.number(text), node.type)
+    return lambda text: lift(functions.number(text), node.type)
 
 
 def _network(_node: p.Call) -> Compute:

@@ -65,10 +65,10 @@ class PaymentSource:
     def field(self, encoder: Encoder, name: str) -> SmtTerm:
         path = tuple(name.split("."))
         if path not in self.fields:
-            self.fields[path] = self._made(encoder, self.vocabulary.payment[name])
+            self.fields[path] = self._make_field(encoder, self.vocabulary.payment[name])
         return self.fields[path]
 
-    def _made(self, encoder: Encoder, field: Field) -> SmtTerm:
+    def _make_field(self, encoder: Encoder, field: Field) -> SmtTerm:
         path = field.path
         if path == CARD_FINGERPRINT:
             return self._card_fingerprint(encoder)
@@ -143,7 +143,7 @@ class PaymentSource:
         if self.count is None:
             self.count = z3.Int("transactions")
             encoder.assume(z3.And(self.count >= 0, self.count <= TRANSACTIONS))
-            with_attempts = self._among(self.field(encoder, "status"), _FINAL_WITH_ATTEMPTS)
+            with_attempts = self._is_among(self.field(encoder, "status"), _FINAL_WITH_ATTEMPTS)
             encoder.assume(z3.Implies(with_attempts, self.count > 0))
         return self.count
 
@@ -166,7 +166,7 @@ class PaymentSource:
             self.elements[path, index] = term
             if path == ("connector", "response_code"):
                 status = self.element(encoder, ("status",), index)
-                encoder.assume(z3.Implies(self._among(status, _WITH_CODE), there))
+                encoder.assume(z3.Implies(self._is_among(status, _WITH_CODE), there))
         return self.elements[path, index]
 
     def _meaning(self, encoder: Encoder, index: int) -> SmtTerm:
@@ -180,7 +180,7 @@ class PaymentSource:
             value = z3.If(code.value == each, known.choices.index(meaning), value)
         return SmtTerm(code.there, value, known)
 
-    def _among(self, term: SmtTerm, choices: tuple[str, ...]) -> Formula:
+    def _is_among(self, term: SmtTerm, choices: tuple[str, ...]) -> Formula:
         assert isinstance(term.type, t.String)
         known = term.type.choices or ()
         return any_of([term.value == known.index(each) for each in choices])

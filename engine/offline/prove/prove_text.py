@@ -12,7 +12,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 PROOFS_S = 30.0
@@ -29,7 +29,7 @@ class ProofsOfText(NamedTuple):
 def prove_text(
     _progress: Progress,
     content: bytes,
-    known: Known,
+    known: KnownNames,
     active: bytes | None,
     thresholds: Thresholds,
     seconds: float = PROOFS_S,

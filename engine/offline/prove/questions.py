@@ -10,7 +10,7 @@ import z3
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
 from tollkeeper.engine.offline.prove.payment import PaymentSource
-from tollkeeper.engine.offline.prove.replay import Replayed, decide_witness, is_true
+from tollkeeper.engine.offline.prove.replay import ReplayedDecision, decide_witness, is_true
 from tollkeeper.engine.offline.prove.search import NotProvedError, find_payment
 from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, UnsayableError, all_of, any_of
 from tollkeeper.engine.offline.prove.witness import Witness
@@ -38,7 +38,7 @@ class ProofVerdict:
     answer: ProofAnswer
     because: tuple[str, ...] = ()
     witness: Witness | None = None
-    replayed: tuple[Replayed, ...] = ()
+    replayed: tuple[ReplayedDecision, ...] = ()
 
 
 class _Formulas:

@@ -36,7 +36,7 @@ def relate(encoder: Encoder) -> list[Formula]:
     for node, term, program in aggregates:
         found += _alone(node, term, program)
     for one, other in permutations(aggregates, 2):
-        found += _between(*one, *other)
+        found += _relate(*one, *other)
     return found
 
 
@@ -89,15 +89,15 @@ def _own(node: p.History, program: EncodedProgram) -> Iterator[tuple[Formula, Sm
     """What the payment itself brings: whether it counts, and its value."""
     series = node.series
     if series.collection == "payments":
-        yield _counted(series, program, None)
+        yield _counting_parts(series, program, None)
         return
     count = program.encoder.source.transactions(program.encoder)
     for index in range(TRANSACTIONS):
-        counts, value = _counted(series, program, index)
+        counts, value = _counting_parts(series, program, index)
         yield z3.And(count > index, counts), value
 
 
-def _counted(
+def _counting_parts(
     series: p.Series, program: EncodedProgram, element: int | None
 ) -> tuple[Formula, SmtTerm | None]:
     counts = TRUE_TERM if series.where is None else program.term(series.where, element).is_true
@@ -113,7 +113,7 @@ def _never_negative(node: p.History) -> bool:
     return is_decimal and low is not None and low >= 0
 
 
-def _between(
+def _relate(
     node: p.History,
     term: SmtTerm,
     program: EncodedProgram,
@@ -122,7 +122,7 @@ def _between(
     other_program: EncodedProgram,
 ) -> Iterator[Formula]:
     """What follows for `other` from `node`; asked for both ways around."""
-    one, two = _Said(node, program), _Said(other, other_program)
+    one, two = _LookedAt(node, program), _LookedAt(other, other_program)
     if one.group != two.group:
         return
     both = z3.And(term.there, other_term.there)
@@ -167,8 +167,8 @@ def _between(
 
 
 def _without_the_payment(
-    one: _Said,
-    two: _Said,
+    one: _LookedAt,
+    two: _LookedAt,
     node: p.History,
     term: SmtTerm,
     program: EncodedProgram,
@@ -190,7 +190,7 @@ def _without_the_payment(
         )
 
 
-class _Said:
+class _LookedAt:
     """Which records an aggregate looks at, comparable with others: the group, the parts of its
     `where` that must all hold, and the value."""
 

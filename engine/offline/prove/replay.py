@@ -16,7 +16,7 @@ from tollkeeper.grammar import program as p
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedDecision:
     """What a rule decides about a payment; `condition` is None where none was met."""
 
     action: Action
@@ -31,7 +31,7 @@ def decide_witness(
     rule: p.Rule,
     witness: Witness,
     thresholds: Thresholds = Thresholds(),  # noqa: B008 - frozen
-) -> Replayed:
+) -> ReplayedDecision:
     """Raises `DisagreementError`."""
     loaded = load_rule(rule, 0, full_vocabulary())
     digests = Digests(rule.lets)
@@ -46,7 +46,7 @@ def decide_witness(
     )
     assert decision.action is not None
     assert decision.rule is not None
-    compiled = Replayed(decision.action, decision.rule.condition)
+    compiled = ReplayedDecision(decision.action, decision.rule.condition)
     scope = replay_scope(rule, witness)
     met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
     meant = next(met, None)

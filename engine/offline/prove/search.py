@@ -26,7 +26,7 @@ from tollkeeper.engine.offline.prove.witness import (
     witness_of,
 )
 from tollkeeper.engine.programs.compile import functions
-from tollkeeper.engine.programs.compile.reckoning import carried, lifted
+from tollkeeper.engine.programs.compile.reckoning import carry, lift
 from tollkeeper.grammar import types as t
 
 _CORRECTIONS = 60
@@ -162,7 +162,7 @@ def _corrections(opaque: Sequence[Opaque], reader: WitnessReader) -> list[_Corre
             continue
         given = [reader.of(argument.value, argument.type) for argument in each.arguments]
         kinds = [argument.type for argument in each.arguments]
-        actual = carried(each.compute(*map(lifted, given, kinds)), each.type)
+        actual = carry(each.compute(*map(lift, given, kinds)), each.type)
         if actual is None:
             truth = z3.Not(each.there)
         else:

@@ -106,7 +106,7 @@ def text_value(value: Formula) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value.as_string())
 
 
-def scaled(value: Formula, by: int) -> Formula:
+def scale_term(value: Formula, by: int) -> Formula:
     return value if by == 0 else value * 10**by
 
 
@@ -114,7 +114,7 @@ def decimals_alike(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
     """Two decimals, or two whole values of one kind, as integers of one scale."""
     scales = [decimal_places(one.type), decimal_places(other.type)]
     widest = max(scales)
-    return scaled(one.value, widest - scales[0]), scaled(other.value, widest - scales[1])
+    return scale_term(one.value, widest - scales[0]), scale_term(other.value, widest - scales[1])
 
 
 def decimal_places(kind: t.Type) -> int:

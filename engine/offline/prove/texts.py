@@ -49,7 +49,7 @@ def found_in(pattern: str, ignore_case: bool) -> Formula:
         parsed = list(parser.parse(pattern))
     except (re.error, RecursionError, OverflowError):
         raise UnsayableError(f"the expression /{pattern}/") from None
-    return _searched(parsed, ignore_case or "i" in flags, "s" in flags)
+    return _search_pattern(parsed, ignore_case or "i" in flags, "s" in flags)
 
 
 def _leading_flags(pattern: str) -> tuple[str, str]:
@@ -57,10 +57,10 @@ def _leading_flags(pattern: str) -> tuple[str, str]:
     return (found[1], pattern[found.end() :]) if found else ("", pattern)
 
 
-def _searched(parsed: list[Any], ignore_case: bool, dot_all: bool) -> Formula:
+def _search_pattern(parsed: list[Any], ignore_case: bool, dot_all: bool) -> Formula:
     """Alternatives of the whole pattern are anchored each on its own."""
     if len(parsed) == 1 and parsed[0][0] is codes.BRANCH:
-        options = [_searched(list(each), ignore_case, dot_all) for each in parsed[0][1][1]]
+        options = [_search_pattern(list(each), ignore_case, dot_all) for each in parsed[0][1][1]]
         return _union(options)
     start = bool(parsed) and parsed[0] == (codes.AT, codes.AT_BEGINNING)
     end = bool(parsed) and parsed[-1] == (codes.AT, codes.AT_END)

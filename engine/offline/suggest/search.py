@@ -62,8 +62,8 @@ class SearchSpace:
         those of the fraudulent ones."""
         self.families = [atom.column.family for atom in atoms]
         self.bad, self.good = rows[fraud], rows[~fraud]
-        self.fraud = _packed([atom.holds[self.bad] for atom in atoms])
-        self.honest = _packed([atom.holds[self.good] for atom in atoms])
+        self.fraud = _pack_bits([atom.holds[self.bad] for atom in atoms])
+        self.honest = _pack_bits([atom.holds[self.good] for atom in atoms])
         self._incidents = incidents
 
     def incidents(self, fraud: Bits) -> int:
@@ -108,7 +108,7 @@ def best_conjunction(
     for _ in range(_LONGEST):
         found: dict[tuple[int, int, frozenset[str]], tuple[float, Conjunction, int]] = {}
         for conjunction in front:
-            for gain, made, people in _extended(space, conjunction, fraud, honest):
+            for gain, made, people in _extend(space, conjunction, fraud, honest):
                 key = (_count(made.fraud & fraud), people, _families(space, made))
                 if key not in found or found[key][0] < gain:
                     found[key] = (gain, made, people)
@@ -151,7 +151,7 @@ def chance(
     return max(worths)
 
 
-def _extended(
+def _extend(
     space: SearchSpace, conjunction: Conjunction, fraud: Bits, honest: Bits
 ) -> list[tuple[float, Conjunction, int]]:
     """What one more atom of another family makes of it, the best by information gained."""
@@ -179,7 +179,7 @@ def _families(space: SearchSpace, conjunction: Conjunction) -> frozenset[str]:
     return frozenset(space.families[index] for index in conjunction.atoms)
 
 
-def _packed(rows: Sequence[np.ndarray[Any, Any]]) -> Bits:
+def _pack_bits(rows: Sequence[np.ndarray[Any, Any]]) -> Bits:
     """A row of bits for each row of truth values."""
     flags = np.packbits(np.array(rows, np.bool_), axis=1, bitorder="little")
     padded = np.pad(flags, ((0, 0), (0, -flags.shape[1] % 8)))
@@ -187,7 +187,7 @@ def _packed(rows: Sequence[np.ndarray[Any, Any]]) -> Bits:
 
 
 def _all(count: int) -> Bits:
-    found: Bits = _packed([np.ones(count, np.bool_)])[0]
+    found: Bits = _pack_bits([np.ones(count, np.bool_)])[0]
     return found
 
 

@@ -29,7 +29,7 @@ def suggest(
     later = rows[int(_PRUNED * len(rows)) :]
     atoms = atoms_of(table, aims.incidents, aims.without)
     found, floor = _search(table, atoms, learned, aims, progress)
-    kept, dropped = _pruned(table, name_conditions(found), pruning, aims)
+    kept, dropped = _prune(table, name_conditions(found), pruning, aims)
     conditions: list[SuggestedCondition] = []
     before = np.zeros(len(table), np.bool_)
     for each in kept:
@@ -71,7 +71,7 @@ def _search(
     return [[atoms[index] for index in each.atoms] for each in found], floor
 
 
-def _pruned(
+def _prune(
     table: PaymentTable,
     conditions: list[WrittenCondition],
     pruning: np.ndarray[Any, Any],

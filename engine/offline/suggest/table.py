@@ -30,7 +30,7 @@ from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.grammar.types import Boolean, Number, Type
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -114,7 +114,7 @@ def read_account(
             connection, account.number, candidate.program, None if reach is None else since - reach
         )
         label_of = labelling(stored_labels(connection, account.number))
-        replayed = _replayed(candidate, history, since, progress)
+        replayed = _replay(candidate, history, since, progress)
         return table_of(replayed, label_of, mature, candidate)
 
 
@@ -131,12 +131,12 @@ def read_files(
     candidate = table_candidate()
     history = file_history(paths, candidate.program, {})
     label_of = labelling(dict(_labels_in(paths)))
-    return table_of(_replayed(candidate, history, 0, progress), label_of, mature, candidate)
+    return table_of(_replay(candidate, history, 0, progress), label_of, mature, candidate)
 
 
 def table_candidate() -> Candidate:
     """A rule that reads every column, to be tried on history."""
-    rule = read_file(table_rule().encode(), Known()).program
+    rule = read_file(table_rule().encode(), KnownNames()).program
     assert isinstance(rule, Rule)
     vocabulary = full_vocabulary()
     return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, LATE)
@@ -202,7 +202,7 @@ def table_of(
     )
 
 
-def _replayed(
+def _replay(
     candidate: Candidate, history: RecordedHistory, since: int, progress: Progress
 ) -> Iterator[ReplayedPayment]:
     last = max(1, history.total)

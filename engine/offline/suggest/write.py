@@ -112,14 +112,16 @@ def _tests(
 def _test(
     title: str, table: PaymentTable, row: int, columns: Sequence[SuggestionColumn]
 ) -> Iterator[str]:
-    given = list(_given(table, row, columns))
+    given = list(_given_lines(table, row, columns))
     yield ""
     yield f'  test "{title}"'
     if given:
         yield f"    given {', '.join(given)}"
 
 
-def _given(table: PaymentTable, row: int, columns: Sequence[SuggestionColumn]) -> Iterator[str]:
+def _given_lines(
+    table: PaymentTable, row: int, columns: Sequence[SuggestionColumn]
+) -> Iterator[str]:
     known = {each.name: each for each in suggestion_columns()}
     for name in dict.fromkeys(part for column in columns for part in _parts(column, known)):
         column, value = known[name], table.columns[name][row]

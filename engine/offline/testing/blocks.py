@@ -36,7 +36,7 @@ from tollkeeper.engine.programs.compile.explain import (
     scope_of,
 )
 from tollkeeper.engine.programs.compile.interpreter import evaluate
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
@@ -65,7 +65,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     arrived = last if files.payment is None else max(last, files.payment.microseconds)
     facts = given_facts(test.given, files.payment, arrived)
     environment = given_environment(written, test.given)
-    as_written = _loaded(file)
+    as_written = _load_program(file)
     if extra := tuple(expected_histories(test)):
         written = replace(written, histories=(*written.histories, *extra))
         as_written = _load(written)
@@ -93,7 +93,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
 
 
 @lru_cache(maxsize=16)
-def _loaded(file: RuleFile) -> LoadedRule | LoadedScorecard:
+def _load_program(file: RuleFile) -> LoadedRule | LoadedScorecard:
     assert isinstance(file.program, p.Rule | p.Scorecard)
     return _load(file.program)
 
@@ -187,6 +187,6 @@ def _check_value(
     return Failure(
         file.line(expected.span),
         file.written(expected.value.span),
-        f"score {shown(inputs.score, SCORE)}",
+        f"score {written_value(inputs.score, SCORE)}",
         reasons,
     )

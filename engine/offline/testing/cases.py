@@ -51,7 +51,7 @@ from tollkeeper.engine.programs.active import (
     choose_programs,
 )
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.load import SHIPPED, load_account
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
@@ -64,7 +64,7 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
 from tollkeeper.engine.registry.versions import store_version
 from tollkeeper.engine.velocity.contract import Observation, Windows
-from tollkeeper.grammar.checker import Known as Near
+from tollkeeper.grammar.checker import KnownNames as Near
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
@@ -129,7 +129,7 @@ def case_text(case: Case, decided: Sequence[CaseDecision]) -> str:
 
 def _lines(case: Case, decided: Sequence[CaseDecision]) -> Iterator[str]:
     for item in case.items:
-        place = f"{shown(item.arrived, Instant())}  line {item.line}"
+        place = f"{written_value(item.arrived, Instant())}  line {item.line}"
         match item:
             case CreationLine(payment=payment):
                 yield f"{place}  payment {payment.id}"
@@ -151,7 +151,7 @@ def _outcome(decided: CaseDecision) -> Iterator[str]:
     action = decision.action or "no recommendation"
     name = "no rule" if rule is None else rule.name
     by = f" by {rule.condition}" if rule is not None and rule.condition is not None else ""
-    yield f"{INDENT}{name}: {action}{by}, score {shown(decision.score, SCORE)}"
+    yield f"{INDENT}{name}: {action}{by}, score {written_value(decision.score, SCORE)}"
     if decided.rule is not None and by:
         explained = explained_rule(decided.rule)
         for condition in explained.conditions:

@@ -57,7 +57,7 @@ _TOLD = (UnmetError, BrokenPromiseError, ChangedError, BlockError, StreamError, 
 
 
 @dataclass
-class Collected:
+class CollectedFiles:
     """The rule files of a run, what they declare for one another, and what was seen of them."""
 
     library: Library
@@ -71,16 +71,16 @@ class Collected:
         return self.files[path]
 
 
-def collected(config: pytest.Config) -> Collected:
+def collection_of(config: pytest.Config) -> CollectedFiles:
     if COLLECTED not in config.stash:
-        config.stash[COLLECTED] = Collected(_library(config))
+        config.stash[COLLECTED] = CollectedFiles(_library(config))
     return config.stash[COLLECTED]
 
 
 class RuleCollector(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         try:
-            file = collected(self.config).load(self.path)
+            file = collection_of(self.config).load(self.path)
         except BrokenFileError as error:
             raise self.CollectError(str(error)) from None
         if not isinstance(file.program, Definitions):
@@ -100,7 +100,7 @@ class BlockItem(pytest.Item):
 
     def runtest(self) -> None:
         outcome = run_test(self.file, self.block)
-        collected(self.config).seen.update(marks(outcome.ran))
+        collection_of(self.config).seen.update(marks(outcome.ran))
         if outcome.failures:
             raise UnmetError(outcome.failures)
 
@@ -153,7 +153,7 @@ class CaseItem(pytest.Item):
         return CaseItem
 
     def runtest(self) -> None:
-        known = collected(self.config)
+        known = collection_of(self.config)
         case = load_case(self.path, known.library)
         decided = decide_case(case)
         for each in decided:
@@ -208,20 +208,20 @@ class CaseSnapshot(SingleFileSnapshotExtension):
 
 def coverage_of(config: pytest.Config) -> list[FileCoverage]:
     """What was seen of each collected file."""
-    known, root = collected(config), config.rootpath
+    known, root = collection_of(config), config.rootpath
     return [
         coverage(os.path.relpath(path, root), file, known.seen)
         for path, file in sorted(known.files.items())
     ]
 
 
-def for_controller(known: Collected) -> FromWorker:
+def for_controller(known: CollectedFiles) -> FromWorker:
     """What a worker of pytest-xdist has collected and seen, in plain values."""
     seen = [(str(path), id_, what) for path, id_, what in known.seen]
     return [str(path) for path in known.files], seen
 
 
-def from_worker(known: Collected, sent: FromWorker) -> None:
+def from_worker(known: CollectedFiles, sent: FromWorker) -> None:
     paths, seen = sent
     for path in paths:
         known.load(Path(path))

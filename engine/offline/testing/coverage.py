@@ -85,7 +85,7 @@ def percent(covered: Collection[FileCoverage]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
+class _NamedItem:
     """A condition, a monitor, or a signal that has a `when`."""
 
     id: int
@@ -94,16 +94,18 @@ class _Stated:
     when: p.Expression
 
 
-def _statements(program: p.Program) -> list[_Stated]:
+def _statements(program: p.Program) -> list[_NamedItem]:
     match program:
         case p.Rule():
-            return [_Stated(c.id, c.name, c.span, c.when) for c in program.conditions]
+            return [_NamedItem(c.id, c.name, c.span, c.when) for c in program.conditions]
         case p.Scorecard():
             return [
-                _Stated(s.id, s.name, s.span, s.when) for s in program.signals if s.when is not None
+                _NamedItem(s.id, s.name, s.span, s.when)
+                for s in program.signals
+                if s.when is not None
             ]
         case p.EventType():
-            return [_Stated(m.id, m.name, m.span, m.when) for m in program.monitors]
+            return [_NamedItem(m.id, m.name, m.span, m.when) for m in program.monitors]
         case p.Definitions():
             return []
 
@@ -121,7 +123,7 @@ def _goals(file: RuleFile) -> Iterator[Goal]:
             yield Goal(Mark(file.path, operand.id, "mattered"), stated.name, operand.span)
 
 
-def _head(file: RuleFile, stated: _Stated) -> Span:
+def _head(file: RuleFile, stated: _NamedItem) -> Span:
     """`condition NAME`, as written."""
     end = file.text.index(stated.name, stated.span.start) + len(stated.name)
     return Span(stated.span.start, end)

@@ -15,7 +15,7 @@ from tollkeeper.engine.lists.contents import (
 from tollkeeper.engine.lists.entries import read_entry
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.spec import ListSpec, Spec
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -34,9 +34,9 @@ def given_environment(program: p.Program, given: Iterable[p.Given]) -> Environme
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for each in given:
         if isinstance(each, p.GivenList):
-            entries[each.list] = [{"value": _sent(item)} for item in each.entries]
+            entries[each.list] = [{"value": _sent_value(item)} for item in each.entries]
         elif isinstance(each, p.GivenRow):
-            rows.setdefault((each.table, each.key), {})[each.column] = _sent(each.value)
+            rows.setdefault((each.table, each.key), {})[each.column] = _sent_value(each.value)
     for (table, key), columns in rows.items():
         entries.setdefault(table, []).append({"value": key, "columns": columns})
     contents = empty_contents([program])
@@ -73,9 +73,9 @@ def environment_of(contents: Mapping[str, Contents]) -> Environment:
     )
 
 
-def _sent(constant: p.Constant) -> Any:
+def _sent_value(constant: p.Constant) -> Any:
     """The constant as an entry says it: a string or a boolean, or the text of anything else."""
     if isinstance(constant.type, t.String | t.Boolean):
         return constant.value
-    text = shown(constant.value, constant.type)
+    text = written_value(constant.value, constant.type)
     return text.strip('"')

@@ -37,7 +37,7 @@ from tollkeeper.engine.offline.testing.outcomes import (
 from tollkeeper.engine.offline.testing.streams import START
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
-from tollkeeper.engine.programs.compile.shown import shown
+from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.event_contract import own_data
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
 from tollkeeper.engine.velocity.contract import Observation, Record, State
@@ -46,7 +46,7 @@ from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched:
+class _MonitorRun:
     """What the monitors saw of the test's event, and which of them raised an alert."""
 
     loaded: LoadedEventType
@@ -81,11 +81,11 @@ def _watch(
     loaded: LoadedEventType,
     test: p.Test,
     environment: Environment,
-) -> _Watched:
+) -> _MonitorRun:
     windows = empty_windows(past.plan.series)
     standings, files = Standings(), given_files(file, test)
 
-    def look(of: LoadedEventType, observed: Observation) -> _Watched:
+    def look(of: LoadedEventType, observed: Observation) -> _MonitorRun:
         record, sequence = observed.record, observed.sequence
         facts, data = _facts(record), record.state.data
         values: Sequence[p.Value | None] = observed.values
@@ -98,7 +98,7 @@ def _watch(
             standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
         standings.replay(TEST_ACCOUNT, sequence, transitions)
-        return _Watched(
+        return _MonitorRun(
             of,
             record,
             values,
@@ -161,7 +161,7 @@ def _facts(record: Record) -> object:
     return record.state.payment or Arrival(record.arrived)
 
 
-def _scope(watched: _Watched, environment: Environment) -> EvaluationScope:
+def _scope(watched: _MonitorRun, environment: Environment) -> EvaluationScope:
     program = watched.loaded.program
     digests = Digests(program.lets)
     histories = {
@@ -179,14 +179,14 @@ def _scope(watched: _Watched, environment: Environment) -> EvaluationScope:
     return with_lets(scope, program.lets)
 
 
-def _is_met(watched: _Watched, name: str, environment: Environment) -> bool | None:
+def _is_met(watched: _MonitorRun, name: str, environment: Environment) -> bool | None:
     compiled = next(each.compiled for each in watched.loaded.monitors if each.name == name)
     state = watched.record.state
     return compiled.when(_facts(watched.record), state.data, watched.values, environment)
 
 
 def _check(
-    file: RuleFile, watched: _Watched, scope: EvaluationScope, expected: p.Expected
+    file: RuleFile, watched: _MonitorRun, scope: EvaluationScope, expected: p.Expected
 ) -> Failure | None:
     match expected:
         case p.ExpectAlert(monitor=monitor):
@@ -207,7 +207,7 @@ def _check(
     )
 
 
-def _how(watched: _Watched, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
+def _how(watched: _MonitorRun, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
     if evaluate(monitor.compiled.monitor.when, scope) is not True:
         return "is not met"
     if monitor.name in watched.alerts:
@@ -218,8 +218,8 @@ def _how(watched: _Watched, monitor: LoadedMonitor, scope: EvaluationScope) -> s
     return "is met, but its key is missing" if keyless else "was met already"
 
 
-def _reasons(watched: _Watched, scope: EvaluationScope) -> Iterator[str]:
+def _reasons(watched: _MonitorRun, scope: EvaluationScope) -> Iterator[str]:
     for monitor in watched.loaded.monitors:
         yield f"monitor {monitor.name} {_how(watched, monitor, scope)}"
         for words, index, type_ in monitor.shows:
-            yield f"  {words} is {shown(watched.values[index], type_)}"
+            yield f"  {words} is {written_value(watched.values[index], type_)}"

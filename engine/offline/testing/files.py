@@ -14,7 +14,7 @@ from tollkeeper.engine.programs.source import Reading, read_file
 from tollkeeper.engine.registry.known import known_of
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.program import EventType, Program
 from tollkeeper.grammar.render import Source, as_text
@@ -25,7 +25,7 @@ from tollkeeper.grammar.syntax import Span
 class Library:
     """What files can refer to among themselves, and the texts of it by name."""
 
-    known: Known
+    known: KnownNames
     texts: Sources
 
 
@@ -91,15 +91,15 @@ def load_file(path: Path, library: Library) -> RuleFile:
     reading = read_file(path.read_bytes(), library.known)
     if reading.program is None:
         raise BrokenFileError(path, reading.text, reading.diagnostics)
-    return _loaded(path, path.parent, reading, reading.program, library)
+    return _load_file(path, path.parent, reading, reading.program, library)
 
 
 def load_alone(reading: Reading, program: Program, library: Library) -> RuleFile:
     """The file of a text that came alone, as it was read to be the program."""
-    return _loaded(Path(f"{program.name}{SUFFIX}"), None, reading, program, library)
+    return _load_file(Path(f"{program.name}{SUFFIX}"), None, reading, program, library)
 
 
-def _loaded(
+def _load_file(
     path: Path, folder: Path | None, reading: Reading, program: Program, library: Library
 ) -> RuleFile:
     texts: dict[str | None, str] = {}

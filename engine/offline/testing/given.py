@@ -50,7 +50,7 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
                 payment = _with_entry(payment, (target.side, "headers"), target.name, value.value)
             case p.MetadataFact():
                 held = (payment.metadata or {}).get(target.key)
-                entry = _within(held, target.inner, _as_sent(value.value, value.type))
+                entry = _put_within(held, target.inner, _as_sent(value.value, value.type))
                 payment = _with_entry(payment, ("metadata",), target.key, entry)
             case _:
                 pass
@@ -155,9 +155,9 @@ def _with_entry(payment: Payment, path: tuple[str, ...], key: str, value: object
     return _with(payment, path, {**entries, key: value})
 
 
-def _within(held: object, keys: tuple[str, ...], value: object) -> object:
+def _put_within(held: object, keys: tuple[str, ...], value: object) -> object:
     """`value` where the keys lead from a metadata entry, beside what that has."""
     if not keys:
         return value
     entries: Mapping[str, object] = held if isinstance(held, dict) else {}
-    return {**entries, keys[0]: _within(entries.get(keys[0]), keys[1:], value)}
+    return {**entries, keys[0]: _put_within(entries.get(keys[0]), keys[1:], value)}

@@ -34,7 +34,7 @@ from tollkeeper.engine.offline.testing.streams import (
     UpdateLine,
 )
 from tollkeeper.engine.programs.event_contract import Contract, own_data, read_data
-from tollkeeper.engine.update import updated
+from tollkeeper.engine.update import apply_update
 from tollkeeper.engine.velocity.contract import Observation, Read, Record, State, Windows
 from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.program import EventType, Value
@@ -116,7 +116,7 @@ def creation(
 def _amend(item: UpdateLine, before: State | None) -> State:
     if before is None:
         raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
-    after = updated(before, item.update, item.arrived)
+    after = apply_update(before, item.update, item.arrived)
     if not isinstance(after, State):
         raise StreamError(f"line {item.line}: {describe_violations(after)}")
     return after

@@ -14,9 +14,9 @@ import pytest
 from tollkeeper.engine.offline.paths import is_case, is_rule
 
 if TYPE_CHECKING:
-    from tollkeeper.engine.offline.testing.collecting import Collected
+    from tollkeeper.engine.offline.testing.collecting import CollectedFiles
 
-COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
+COLLECTED: pytest.StashKey[CollectedFiles] = pytest.StashKey()
 _FROM_WORKER = "tollkeeper_seen"
 
 
@@ -43,6 +43,6 @@ def pytest_testnodedown(node: Any) -> None:
     """What a worker of pytest-xdist has collected and seen."""
     sent = (getattr(node, "workeroutput", None) or {}).get(_FROM_WORKER)
     if sent is not None:
-        from tollkeeper.engine.offline.testing.collecting import collected, from_worker
+        from tollkeeper.engine.offline.testing.collecting import collection_of, from_worker
 
-        from_worker(collected(node.config), sent)
+        from_worker(collection_of(node.config), sent)

@@ -127,13 +127,13 @@ class _SentLine(Struct, frozen=True):
     timestamp: Timestamp | None = None
 
 
-class _Named(Struct, frozen=True):
+class _StreamedId(Struct, frozen=True):
     id: str
 
 
 _line = msgspec.json.Decoder(_Line).decode
 _sent = msgspec.json.Decoder(_SentLine).decode
-_named = msgspec.json.Decoder(_Named).decode
+_named = msgspec.json.Decoder(_StreamedId).decode
 
 
 def read_stream(path: Path) -> list[StreamLine]:

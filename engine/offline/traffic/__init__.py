@@ -11,8 +11,8 @@ from tollkeeper.engine.offline.traffic.stream import (
     ONE_DAY,
     TrafficItem,
     TrafficPlan,
-    labelled,
+    label_items,
     traffic,
 )
 
-__all__ = ["ONE_DAY", "TrafficItem", "TrafficPlan", "labelled", "traffic"]
+__all__ = ["ONE_DAY", "TrafficItem", "TrafficPlan", "label_items", "traffic"]

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     asked = parser.parse_args()
     start = asked.start if asked.start.tzinfo else asked.start.replace(tzinfo=UTC)
     plan = replace(ONE_DAY, hours=asked.hours).scaled(asked.scale)
-    for line in labelled(traffic(asked.seed, start, plan), start):
+    for line in label_items(traffic(asked.seed, start, plan), start):
         print(json.dumps(line))
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from tollkeeper.engine.offline.traffic.headers import PARTNER, forwarded
+from tollkeeper.engine.offline.traffic.headers import PARTNER, forward_headers
 from tollkeeper.engine.offline.traffic.world import (
     SimulatedCard,
     SimulatedDevice,
@@ -214,7 +214,7 @@ def moment(start: datetime, at: float) -> str:
 def _device_body(device: SimulatedDevice, shop: SimulatedMerchant) -> dict[str, Any]:
     body: dict[str, Any] = {
         "ip_address": device.address,
-        "headers": dict(forwarded(device.headers, shop.forwards)),
+        "headers": dict(forward_headers(device.headers, shop.forwards)),
     }
     if shop.provider is not None:
         code = device.basic if shop.provider == "basic" else device.vendor

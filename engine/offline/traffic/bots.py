@@ -69,7 +69,7 @@ def copied_headers(chance: Random, span: TrafficSpan) -> list[Attempt]:
     at = chance.uniform(0, span.seconds)
     made: list[Attempt] = []
     for _ in range(chance.randint(20, 80)):
-        worn = sent.copied(chance, where)
+        worn = sent.copy_headers(chance, where)
         own = device(chance, worn, chance.choice(places))
         paid_with = card(chance, issuer(chance, where))
         address = email(chance, where)

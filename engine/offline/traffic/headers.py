@@ -250,7 +250,7 @@ def phone_browser(chance: Random, country: str) -> HeaderSet:
             return web_view(chance, country)
 
 
-def altered(chance: Random, headers: HeaderSet) -> HeaderSet:
+def alter_headers(chance: Random, headers: HeaderSet) -> HeaderSet:
     """A person's headers after a User-Agent switcher, so that they may contradict each other."""
     name = chromium(chance, "US", phone=False)["User-Agent"]
     return {**headers, "User-Agent": name}
@@ -265,7 +265,7 @@ def headless(chance: Random, country: str) -> HeaderSet:
     return headers
 
 
-def copied(chance: Random, country: str) -> HeaderSet:
+def copy_headers(chance: Random, country: str) -> HeaderSet:
     """A browser's name on a program's own headers, or parts of two browsers in one set."""
     name = chromium(chance, country)["User-Agent"]
     match chance.randrange(6):
@@ -283,7 +283,7 @@ def copied(chance: Random, country: str) -> HeaderSet:
             return {**chromium(chance, country, phone=False), "sec-ch-ua-platform": '"Android"'}
 
 
-def forwarded(headers: HeaderSet, forwards: str) -> HeaderSet:
+def forward_headers(headers: HeaderSet, forwards: str) -> HeaderSet:
     """What of `headers` a merchant sends on: `all`, `recommended` or the `name` alone."""
     match forwards:
         case "all":

@@ -41,7 +41,7 @@ def single(chance: Random, span: TrafficSpan) -> list[Attempt]:
     who = person(chance, country(chance))
     headers = sent.browser(chance, who.country)
     if chance.random() < SWITCHED:
-        headers = sent.altered(chance, headers)
+        headers = sent.alter_headers(chance, headers)
     return visits(chance, span, who, device(chance, headers, home_address(chance)))
 
 

@@ -68,13 +68,15 @@ class TrafficPlan:
 
     def scaled(self, factor: float) -> TrafficPlan:
         """So many times the actors, at least one of each kind."""
-        return replace(self, people=_scaled(self.people, factor), bots=_scaled(self.bots, factor))
+        return replace(
+            self, people=_scale_counts(self.people, factor), bots=_scale_counts(self.bots, factor)
+        )
 
 
 ONE_DAY = TrafficPlan()
 
 
-def labelled(items: Iterable[TrafficItem], start: datetime) -> Iterator[dict[str, Any]]:
+def label_items(items: Iterable[TrafficItem], start: datetime) -> Iterator[dict[str, Any]]:
     """The items as lines of a labelled history, which `toll fit` reads."""
     for item in items:
         label = {"label": int(item.bot)} if "payment" in item.body else {}
@@ -117,5 +119,5 @@ def _attempts(
         yield from act(Random(f"{seed}/{kind}/{number}"), span)
 
 
-def _scaled(actors: Mapping[str, int], factor: float) -> Mapping[str, int]:
+def _scale_counts(actors: Mapping[str, int], factor: float) -> Mapping[str, int]:
     return {kind: max(1, round(count * factor)) for kind, count in actors.items()}

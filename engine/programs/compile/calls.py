@@ -24,7 +24,7 @@ def call(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
         case "min" | "max":
             return _extreme(unit, node, arguments)
         case "round":
-            return numbers.rounded(unit, node, arguments[0])
+            return numbers.round_code(unit, node, arguments[0])
         case "amount_in":
             return _amount_in(unit, node, arguments[0])
         case "abs":
@@ -67,13 +67,13 @@ def _coalesce(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
         code.both((*each.needs, code.is_there(code.bind(local, each.result))))
         for each in _alike(unit, node, arguments)
     ]
-    return numbers.widened(unit, node, Code(code.name(local), (code.either(tests),)))
+    return numbers.widen(unit, node, Code(code.name(local), (code.either(tests),)))
 
 
 def _extreme(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
     there = [unit.require(each) for each in _alike(unit, node, arguments)]
     result = code.call(node.function, *(each.result for each in there))
-    return numbers.widened(unit, node, Code(result, _needs(there)))
+    return numbers.widen(unit, node, Code(result, _needs(there)))
 
 
 def _amount_in(unit: Unit, node: p.Call, wanted: Code) -> Code:

@@ -97,11 +97,11 @@ def call(function: str | ast.expr, *arguments: ast.expr) -> ast.expr:
     return ast.Call(called, list(arguments), [])
 
 
-def compared(operator: str, left: ast.expr, right: ast.expr) -> ast.expr:
+def compare_code(operator: str, left: ast.expr, right: ast.expr) -> ast.expr:
     return ast.Compare(left, [_OPERATORS[operator]()], [right])
 
 
-def between(low: ast.expr, value: ast.expr, high: ast.expr) -> ast.expr:
+def between_code(low: ast.expr, value: ast.expr, high: ast.expr) -> ast.expr:
     return ast.Compare(low, [ast.LtE(), ast.LtE()], [value, high])
 
 
@@ -123,20 +123,20 @@ def bind(identifier: str, value: ast.expr) -> ast.expr:
 
 
 def is_there(value: ast.expr) -> ast.expr:
-    return compared("is not", value, NONE_NODE)
+    return compare_code("is not", value, NONE_NODE)
 
 
 def both(tests: Iterable[ast.expr]) -> ast.expr:
     """Truthy where all the tests are."""
-    return _joined(ast.And(), tests, TRUE)
+    return _join_tests(ast.And(), tests, TRUE)
 
 
 def either(tests: Iterable[ast.expr]) -> ast.expr:
     """Truthy where one of the tests is."""
-    return _joined(ast.Or(), tests, FALSE)
+    return _join_tests(ast.Or(), tests, FALSE)
 
 
-def _joined(operator: ast.boolop, tests: Iterable[ast.expr], empty: ast.expr) -> ast.expr:
+def _join_tests(operator: ast.boolop, tests: Iterable[ast.expr], empty: ast.expr) -> ast.expr:
     flat: list[ast.expr] = []
     known: set[str] = set()
     for test in tests:

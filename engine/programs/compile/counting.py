@@ -10,7 +10,7 @@ from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, module
-from tollkeeper.engine.velocity.contract import Counted
+from tollkeeper.engine.velocity.contract import CountedSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
 
@@ -35,15 +35,15 @@ class Counting:
         self._series = series
         self._digests = digests
         self._vocabulary = vocabulary
-        self._made: dict[tuple[str, ...], Counted] = {}
+        self._made: dict[tuple[str, ...], CountedSeries] = {}
 
-    def __call__(self, digests: tuple[str, ...]) -> Counted:
+    def __call__(self, digests: tuple[str, ...]) -> CountedSeries:
         made = self._made.get(digests)
         if made is None:
             made = self._made[digests] = self._compile([self._series[each] for each in digests])
         return made
 
-    def _compile(self, chosen: Sequence[tuple[p.Series, bool]]) -> Counted:
+    def _compile(self, chosen: Sequence[tuple[p.Series, bool]]) -> CountedSeries:
         roots = [part for series, _ in chosen for part in _parts(series)]
         made = module(_PARAMETERS, roots, self._digests, (), self._vocabulary)
         unit = Unit(made, count_reads(roots, made))
@@ -61,7 +61,7 @@ class Counting:
         found = ast.Return(tuple_of([Code(group.result) for group in groups.values()]))
         body = [unpacked, *made.start(), *unit.body, found]
         made.functions.append(code.function(_ENTRY, (*_PARAMETERS, _TIME, _PUTS), body))
-        return Counted(made.define(_ENTRY), tuple(positions))
+        return CountedSeries(made.define(_ENTRY), tuple(positions))
 
 
 def _parts(series: p.Series) -> list[p.Expression]:

@@ -34,10 +34,10 @@ class Digests:
         known = self._known.get(id(part))
         if known is None:
             # The part is kept beside its digest so that its id stays its own.
-            known = self._known[id(part)] = (part, self._made(part))
+            known = self._known[id(part)] = (part, self._make_digest(part))
         return known[1]
 
-    def _made(self, part: Expression | Series) -> str:
+    def _make_digest(self, part: Expression | Series) -> str:
         said = [type(part).__name__]
         kind: Any = type(part)
         said += [self._text(getattr(part, name)) for name in _meaningful(kind)]

@@ -23,8 +23,8 @@ from tollkeeper.engine.programs.compile.interpreter import (
     step_of,
     with_lets,
 )
-from tollkeeper.engine.programs.compile.reckoning import carried, double
-from tollkeeper.engine.programs.compile.shown import one_line, shown, shown_duration
+from tollkeeper.engine.programs.compile.reckoning import carry, double
+from tollkeeper.engine.programs.compile.shown import one_line, shown_duration, written_value
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
@@ -243,12 +243,12 @@ def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float
 
 
 def _part(node: p.Expression, scope: EvaluationScope, text: str) -> ExplainedPart:
-    value = carried(evaluate(node, scope), node.type)
+    value = carry(evaluate(node, scope), node.type)
     return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
-        _step(node, scope, text) if isinstance(node, p.Curve) else _written(node.span, text),
-        shown(value, node.type),
+        _step(node, scope, text) if isinstance(node, p.Curve) else _written_text(node.span, text),
+        written_value(value, node.type),
         tuple(_inner(node, scope, text)),
     )
 
@@ -258,13 +258,13 @@ def _step(node: p.Curve, scope: EvaluationScope, text: str) -> str:
     amount = step_of(node, evaluate(node.value, scope))
     if amount is None:
         return "missing"
-    adds = _written(amount.span, text)
+    adds = _written_text(amount.span, text)
     if amount is node.absent:
         return f"missing: {adds}"
     place = next(index for index, each in enumerate(node.amounts) if each is amount)
     if place == len(node.bounds):
         return f"else {adds}"
-    return f"< {_written(node.bounds[place].span, text)}: {adds}"
+    return f"< {_written_text(node.bounds[place].span, text)}: {adds}"
 
 
 def _inner(node: p.Expression, scope: EvaluationScope, text: str) -> Iterator[ExplainedPart]:
@@ -281,7 +281,7 @@ def _inner(node: p.Expression, scope: EvaluationScope, text: str) -> Iterator[Ex
             yield _part(each, scope, text)
 
 
-def _written(span: Span, text: str) -> str:
+def _written_text(span: Span, text: str) -> str:
     return one_line(text[span.start : span.end])
 
 
@@ -300,9 +300,9 @@ def _histories(
     found = []
     for history, text in zip(program.histories, written_histories(program, sources), strict=True):
         keys = tuple(
-            shown(carried(evaluate(key, scope), key.type), key.type) for key in history.keys
+            written_value(carry(evaluate(key, scope), key.type), key.type) for key in history.keys
         )
-        value = shown(scope.histories[scope.digests.of(history)], history.type)
+        value = written_value(scope.histories[scope.digests.of(history)], history.type)
         window = None if history.over is None else shown_duration(history.over)
         found.append(ExplainedHistory(text, value, keys, window))
     return tuple(found)
@@ -312,7 +312,7 @@ def written_histories(program: Decisive, sources: Sources) -> tuple[str, ...]:
     """The aggregates over history of a program, as their authors wrote them, on one line each."""
     texts = {id(history): source for history, source in _places(program)}
     return tuple(
-        _written(history.span, sources.get(texts.get(id(history)), ""))
+        _written_text(history.span, sources.get(texts.get(id(history)), ""))
         for history in program.histories
     )
 

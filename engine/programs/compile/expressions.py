@@ -14,7 +14,7 @@ from tollkeeper.engine.programs.compile import code, numbers, predicates
 from tollkeeper.engine.programs.compile.calls import call
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.folds import Loop, fold
-from tollkeeper.engine.programs.compile.sharing import leading, resolved
+from tollkeeper.engine.programs.compile.sharing import leading, resolve_let
 from tollkeeper.engine.programs.compile.unit import MEMO, Module, Unit, count_reads
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -35,8 +35,8 @@ _TESTS = get_args(_Test)
 
 def test(unit: Unit, node: p.Expression, wanted: bool) -> ast.expr:
     """Truthy where the boolean expression is definitely `wanted`; negation moves inwards."""
-    node = resolved(node, unit.module.lets)
-    kept = _recalled(unit, node)
+    node = resolve_let(node, unit.module.lets)
+    kept = _recall(unit, node)
     if kept is None:
         match node:
             case p.Not():
@@ -55,14 +55,14 @@ def test(unit: Unit, node: p.Expression, wanted: bool) -> ast.expr:
     if wanted:
         return found.test()
     if found.optional or _is_value(node):
-        return code.both((*found.needs, code.compared("is", found.result, code.FALSE)))
+        return code.both((*found.needs, code.compare_code("is", found.result, code.FALSE)))
     return code.both((*found.needs, code.opposite(found.result)))
 
 
 def value(unit: Unit, node: p.Expression) -> Code:
     """The expression's value, carried as `types.py` says."""
-    node = resolved(node, unit.module.lets)
-    kept = _recalled(unit, node)
+    node = resolve_let(node, unit.module.lets)
+    kept = _recall(unit, node)
     return _worked_out(unit, node) if kept is None else kept
 
 
@@ -85,7 +85,7 @@ def write_routines(module: Module) -> None:
     """
     while module.waiting:
         digest, node = module.waiting.pop()
-        unit = Unit(module, count_reads(_within(node), module, module.kept), own=digest)
+        unit = Unit(module, count_reads(_inner_parts(node), module, module.kept), own=digest)
         result = _loop(unit, node) if isinstance(node, p.Fold) else value(unit, node)
         if digest in module.kept:
             kept = unit.assign("kept", result)
@@ -97,7 +97,7 @@ def write_routines(module: Module) -> None:
         module.functions.append(code.function(module.routines[digest], parameters, unit.body))
 
 
-def _within(node: p.Expression) -> list[p.Expression]:
+def _inner_parts(node: p.Expression) -> list[p.Expression]:
     if isinstance(node, p.Fold):
         return [part for part in (node.value, node.where) if part is not None]
     return [node]
@@ -106,7 +106,7 @@ def _within(node: p.Expression) -> list[p.Expression]:
 # Kept parts
 
 
-def _recalled(unit: Unit, node: p.Expression) -> Code | None:
+def _recall(unit: Unit, node: p.Expression) -> Code | None:
     """The value of a part that is kept; None for one that is worked out in its place."""
     module = unit.module
     digest = module.digests.of(node)
@@ -121,7 +121,7 @@ def _recalled(unit: Unit, node: p.Expression) -> Code | None:
         return Code(code.item(code.name(MEMO), module.slot(digest)), (), optional=True)
     local = unit.fresh("v")
     kept = code.bind(local, code.item(code.name(MEMO), module.slot(digest)))
-    is_known = code.compared("is not", kept, code.constant(...))
+    is_known = code.compare_code("is not", kept, code.constant(...))
     worked_out = module.routine(digest, node)
     return Code(code.either_value(is_known, code.name(local), worked_out), (), optional=True)
 
@@ -156,12 +156,12 @@ def _worked_out(unit: Unit, node: p.Expression) -> Code:
         case p.Not() | p.And() | p.Or():
             return _logic(unit, node)
         case _ if isinstance(node, _TESTS):
-            return _tested(unit, node)
+            return _test_code(unit, node)
         case p.Arithmetic():
             left, right = value(unit, node.left), value(unit, node.right)
             return numbers.arithmetic(unit, node, left, right)
         case p.Negate():
-            return numbers.negated(unit, value(unit, node.operand))
+            return numbers.negate(unit, value(unit, node.operand))
         case p.Curve():
             return numbers.curve(unit, node, value(unit, node.value))
         case p.Call():
@@ -175,7 +175,7 @@ def _worked_out(unit: Unit, node: p.Expression) -> Code:
             return _read(unit, node)
 
 
-def _tested(unit: Unit, node: _Test) -> Code:
+def _test_code(unit: Unit, node: _Test) -> Code:
     match node:
         case p.Compare():
             left, right = value(unit, node.left), value(unit, node.right)
@@ -184,7 +184,9 @@ def _tested(unit: Unit, node: _Test) -> Code:
             return _logic(unit, _as_comparisons(node))
         case p.Between():
             low, high = value(unit, node.low), value(unit, node.high)
-            return predicates.between(unit, node, unit.require(value(unit, node.value)), low, high)
+            return predicates.between_constants(
+                unit, node, unit.require(value(unit, node.value)), low, high
+            )
         case p.OneOf():
             return predicates.one_of(node, unit.require(value(unit, node.value)))
         case p.InNetworks():
@@ -254,7 +256,7 @@ def _entry(unit: Unit, kind: t.Type, entry: Code) -> Code:
             wanted = code.name("str" if isinstance(kind, t.String) else "bool")
             local = unit.fresh("v")
             of_entry = code.call("type", code.bind(local, entry.result))
-            return Code(code.name(local), (*entry.needs, code.compared("is", of_entry, wanted)))
+            return Code(code.name(local), (*entry.needs, code.compare_code("is", of_entry, wanted)))
         case _:
             return entry
 
@@ -267,11 +269,11 @@ def _logic(unit: Unit, node: p.Not | p.And | p.Or) -> Code:
     decisive = code.constant(isinstance(node, p.Or))
     locals_ = [unit.fresh("b") for _ in node.operands]
     decided = code.either(
-        code.compared("is", code.bind(local, value(unit, operand).expression()), decisive)
+        code.compare_code("is", code.bind(local, value(unit, operand).expression()), decisive)
         for local, operand in zip(locals_, node.operands, strict=True)
     )
     missing = code.either(
-        code.compared("is", code.name(local), code.NONE_NODE) for local in locals_
+        code.compare_code("is", code.name(local), code.NONE_NODE) for local in locals_
     )
     otherwise = code.either_value(missing, code.NONE_NODE, code.constant(isinstance(node, p.And)))
     return Code(code.either_value(decided, decisive, otherwise), (), optional=True)
@@ -288,7 +290,7 @@ def _equal(unit: Unit, node: p.Compare) -> Code:
 def _has_open_end(unit: Unit, node: p.Between) -> bool:
     """Whether an end can be missing, when the other may decide by itself."""
     lets = unit.module.lets
-    return not all(isinstance(resolved(end, lets), p.Constant) for end in (node.low, node.high))
+    return not all(isinstance(resolve_let(end, lets), p.Constant) for end in (node.low, node.high))
 
 
 def _as_comparisons(node: p.Between) -> p.And:

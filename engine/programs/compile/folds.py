@@ -63,9 +63,9 @@ def _decide(unit: Unit, function: str, loop: Loop) -> Code:
     unit.body.append(code.assign(state, code.constant(function == "all")))
     inner = [
         code.assign(one, loop.where),
-        code.when(code.compared("is", code.name(one), decisive), [ast.Return(decisive)]),
+        code.when(code.compare_code("is", code.name(one), decisive), [ast.Return(decisive)]),
         code.when(
-            code.compared("is", code.name(one), code.NONE_NODE),
+            code.compare_code("is", code.name(one), code.NONE_NODE),
             [code.assign(state, code.NONE_NODE)],
         ),
     ]
@@ -113,7 +113,7 @@ def _total(unit: Unit, node: p.Fold, loop: Loop) -> Code:
     whole = unit.require(whole)
     size = code.binary("*", code.name(count), code.constant(10 ** (scale or 0)))
     mean = code.binary("/", whole.result, size)
-    return Code(mean, (code.compared("!=", code.name(count), code.constant(0)), *whole.needs))
+    return Code(mean, (code.compare_code("!=", code.name(count), code.constant(0)), *whole.needs))
 
 
 def _collect(
@@ -135,8 +135,8 @@ def _extreme(unit: Unit, function: str, loop: Loop) -> Code:
     best, one = unit.fresh("best"), unit.fresh("v")
     unit.body.append(code.assign(best, code.NONE_NODE))
     sign = "<" if function == "min" else ">"
-    is_first = code.compared("is", code.name(best), code.NONE_NODE)
-    is_better = code.compared(sign, code.name(one), code.name(best))
+    is_first = code.compare_code("is", code.name(best), code.NONE_NODE)
+    is_better = code.compare_code(sign, code.name(one), code.name(best))
     better = code.when(code.either((is_first, is_better)), [code.assign(best, code.name(one))])
     _run(unit, loop, [code.assign(one, value), better])
     return Code(code.name(best), (), optional=True)

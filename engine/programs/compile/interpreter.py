@@ -21,12 +21,12 @@ from tollkeeper.engine.programs.compile.reckoning import (
     EXACT,
     ROUNDING,
     alike,
-    bounded,
-    carried,
+    calculate,
+    carry,
     compare,
     double,
-    lifted,
-    reckoned,
+    lift,
+    limit_to_type,
 )
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -87,13 +87,13 @@ def evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
 def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
     match node:
         case p.Constant():
-            return lifted(node.value, node.type)
+            return lift(node.value, node.type)
         case p.Score():
-            return lifted(scope.score, node.type)
+            return lift(scope.score, node.type)
         case p.LetValue():
             return scope.lets[node.index]
         case p.History():
-            return lifted(scope.histories.get(scope.digests.of(node)), node.type)
+            return lift(scope.histories.get(scope.digests.of(node)), node.type)
         case p.TableValue():
             return _table_value(node, scope)
         case p.Call():
@@ -101,7 +101,7 @@ def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
         case p.Arithmetic():
             left, right = _evaluate(node.left, scope), _evaluate(node.right, scope)
             missing = left is None or right is None
-            return None if missing else bounded(reckoned(node, left, right), node.type)
+            return None if missing else limit_to_type(calculate(node, left, right), node.type)
         case p.Negate():
             operand = _evaluate(node.operand, scope)
             return None if operand is None else -operand
@@ -113,15 +113,15 @@ def _evaluate(node: p.Expression, scope: EvaluationScope) -> Any:
         case p.Fold():
             return _fold(node, scope)
         case _ if isinstance(node, _NAMES):
-            return lifted(_named(node, scope), node.type)
+            return lift(_read_name(node, scope), node.type)
         case _:
-            return _decided(node, scope)
+            return _truth(node, scope)
 
 
 # Names
 
 
-def _named(node: p.Expression, scope: EvaluationScope) -> Any:
+def _read_name(node: p.Expression, scope: EvaluationScope) -> Any:
     match node:
         case p.Fact():
             return field_value(scope.facts, scope.vocabulary.payment, node.path)
@@ -147,7 +147,7 @@ def _named(node: p.Expression, scope: EvaluationScope) -> Any:
 
 def _step(node: p.Curve, scope: EvaluationScope) -> float | None:
     adds = step_of(node, _evaluate(node.value, scope))
-    return None if adds is None else double(lifted(adds.value, adds.type))
+    return None if adds is None else double(lift(adds.value, adds.type))
 
 
 def step_of(node: p.Curve, value: Any) -> p.Constant | None:
@@ -155,7 +155,7 @@ def step_of(node: p.Curve, value: Any) -> p.Constant | None:
     if value is None:
         return node.absent
     for bound, adds in zip(node.bounds, node.amounts, strict=False):
-        if compare("<", value, lifted(bound.value, bound.type)):
+        if compare("<", value, lift(bound.value, bound.type)):
             return adds
     return node.amounts[-1]
 
@@ -186,18 +186,18 @@ def _is_present(node: p.Expression, scope: EvaluationScope) -> bool:
 
 
 def _table_value(node: p.TableValue, scope: EvaluationScope) -> Any:
-    key = carried(_evaluate(node.key, scope), node.key.type)
+    key = carry(_evaluate(node.key, scope), node.key.type)
     if key is None:
         return None
     at = scope.facts.arrived
     found = functions.in_table(scope.environment, node.table, key, node.column, at)
-    return lifted(found, node.type)
+    return lift(found, node.type)
 
 
 # Logic
 
 
-def _decided(node: p.Expression, scope: EvaluationScope) -> bool | None:
+def _truth(node: p.Expression, scope: EvaluationScope) -> bool | None:
     match node:
         case p.Presence():
             return _is_present(node.operand, scope) == (node.state == "present")
@@ -256,7 +256,7 @@ def _test(
         case p.InNetworks():
             found = any(value >> 128 - bits == first >> 128 - bits for first, bits in node.networks)
         case p.InList():
-            entry, kind = carried(value, node.value.type), node.value.type
+            entry, kind = carry(value, node.value.type), node.value.type
             if isinstance(kind, t.Number):
                 entry = functions.as_entry(entry, kind.scale)
             at = scope.facts.arrived
@@ -279,7 +279,7 @@ def _elements(entries: list[Any], of: t.Type) -> Iterator[Any]:
         if isinstance(of, t.Number):
             number = functions.metadata_number(entry)
             if number is not None:
-                yield lifted(number, t.Number(t.METADATA_SCALE))
+                yield lift(number, t.Number(t.METADATA_SCALE))
         elif type(entry) is (str if isinstance(of, t.String) else bool):
             yield entry
 
@@ -291,10 +291,10 @@ def _call(node: p.Call, scope: EvaluationScope) -> Any:
     given = [_evaluate(argument, scope) for argument in node.arguments]
     if node.function == "coalesce":
         first = next((value for value in given if value is not None), None)
-        return bounded(_as_kind(first, node.type), node.type)
+        return limit_to_type(_as_kind(first, node.type), node.type)
     if any(value is None for value in given):
         return None
-    return bounded(_as_kind(_applied(node, given, scope), node.type), node.type)
+    return limit_to_type(_as_kind(_apply(node, given, scope), node.type), node.type)
 
 
 def _as_kind(value: Any, kind: t.Type) -> Any:
@@ -303,7 +303,7 @@ def _as_kind(value: Any, kind: t.Type) -> Any:
     return double(value) if is_double and value is not None else value
 
 
-def _applied(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
+def _apply(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
     match node.function, given:
         case "abs", [value]:
             return abs(value)
@@ -318,11 +318,11 @@ def _applied(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
         case "length", [text]:
             return Decimal(len(text))
         case "number", [text]:
-            return lifted(functions.number(text), node.type)
+            return lift(functions.number(text), node.type)
         case "amount_in", [wanted]:
             return _amount_in(wanted, node.type, scope)
         case "hour", [instant, *zone]:
-            return lifted(functions.hour(instant, _zone(zone, scope)), node.type)
+            return lift(functions.hour(instant, _zone(zone, scope)), node.type)
         case "weekday", [instant, *zone]:
             return functions.weekday(instant, _zone(zone, scope))
         case "ip_network", [address, bits, *bits6]:
@@ -351,7 +351,7 @@ def _amount_in(wanted: str, kind: t.Type, scope: EvaluationScope) -> Any:
     currency = field_value(scope.facts, scope.vocabulary.payment, ("currency",))
     if amount is None or currency is None:
         return None
-    return lifted(functions.amount_in(scope.environment, amount, currency, wanted), kind)
+    return lift(functions.amount_in(scope.environment, amount, currency, wanted), kind)
 
 
 # Aggregates over the payment's transactions
@@ -370,10 +370,10 @@ def _fold(node: p.Fold, scope: EvaluationScope) -> Any:
         return Decimal(len(kept))
     values = [_evaluate(node.value, each) for each in kept]
     there = [value for value in values if value is not None]
-    return bounded(_folded(node, there), node.type)
+    return limit_to_type(_fold_values(node, there), node.type)
 
 
-def _folded(node: p.Fold, values: list[Any]) -> Any:
+def _fold_values(node: p.Fold, values: list[Any]) -> Any:
     match node.function:
         case "distinct":
             return Decimal(len(set(values)))

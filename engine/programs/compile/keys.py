@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import value, write_routines
-from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finish_unit, module
 from tollkeeper.engine.velocity.contract import Key as Key
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -30,4 +30,4 @@ def compile_keys(
         needs = tuple(need for each in values for need in each.needs)
         whole = Code(tuple_of([Code(each.result) for each in values]), needs)
         found.append(unit.assign("key", whole))
-    return finished(unit, tuple_of(found))
+    return finish_unit(unit, tuple_of(found))

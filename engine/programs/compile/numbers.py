@@ -60,12 +60,12 @@ def at_scale(unit: Unit, value: Code, scale: int | None, wanted: int | None) -> 
         return value
     value = unit.require(value)
     if wanted is None:
-        return _mapped(value, lambda carried: carried / 10**scale, "/", 10**scale)
+        return _map_value(value, lambda carried: carried / 10**scale, "/", 10**scale)
     factor = 10 ** (wanted - scale)
-    return _mapped(value, lambda carried: carried * factor, "*", factor)
+    return _map_value(value, lambda carried: carried * factor, "*", factor)
 
 
-def _mapped(value: Code, function: Callable[[Any], Any], operator: str, operand: int) -> Code:
+def _map_value(value: Code, function: Callable[[Any], Any], operator: str, operand: int) -> Code:
     if isinstance(value.result, ast.Constant):
         return Code(code.constant(function(value.result.value)), value.needs)
     return Code(code.binary(operator, value.result, code.constant(operand)), value.needs)
@@ -75,22 +75,22 @@ def fitting(unit: Unit, value: Code, kind: t.Type, largest: int | None = None) -
     """The value, missing when `kind` can't carry it; `largest` is its size at most."""
     match kind:
         case t.Number(scale=None):
-            return _within(unit, value, math.inf)
+            return _limit(unit, value, math.inf)
         case t.Number() if largest is None or largest >= LIMIT:
-            return _within(unit, value, LIMIT)
+            return _limit(unit, value, LIMIT)
         case t.Duration() if largest is None or largest > DURATION_LIMIT:
-            return _within(unit, value, DURATION_LIMIT + 1)
+            return _limit(unit, value, DURATION_LIMIT + 1)
         case t.Instant():
-            return _checked(unit, value, FIRST_INSTANT - 1, LAST_INSTANT + 1)
+            return _limit_between(unit, value, FIRST_INSTANT - 1, LAST_INSTANT + 1)
         case _:
             return value
 
 
-def _within(unit: Unit, value: Code, limit: float) -> Code:
-    return _checked(unit, value, -limit, limit)
+def _limit(unit: Unit, value: Code, limit: float) -> Code:
+    return _limit_between(unit, value, -limit, limit)
 
 
-def _checked(unit: Unit, value: Code, low: float, high: float) -> Code:
+def _limit_between(unit: Unit, value: Code, low: float, high: float) -> Code:
     value = unit.require(value)
     result = checked = value.result
     if not isinstance(result, ast.Name):
@@ -146,7 +146,7 @@ def _quotient(unit: Unit, node: p.Arithmetic, left: Code, right: Code) -> Code:
     right = unit.named(right)
     needs = (*left.needs, *right.needs)
     if not isinstance(right.result, ast.Constant):
-        needs = (*needs, code.compared("!=", right.result, code.constant(0)))
+        needs = (*needs, code.compare_code("!=", right.result, code.constant(0)))
     elif right.result.value == 0:
         needs = (*needs, code.FALSE)
         right = Code(code.constant(1))
@@ -197,7 +197,7 @@ def _carried(unit: Unit, constant: p.Constant, wanted: int | None) -> Any:
     return found.result.value
 
 
-def negated(unit: Unit, value: Code) -> Code:
+def negate(unit: Unit, value: Code) -> Code:
     """The value with the other sign, which every type that has one can carry."""
     value = unit.require(value)
     if isinstance(value.result, ast.Constant):
@@ -209,7 +209,7 @@ def _value(constant: ast.Constant) -> Any:
     return constant.value
 
 
-def rounded(unit: Unit, node: p.Call, value: Code) -> Code:
+def round_code(unit: Unit, node: p.Call, value: Code) -> Code:
     """`round(value, n)`, of the scale n of its type."""
     value = unit.require(value)
     source, wanted = scale_of(node.arguments[0]), scale_of(node)
@@ -224,7 +224,7 @@ def rounded(unit: Unit, node: p.Call, value: Code) -> Code:
     return Code(quotient, value.needs)
 
 
-def widened(unit: Unit, node: p.Call, value: Code) -> Code:
+def widen(unit: Unit, node: p.Call, value: Code) -> Code:
     """A choice among numbers of several scales, missing when its own scale can't carry it."""
     scale = scale_of(node)
     if not isinstance(node.type, t.Number) or scale is None:

@@ -27,18 +27,18 @@ def compare(unit: Unit, node: p.Compare, left: Code, right: Code) -> Code:
     if isinstance(node.left.type, t.Number):
         left, right = _meeting(unit, (node.left, left), (node.right, right))
     return Code(
-        code.compared(node.operator, left.result, right.result), (*left.needs, *right.needs)
+        code.compare_code(node.operator, left.result, right.result), (*left.needs, *right.needs)
     )
 
 
-def between(unit: Unit, node: p.Between, value: Code, low: Code, high: Code) -> Code:
+def between_constants(unit: Unit, node: p.Between, value: Code, low: Code, high: Code) -> Code:
     """`low <= value <= high` of ends that are never missing."""
     if isinstance(node.value.type, t.Number):
         scale = common_scale((node.value, node.low, node.high))
         value = at_scale(unit, value, scale_of(node.value), scale)
         low = at_scale(unit, low, scale_of(node.low), scale)
         high = at_scale(unit, high, scale_of(node.high), scale)
-    return Code(code.between(low.result, value.result, high.result), value.needs)
+    return Code(code.between_code(low.result, value.result, high.result), value.needs)
 
 
 def _meeting(
@@ -46,11 +46,11 @@ def _meeting(
 ) -> tuple[Code, Code]:
     (left, left_code), (right, right_code) = one, other
     if isinstance(right, p.Constant):
-        constant = _scaled(right, scale_of(left))
+        constant = _scale_constant(right, scale_of(left))
         if constant is not None:
             return left_code, Code(code.constant(constant))
     if isinstance(left, p.Constant):
-        constant = _scaled(left, scale_of(right))
+        constant = _scale_constant(left, scale_of(right))
         if constant is not None:
             return Code(code.constant(constant)), right_code
     scale = common_scale((left, right))
@@ -60,7 +60,7 @@ def _meeting(
     )
 
 
-def _scaled(constant: p.Constant, scale: int | None) -> int | float | None:
+def _scale_constant(constant: p.Constant, scale: int | None) -> int | float | None:
     """A decimal constant as a number of `scale`; None when it has more decimals than that."""
     own = scale_of(constant)
     if own is None:
@@ -78,13 +78,15 @@ def one_of(node: p.OneOf, value: Code) -> Code:
     if isinstance(node.value.type, t.Number):
         scale = scale_of(node.value)
         # An option with more decimals than the value has is never equal to it.
-        options = [each for option in node.options if (each := _scaled(option, scale)) is not None]
+        options = [
+            each for option in node.options if (each := _scale_constant(option, scale)) is not None
+        ]
     if len(options) == 1:
         sign = "!=" if node.negated else "=="
-        return Code(code.compared(sign, value.result, code.constant(options[0])), value.needs)
+        return Code(code.compare_code(sign, value.result, code.constant(options[0])), value.needs)
     sign = "not in" if node.negated else "in"
     held = code.constant(frozenset(options))
-    return Code(code.compared(sign, value.result, held), value.needs)
+    return Code(code.compare_code(sign, value.result, held), value.needs)
 
 
 def in_networks(unit: Unit, node: p.InNetworks, value: Code) -> Code:
@@ -101,8 +103,8 @@ def in_networks(unit: Unit, node: p.InNetworks, value: Code) -> Code:
 def _has_prefix(address: ast.expr, bits: int, prefixes: set[int]) -> ast.expr:
     shifted = code.binary(">>", address, code.constant(_ADDRESS_BITS - bits))
     if len(prefixes) == 1:
-        return code.compared("==", shifted, code.constant(prefixes.pop()))
-    return code.compared("in", shifted, code.constant(frozenset(prefixes)))
+        return code.compare_code("==", shifted, code.constant(prefixes.pop()))
+    return code.compare_code("in", shifted, code.constant(frozenset(prefixes)))
 
 
 def in_list(unit: Unit, node: p.InList, value: Code, at: Code) -> Code:
@@ -147,7 +149,7 @@ def text_test(unit: Unit, node: p.TextTest, left: Code, right: Code) -> Code:
     needs = (*left.needs, *right.needs)
     match node.operator:
         case "contains":
-            return Code(code.compared("in", right.result, left.result), needs)
+            return Code(code.compare_code("in", right.result, left.result), needs)
         case "starts with":
             method = code.attribute(left.result, "startswith")
         case "ends with":

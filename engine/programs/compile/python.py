@@ -19,7 +19,7 @@ from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.keys import Key, compile_keys
-from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finish_unit, module
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -57,7 +57,7 @@ def compile_rule(rule: p.Rule, vocabulary: Vocabulary) -> CompiledRule:
         met = test(unit, condition.when, True)
         unit.body.append(code.when(met, [ast.Return(code.constant(index))]))
         write_routines(made)
-    return CompiledRule(rule, finished(unit, code.constant(_NO_CONDITION)))
+    return CompiledRule(rule, finish_unit(unit, code.constant(_NO_CONDITION)))
 
 
 def compile_scorecard(
@@ -81,7 +81,7 @@ def compile_scorecard(
         needed = (*tests, *adds.needs)
         unit.body.append(code.when(code.both(needed), [more]))
         write_routines(made)
-    return finished(unit, code.call("score", code.name(total)))
+    return finish_unit(unit, code.call("score", code.name(total)))
 
 
 def compile_reads(
@@ -113,7 +113,7 @@ def compile_labels(
     )
     unit = Unit(made, count_reads(expressions, made))
     found = [_statement(unit, node) for node in expressions]
-    return finished(unit, tuple_of(found))
+    return finish_unit(unit, tuple_of(found))
 
 
 def compile_values(
@@ -126,7 +126,7 @@ def compile_values(
     made = module(("p", "s", "h", "e"), expressions, Digests(lets), histories, vocabulary)
     unit = Unit(made, count_reads(expressions, made))
     found = [_statement(unit, node) for node in expressions]
-    return finished(unit, tuple_of(found))
+    return finish_unit(unit, tuple_of(found))
 
 
 def _compile_monitor(
@@ -135,7 +135,7 @@ def _compile_monitor(
     roots = [monitor.when]
     made = module(("p", "v", "h", "e"), roots, digests, event.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
-    when = finished(unit, _statement(unit, monitor.when).expression())
+    when = finish_unit(unit, _statement(unit, monitor.when).expression())
     keys = compile_keys(("p", "v", "e"), [monitor.by], digests, vocabulary)
 
     def key(p: Any, v: Any, e: Environment) -> Key | None:

@@ -29,14 +29,14 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def carried(value: Any, kind: t.Type) -> Any:
+def carry(value: Any, kind: t.Type) -> Any:
     """A value of `evaluate` as `types.py` carries it."""
     if isinstance(value, Decimal) and isinstance(kind, t.Number) and kind.scale is not None:
         return int(value.scaleb(kind.scale, EXACT))
     return value
 
 
-def lifted(value: Any, kind: t.Type) -> Any:
+def lift(value: Any, kind: t.Type) -> Any:
     """A carried value as one to reckon with."""
     if value is not None and isinstance(kind, t.Number) and kind.scale is not None:
         return Decimal(value).scaleb(-kind.scale)
@@ -64,7 +64,7 @@ def double(value: Decimal | float) -> float:
     return value if isinstance(value, float) else fraction.numerator / fraction.denominator
 
 
-def bounded(value: Any, kind: t.Type) -> Any:
+def limit_to_type(value: Any, kind: t.Type) -> Any:
     """The value, missing when its type can't carry it."""
     if value is None:
         return None
@@ -81,7 +81,7 @@ def bounded(value: Any, kind: t.Type) -> Any:
             return value
 
 
-def reckoned(node: p.Arithmetic, left: Any, right: Any) -> Any:
+def calculate(node: p.Arithmetic, left: Any, right: Any) -> Any:
     """The sum, difference, product or quotient, before it is bounded."""
     if node.operator == "/":
         return None if right == 0 else double(left) / double(right)

@@ -13,7 +13,7 @@ from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.keys import Key, compile_keys
-from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finished, module
+from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finish_unit, module
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -71,4 +71,4 @@ def _compile_element(
         unit.body.append(code.when(refused, [ast.Return(tuple_of([]))]))
     brought = Code(code.TRUE) if series.value is None else value(unit, series.value)
     write_routines(made)
-    return finished(unit, tuple_of([brought]))
+    return finish_unit(unit, tuple_of([brought]))

@@ -30,7 +30,7 @@ class SharedPart:
     depth: int
 
 
-def resolved(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
+def resolve_let(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
     """The expression itself, or what its let stands for."""
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
@@ -53,7 +53,7 @@ def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]
     """`node`, and the parts that are worked out whenever it is: the first of the first."""
     first: p.Expression | None = node
     while first is not None:
-        first = resolved(first, lets)
+        first = resolve_let(first, lets)
         yield first
         inner = () if isinstance(first, p.Fold) else operands(first)
         first = next((each for each in inner if not isinstance(each, p.Constant)), None)
@@ -67,7 +67,7 @@ def kept_parts(
     found: dict[str, p.Expression] = {}
     waiting = list(roots)
     while waiting:
-        node = resolved(waiting.pop(), lets)
+        node = resolve_let(waiting.pop(), lets)
         digest = digests.of(node)
         uses[digest] += 1
         if uses[digest] == 1:
@@ -76,10 +76,10 @@ def kept_parts(
             if isinstance(node, p.Fold):
                 # Read again for each transaction.
                 waiting.extend(operands(node))
-    return _kept(found, uses, lets, digests)
+    return _parts_to_keep(found, uses, lets, digests)
 
 
-def _kept(
+def _parts_to_keep(
     found: dict[str, p.Expression], uses: Counter[str], lets: Sequence[p.Let], digests: Digests
 ) -> dict[str, SharedPart]:
     weights: dict[str, int] = {}
@@ -88,7 +88,7 @@ def _kept(
     kept: dict[str, SharedPart] = {}
 
     def measure(node: p.Expression) -> str:
-        node = resolved(node, lets)
+        node = resolve_let(node, lets)
         digest = digests.of(node)
         if digest in weights or digest not in found:
             return digest

@@ -18,7 +18,7 @@ _SECOND = 1_000_000
 _BREAK_IN_BRACKETS = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\]])")
 
 
-def shown(value: Any, kind: t.Type) -> str:
+def written_value(value: Any, kind: t.Type) -> str:
     """A value carried as `types.py` says; of a record only whether it is there."""
     if value is None:
         return "missing"

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tollkeeper.engine.programs.compile import code, functions
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.sharing import SharedPart, kept_parts, operands, resolved
+from tollkeeper.engine.programs.compile.sharing import SharedPart, kept_parts, operands, resolve_let
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
@@ -220,7 +220,7 @@ def count_reads(
     seen: set[str] = set()
     waiting = list(roots)
     while waiting:
-        node = resolved(waiting.pop(), module.lets)
+        node = resolve_let(waiting.pop(), module.lets)
         digest = module.digests.of(node)
         if digest in seen:
             continue
@@ -237,7 +237,7 @@ def count_reads(
     return counts
 
 
-def finished(unit: Unit, result: ast.expr) -> Callable[..., Any]:
+def finish_unit(unit: Unit, result: ast.expr) -> Callable[..., Any]:
     """The function that the unit has become, which ends with `result`."""
     module = unit.module
     body = [*module.start(), *unit.body, ast.Return(result)]

@@ -10,7 +10,7 @@ from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.changes import VersionStored
 from tollkeeper.engine.registry.programs import encode_program
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.tests.api.http.service import Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -153,8 +153,8 @@ async def test_a_stored_version_decides_on_when_the_checker_would_refuse_it(
 ) -> None:
     """What a version means was settled when it was stored: loading never checks it again."""
     text = RULE.replace("uses > 2", "uses exceeds 2")
-    assert read_file(text.encode(), Known()).program is None
-    meant = read_file(RULE.encode(), Known()).program
+    assert read_file(text.encode(), KnownNames()).program is None
+    meant = read_file(RULE.encode(), KnownNames()).program
     assert meant is not None
     stored = VersionStored("rule", "gate", 1, text, {}, "", 1, encode_program(meant))
     async with service.engine.changing:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.api.http import stream
-from tollkeeper.engine.folder_key import Named, Spot
+from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -216,7 +216,7 @@ async def test_an_erased_person_is_found_no_more(shop: Service) -> None:
 
 
 def place(shop: Service, sequence: int) -> str:
-    return shop.engine.folder_key.name_of(Named.CURSOR, 1, Spot(sequence))
+    return shop.engine.folder_key.name_of(NameUse.CURSOR, 1, Spot(sequence))
 
 
 async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service) -> None:

@@ -18,7 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tollkeeper.engine.columns import export as exporting
 from tollkeeper.engine.columns.configuration import CHANGE_SCHEMA, LIST_SCHEMA, WINDOW_SCHEMA
-from tollkeeper.engine.columns.export import Exported, export_columns
+from tollkeeper.engine.columns.export import ExportSummary, export_columns
 from tollkeeper.engine.columns.tables import LABEL_SCHEMA, payments_schema, states_schema
 from tollkeeper.engine.columns.windows import ReadValues, reading_versions
 from tollkeeper.engine.instants import DAY, from_microseconds
@@ -114,7 +114,7 @@ def later(folder: Path) -> Callable[[Callable[[Shop], Awaitable[Any]]], None]:
     return lambda work: in_shop(folder, work, START_OF_DAYS + 3 * DAY)
 
 
-def export(folder: Path) -> Exported:
+def export(folder: Path) -> ExportSummary:
     return export_columns(folder, folder.parent / "columns", None)
 
 

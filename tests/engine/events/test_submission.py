@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.events.submission import Event, read_event, split, within
+from tollkeeper.engine.events.submission import Event, place_in_batch, read_event, split
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.changes import AccountCreated, Activated, RecordedChange
 from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
 from tollkeeper.engine.registry.versions import store_version
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 NOW = 1_789_000_000_000_000
 TYPE = """
@@ -53,7 +53,7 @@ EVENTS = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def active():
-    program = read_file(TYPE.encode(), Known()).program
+    program = read_file(TYPE.encode(), KnownNames()).program
     assert program is not None
     made = RecordedChange(1, NOW, 1, "test", AccountCreated("shop"))
     state = fold_change(Configuration(), made)
@@ -105,4 +105,4 @@ def _plain(value: object) -> bool:
 
 def test_a_place_in_a_batch_starts_at_its_event():
     found = [Violation("event.data.ip", "missing", ""), Violation("body", "malformed_json", "")]
-    assert [each.field for each in within(3, found)] == ["events[3].data.ip", "events[3]"]
+    assert [each.field for each in place_in_batch(3, found)] == ["events[3].data.ip", "events[3]"]

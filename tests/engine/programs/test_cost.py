@@ -9,7 +9,7 @@ import pytest
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.programs.cost import series_cost
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sizing.md").read_text()
 
@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "sizing.md").read_text()
 )
 def test_the_bytes_of_a_series_are_those_of_the_page(call: str) -> None:
     text = f"rule a\n  condition c when {call} by merchant.id, currency over 1h) > 1 then deny\n"
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     assert program is not None
     (history,) = program.histories  # type: ignore[union-attr]
     cost = series_cost(history)

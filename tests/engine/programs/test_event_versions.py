@@ -7,14 +7,14 @@ import pytest
 from tollkeeper.engine.programs.event_contract import Contract, read_data, recall_data
 from tollkeeper.engine.programs.event_versions import breaks
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import EventType
 
 FIELDS = 'field user: string required\n  field kind: "a" | "b"\n  field size: number'
 
 
 def contract(fields: str = FIELDS) -> Contract:
-    program = read_file(f"event e\n  {fields}\n".encode(), Known()).program
+    program = read_file(f"event e\n  {fields}\n".encode(), KnownNames()).program
     assert isinstance(program, EventType)
     return Contract.of(program)
 

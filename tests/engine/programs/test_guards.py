@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 NOT_VISA = 'not (method.card.network == "visa")'
 
 
 def warned(*lines: str) -> list[str]:
     text = "\n".join(["rule a", *(f"  {line}" for line in lines)])
-    return [found.code for found in read_file(text.encode(), Known()).diagnostics]
+    return [found.code for found in read_file(text.encode(), KnownNames()).diagnostics]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
-from tollkeeper.grammar.fixes import applied
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.fixes import apply_fixes
 
 RULE = "rule a\n{}\n  condition b when {} then deny\n"
 ZONE_LET = "  let by_night = hour(timestamp) > 22"
@@ -22,7 +22,7 @@ ZONE_LET = "  let by_night = hour(timestamp) > 22"
     ],
 )
 def test_the_accounts_time_zone_is_refused_in_an_aggregate(lets: str, when: str) -> None:
-    found = read_file(RULE.format(lets, when).encode(), Known()).diagnostics
+    found = read_file(RULE.format(lets, when).encode(), KnownNames()).diagnostics
     assert "not-in-history" in {each.code for each in found}
 
 
@@ -32,13 +32,13 @@ def test_a_monitors_key_reads_nothing_that_changes(key: str) -> None:
   metric busy = count(payments by user.id over 1h)
   monitor m when busy > 3 by {key} every 10m
 """
-    found = read_file(text.encode(), Known()).diagnostics
+    found = read_file(text.encode(), KnownNames()).diagnostics
     assert "not-in-history" in {each.code for each in found}
 
 
 def test_a_time_zone_that_is_named_is_allowed_and_is_the_fix() -> None:
     text = RULE.format("", "count(payments by user.id over 1h where hour(timestamp) > 3) > 3")
-    (found,) = read_file(text.encode(), Known()).diagnostics
-    mended = applied(text, found.fixes)
+    (found,) = read_file(text.encode(), KnownNames()).diagnostics
+    mended = apply_fixes(text, found.fixes)
     assert 'hour(timestamp, "UTC")' in mended
-    assert read_file(mended.encode(), Known()).diagnostics == ()
+    assert read_file(mended.encode(), KnownNames()).diagnostics == ()

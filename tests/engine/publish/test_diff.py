@@ -11,7 +11,7 @@ from tollkeeper.engine.publish.diff import diff
 from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import program_kind
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 OLD = """rule checkout "Web shop"
   list trusted: string
@@ -40,7 +40,7 @@ CARD = """scorecard bot_behaviour
 
 
 def version(text: str, number: int = 1) -> Version:
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     assert program is not None
     return Version(
         program_kind(program),

@@ -24,7 +24,7 @@ from tollkeeper.engine.programs.compile.python import compile_rule
 from tollkeeper.engine.registry.programs import decode_program, encode_program
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.vocabulary import Vocabulary
 
@@ -142,7 +142,7 @@ def words() -> Vocabulary:
 
 def checked(path: Path) -> p.Program | None:
     text = path.read_text()
-    return check(parse(text).file, text, words(), Known()).program
+    return check(parse(text).file, text, words(), KnownNames()).program
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

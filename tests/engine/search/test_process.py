@@ -14,7 +14,7 @@ import pytest
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search import reading
-from tollkeeper.engine.search.asking import Asked, SearchHere, SearchProcess, searching
+from tollkeeper.engine.search.asking import IndexQuestion, SearchHere, SearchProcess, searching
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import FoundPage
 from tollkeeper.engine.search.process import answer_to
@@ -83,7 +83,7 @@ async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.Monke
     wanted = read_filter([("id", "pay-*")], shop.now)
     with pytest.raises(Invalid, match="more than 2 payments begin so"):
         await search.ask(shop.account, CountPayments(wanted), int)
-    asked = Asked(7, shop.account, CountPayments(wanted))
+    asked = IndexQuestion(7, shop.account, CountPayments(wanted))
     answered = answer_to(shop.engine.folder, asked)
     assert [each.field for each in answered.violations] == ["id"]
 

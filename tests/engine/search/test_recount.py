@@ -22,7 +22,7 @@ from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.movers import movers
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
-from tollkeeper.engine.search.related import related
+from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
 from tollkeeper.engine.search.tally import _STATUSES, Tally
 from tollkeeper.engine.search.thresholds import (
@@ -266,7 +266,7 @@ def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> Non
 
 
 def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -> None:
-    shared = related(index, payment.id, None)
+    shared = find_related(index, payment.id, None)
     assert shared is not None
     for each in shared:
         if each.by == "network":

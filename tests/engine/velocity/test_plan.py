@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.velocity.plan import Plan, merged, plan
+from tollkeeper.engine.velocity.plan import Plan, merge_plans, plan
 from tollkeeper.grammar.program import (
     Compare,
     Constant,
@@ -116,6 +116,6 @@ def test_a_decision_is_found_behind_a_let() -> None:
 
 def test_plans_of_several_programs_merge_into_one_of_each_series() -> None:
     plans = [planned("payments", HOUR), planned("payments", None, ages=True), planned("cards", DAY)]
-    first, second = merged(plans)
+    first, second = merge_plans(plans)
     assert (first.digest, first.over, first.ages) == ("payments", HOUR, True)
     assert second == plans[2]

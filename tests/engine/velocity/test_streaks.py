@@ -15,7 +15,7 @@ from tollkeeper.engine.offline.replay import empty_windows, finish
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.velocity.contract import Observation, Record, State
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 from tollkeeper.tests.engine.programs.compile.test_programs import paid
 
@@ -26,7 +26,7 @@ rule streaks
       or streak(earlier payments by user.id where amount > 1) > 9
     then deny
 """
-program = read_file(RULE, Known()).program
+program = read_file(RULE, KnownNames()).program
 assert isinstance(program, Rule)
 EARLIER = [history.earlier for history in program.histories]
 LOADED = load_rule(program, 1, full_vocabulary())

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Fix
-from tollkeeper.grammar.fixes import applied
-from tollkeeper.grammar.parser import expected, parse
+from tollkeeper.grammar.fixes import apply_fixes
+from tollkeeper.grammar.parser import expected_tokens, parse
 from tollkeeper.grammar.services.complete import complete
 from tollkeeper.grammar.services.document import Document, Neighbour, read_document
 from tollkeeper.grammar.services.hover import example_of, hover, let_types
@@ -49,7 +49,7 @@ Read: TypeAlias = Callable[[str], Document]
 
 
 @pytest.fixture(scope="session")
-def read(vocabulary: Vocabulary, known: Known) -> Read:
+def read(vocabulary: Vocabulary, known: KnownNames) -> Read:
     around = [Neighbour(file, text) for text in (CARDS, SIGN_INS) if (file := parse(text).file)]
     return lambda text: read_document(text, vocabulary, known, around)
 
@@ -101,7 +101,7 @@ def test_a_mistake_in_an_earlier_item_leaves_completion_at_work(read: Read) -> N
 def test_each_token_of_a_shipped_file_is_among_those_expected_before_it(path: Path) -> None:
     text = path.read_text()
     for piece in parse(text).pieces[:60:3]:
-        assert piece.kind in expected(text[: piece.span.start])
+        assert piece.kind in expected_tokens(text[: piece.span.start])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_renamed_let_means_the_same(read: Read) -> None:
     document = read(RULE)
     mention = mention_at(document, RULE.index("large"))
     assert mention is not None
-    renamed = applied(RULE, [Fix("", rename_edits(mention.symbol, "huge", document))])
+    renamed = apply_fixes(RULE, [Fix("", rename_edits(mention.symbol, "huge", document))])
     assert renamed == RULE.replace("large", "huge")
 
 

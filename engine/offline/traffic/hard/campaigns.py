@@ -218,7 +218,7 @@ def _clothes(chance: Random, clothes: HeaderChoice, where: str) -> HeaderSet:
         case "headless":
             return sent.headless(chance, where)
         case "copied":
-            return sent.copied(chance, where)
+            return sent.copy_headers(chance, where)
         case "phone":
             return sent.phone_browser(chance, where)
         case _:

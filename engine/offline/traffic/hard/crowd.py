@@ -104,7 +104,7 @@ def single(chance: Random, at: HardScene) -> list[Attempt]:
     who = somebody(chance, at)
     headers = sent.browser(chance, who.country)
     if chance.random() < at.switched:
-        headers = sent.altered(chance, headers)
+        headers = sent.alter_headers(chance, headers)
     return visit(chance, at, who, gadget(chance, headers, home_address(chance)))
 
 
@@ -236,7 +236,7 @@ def private_browser(chance: Random, at: HardScene) -> list[Attempt]:
     headers = dict(sent.firefox(chance, who.country))
     headers["Accept-Language"] = "en-US,en;q=0.5"
     if chance.random() < 0.4:
-        headers = dict(sent.altered(chance, headers))
+        headers = dict(sent.alter_headers(chance, headers))
     place = host_place(chance, at) if chance.random() < 0.5 else home_address(chance)
     return [
         replace(each, device=gadget(chance, headers, place))

@@ -84,9 +84,9 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
     crowded = chance.uniform(0.15, 0.4)
     people = plan.payments - bots
     made = [
-        *_drawn(f"{seed}/bots", drawn, CAMPAIGNS, plan.families, bots),
-        *_drawn(f"{seed}/others", drawn, CROWD, others, round(crowded * people)),
-        *_drawn(f"{seed}/everyday", drawn, CROWD, everyday, round((1 - crowded) * people)),
+        *_draw_attempts(f"{seed}/bots", drawn, CAMPAIGNS, plan.families, bots),
+        *_draw_attempts(f"{seed}/others", drawn, CROWD, others, round(crowded * people)),
+        *_draw_attempts(f"{seed}/everyday", drawn, CROWD, everyday, round((1 - crowded) * people)),
     ]
     happened = [(each.at, 0, each, kind) for each, kind in made]
     happened += [(each.answered, 1, each, kind) for each, kind in made if each.told]
@@ -98,7 +98,7 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
         yield TrafficItem(at, body, kind in CAMPAIGNS, kind)
 
 
-def _drawn(
+def _draw_attempts(
     seed: str, at: HardScene, acts: Acts, names: tuple[str, ...] | list[str], count: int
 ) -> list[tuple[Attempt, str]]:
     """Attempts of actors of these names, about `count` of them, each kind's within the span.

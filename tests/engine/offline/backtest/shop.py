@@ -19,7 +19,7 @@ from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.keep import keep
 from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine, rebuild
-from tollkeeper.engine.programs.event_versions import Planned
+from tollkeeper.engine.programs.event_versions import EventVersionPlan
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.verbs import Effect, Verb
@@ -47,7 +47,7 @@ class Shop:
 
     async def publish_later(self, text: str, kind: Any, name: str) -> None:
         """A breaking version, in force a moment from now."""
-        planned = Planned(breaking=True, applies_from=self.now + 1)
+        planned = EventVersionPlan(breaking=True, applies_from=self.now + 1)
         await self.do(Store("shop", kind, name, text, True, None, planned))
 
     async def do(self, verb: Verb) -> Effect:

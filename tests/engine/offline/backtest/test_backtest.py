@@ -20,7 +20,7 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account, backte
 from tollkeeper.engine.offline.backtest.files import HistoryError
 from tollkeeper.engine.offline.backtest.report import UNRECORDED, Report
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import EventType, Rule
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, START, evening, open_shop
 
@@ -42,7 +42,7 @@ class Page(SingleFileSnapshotExtension):
 
 
 def rule(text: str = RULE) -> Rule:
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     assert isinstance(program, Rule)
     return program
 
@@ -266,9 +266,9 @@ READS_LOGINS = b"rule checkout condition tried when events.login.tries[user.id] 
 
 
 def test_events_of_a_file_count_for_a_rule_that_reads_their_metrics(tmp_path: Path) -> None:
-    login = read_file(LOGIN, Known()).program
+    login = read_file(LOGIN, KnownNames()).program
     assert isinstance(login, EventType)
-    program = read_file(READS_LOGINS, Known(events={"login": login})).program
+    program = read_file(READS_LOGINS, KnownNames(events={"login": login})).program
     assert isinstance(program, Rule)
 
     def happened(user: str, at: str) -> dict[str, Any]:

@@ -38,10 +38,10 @@ from tollkeeper.engine.offline.testing.environments import (
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode_stored
-from tollkeeper.engine.update import updated
+from tollkeeper.engine.update import apply_update
 from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.engine.velocity.memory import MemoryWindows
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
 
 START = 1_789_000_000_000_000
@@ -87,7 +87,7 @@ rule windows
     then deny
 """
 
-program = read_file(RULE, Known()).program
+program = read_file(RULE, KnownNames()).program
 assert isinstance(program, Rule)
 
 
@@ -227,7 +227,7 @@ async def live_and_replayed(
             if isinstance(sent, Label):
                 after = structs.replace(before, label=with_label(said[number], sent))
             else:
-                changed = updated(before, sent, arrived)
+                changed = apply_update(before, sent, arrived)
                 assert isinstance(changed, State)
                 after = changed
             facts = after.payment

@@ -25,7 +25,7 @@ from tollkeeper.engine.offline.columns.seen import (
 )
 from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
 from tollkeeper.engine.programs.compile.interpreter import evaluate
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
@@ -124,7 +124,7 @@ def compare(program: p.Rule, seen: list[Situation], parts: list[p.Expression]) -
     for index, found in said.items():
         part = parts[index]
         for each, value in zip(seen, found, strict=True):
-            meant = carried(evaluate(part, scope_of(program, each)), part.type)
+            meant = carry(evaluate(part, scope_of(program, each)), part.type)
             value = of_kind(value, part.type)
             assert (type(value), value) == (type(meant), meant), (part, each.facts, each.values)
     return {*said}

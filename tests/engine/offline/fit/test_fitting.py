@@ -13,9 +13,9 @@ import pytest
 
 from tollkeeper.engine.offline.fit.fitting import FitError, fit
 from tollkeeper.engine.offline.testing.streams import StreamError
-from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
 SCORECARD = """\
@@ -71,7 +71,7 @@ def shoppers(count=600):
 
 
 def fitted(folder: Path, lines, text=SCORECARD, progress=lambda _share: None):
-    program = read_file(text.encode(), Known()).program
+    program = read_file(text.encode(), KnownNames()).program
     return fit(text, program, history(folder, lines), progress)
 
 
@@ -97,7 +97,7 @@ def test_only_the_numbers_change(found):
 
 
 def test_the_new_text_says_what_the_result_says(found):
-    program = read_file(found.text.encode(), Known()).program
+    program = read_file(found.text.encode(), KnownNames()).program
     assert program.baseline == found.baseline_after
     told = {each.signal: each.after for each in found.weights}
     assert f"adds {told['many_tries']:g} * min" in found.text
@@ -164,8 +164,8 @@ def test_a_second_payment_of_one_id_is_refused_with_its_line(tmp_path):
 def test_the_shipped_scorecard_can_be_fitted(tmp_path):
     shipped = Path(__file__).parents[4] / "rules" / "bot_behaviour.rule"
     plan = replace(ONE_DAY.scaled(0.05), bots=ONE_DAY.bots)
-    found = fitted(tmp_path, labelled(traffic(9, START, plan), START), text=shipped.read_text())
-    reading = read_file(found.text.encode(), Known())
+    found = fitted(tmp_path, label_items(traffic(9, START, plan), START), text=shipped.read_text())
+    reading = read_file(found.text.encode(), KnownNames())
     assert [each for each in reading.diagnostics if each.severity == "error"] == []
     signs = [(each.before > 0) == (each.after > 0) for each in found.weights]
     assert all(signs)

@@ -20,7 +20,7 @@ from tollkeeper.engine.offline.prove.search import NotProvedError, find_any
 from tollkeeper.engine.offline.prove.terms import TRUE_TERM, UnsayableError
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.tests.engine.programs.compile.payments import TEXTS, VOCABULARY
@@ -59,7 +59,7 @@ def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, see
         scope = _scope(program, witness.facts, witness.values, witness.environment, witness.score)
         for each in parts:
             said = found.reader.value(formulas.term(each))
-            meant = carried(evaluate(each, scope), each.type)
+            meant = carry(evaluate(each, scope), each.type)
             assert said == meant, (each, said, meant)
 
 

@@ -19,7 +19,7 @@ from tollkeeper.engine.offline.prove.questions import (
 )
 from tollkeeper.engine.offline.prove.worker import Worker, open_worker
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 PATIENT = 20.0
@@ -29,7 +29,7 @@ WEB = Path(__file__).parents[4] / "rules" / "web_checkout.rule"
 
 
 def rule(text: str) -> Rule:
-    reading = read_file(f"rule r\n{text}".encode(), Known())
+    reading = read_file(f"rule r\n{text}".encode(), KnownNames())
     assert isinstance(reading.program, Rule), reading.diagnostics
     return reading.program
 
@@ -129,9 +129,9 @@ def test_a_refactoring_is_proved_equal() -> None:
 
 def test_a_moved_bound_is_shown_by_a_payment_on_it() -> None:
     text = WEB.read_text()
-    old = read_file(text.encode(), Known()).program
+    old = read_file(text.encode(), KnownNames()).program
     new = read_file(
-        text.replace("cards_on_device >= 4", "cards_on_device > 4").encode(), Known()
+        text.replace("cards_on_device >= 4", "cards_on_device > 4").encode(), KnownNames()
     ).program
     assert isinstance(old, Rule)
     assert isinstance(new, Rule)
@@ -186,13 +186,13 @@ def test_what_has_no_formula_is_not_proved_and_says_why() -> None:
 
 
 def test_every_condition_of_the_shipped_rule_is_shown_reachable(worker: Worker) -> None:
-    shipped = read_file(WEB.read_bytes(), Known()).program
+    shipped = read_file(WEB.read_bytes(), KnownNames()).program
     assert isinstance(shipped, Rule)
     proofs = list(prove_rule(worker, "web_checkout.rule", shipped))
     assert {each.verdict.answer for each in proofs} == {"proved"}
 
 
 def test_a_question_that_takes_too_long_ends_with_its_process() -> None:
-    shipped = read_file(WEB.read_bytes(), Known()).program
+    shipped = read_file(WEB.read_bytes(), KnownNames()).program
     with open_worker(0.000_01) as hurried:
         assert [hurried.ask(reach, shipped, index) for index in (0, 1)] == [None, None]

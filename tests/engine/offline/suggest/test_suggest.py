@@ -30,7 +30,7 @@ from tollkeeper.engine.offline.suggest.table import (
 from tollkeeper.engine.offline.testing.run import run_tests
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.grammar.checker import Known
+from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 from tollkeeper.tests.engine.offline.suggest.conftest import ATTACKS, PER_ATTACK, SECRETS
 
@@ -65,7 +65,7 @@ def test_a_suggestion_is_a_rule_with_its_figures_and_tests(
 def test_the_rule_has_nothing_to_warn_of_and_passes_its_own_tests(
     suggestion: Suggestion, tmp_path: Path
 ) -> None:
-    assert read_file(suggestion.text.encode(), Known()).diagnostics == ()
+    assert read_file(suggestion.text.encode(), KnownNames()).diagnostics == ()
     (tmp_path / "suggested.rule").write_text(suggestion.text)
     found = run_tests([tmp_path])
     assert found.faults == ()
@@ -79,7 +79,7 @@ def test_no_identity_of_the_history_is_in_the_rule(suggestion: Suggestion) -> No
 def test_the_rule_decides_the_payments_that_were_counted(
     suggestion: Suggestion, table: PaymentTable, history: Path
 ) -> None:
-    rule = read_file(suggestion.text.encode(), Known()).program
+    rule = read_file(suggestion.text.encode(), KnownNames()).program
     assert isinstance(rule, Rule)
     candidate = candidate_of(rule, Account(0, "files", 0))
     decided = {

@@ -11,7 +11,7 @@ import pytest
 
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import CreationLine, UpdateLine
-from tollkeeper.engine.offline.traffic import labelled
+from tollkeeper.engine.offline.traffic import label_items
 from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.engine.offline.traffic.hard.campaigns import CAMPAIGNS
 from tollkeeper.engine.offline.traffic.hard.crowd import CROWD
@@ -53,7 +53,7 @@ def test_labels_are_those_of_the_families(half, items):
 def test_the_service_takes_every_body_in_order_of_time(items):
     assert all(one.at <= next_.at for one, next_ in pairwise(items))
     known = set()
-    for read in read_labelled(map(msgspec.json.encode, labelled(items, START))):
+    for read in read_labelled(map(msgspec.json.encode, label_items(items, START))):
         match read.item:
             case CreationLine(payment=payment):
                 known.add(payment.id)

@@ -13,7 +13,7 @@ import pytest
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import CreationLine, UpdateLine
-from tollkeeper.engine.offline.traffic import ONE_DAY, labelled, traffic
+from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.offline.traffic.bots import FAMILIES
 from tollkeeper.engine.offline.traffic.people import KINDS
 
@@ -57,7 +57,7 @@ def test_the_stream_is_in_time_order(items):
 
 def test_the_service_takes_every_body_and_each_update_follows_its_payment(items):
     known = set()
-    lines = map(msgspec.json.encode, labelled(items, START))
+    lines = map(msgspec.json.encode, label_items(items, START))
     for item, sent in zip(read_labelled(lines), items, strict=True):
         match item.item:
             case CreationLine(payment=payment):

@@ -327,7 +327,7 @@ class Maker:
             case "round":
                 value, decimals = self.make("number", depth, where), self.pick((0, 1, 2, 12))
                 places = p.Constant(*self.place(), t.Number(0), decimals)
-                kind = ranges.rounded(_number(value), decimals)
+                kind = ranges.rounded_range(_number(value), decimals)
                 given = (value, places) if decimals or self.chance(50) else (value,)
                 return p.Call(*self.place(), kind, "round", given)
             case "min" | "max" as name:

@@ -15,7 +15,7 @@ from tollkeeper.engine.programs.compile import explain
 from tollkeeper.engine.programs.compile.explain import Inputs
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.walk import children
@@ -88,5 +88,5 @@ def test_a_compiled_rule_decides_and_values_every_part_as_the_interpreter(
         for outcome, opposite in zip(outcomes, opposites, strict=True):
             assert (opposite(*given) == 0) is (outcome is False)
         for part, value in zip(parts, values(*given), strict=True):
-            meant = carried(evaluate(part, scope), part.type)
+            meant = carry(evaluate(part, scope), part.type)
             assert same(value, meant), (part, value, meant, seen)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.tests.engine.programs.compile.payments import VOCABULARY, situation
 from tollkeeper.tests.engine.programs.compile.test_agreement import scope_of
@@ -81,7 +81,7 @@ def agrees(program: p.Rule, seed: int) -> None:
         seen = situation(random, program.histories)
         given = (seen.facts, seen.score, seen.values, seen.environment)
         scope = scope_of(program, seen)
-        meant = tuple(carried(evaluate(part, scope), part.type) for part in parts)
+        meant = tuple(carry(evaluate(part, scope), part.type) for part in parts)
         assert values(*given) == meant
         assert decide(*given) == (meant.index(True) if True in meant else -1)
 

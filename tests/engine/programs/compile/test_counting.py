@@ -11,8 +11,8 @@ import pytest
 from tollkeeper.engine.programs.load import SHIPPED, full_vocabulary
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.velocity.contract import SeriesPlan, State
-from tollkeeper.engine.velocity.elements import bring, counted, elements_of
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.engine.velocity.elements import bring, elements_of, plan_counting
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.tests.engine.programs.compile.payments import decision, payment
@@ -41,7 +41,7 @@ FILES = {path.stem: path.read_text() for path in sorted(SHIPPED.glob("*.rule"))}
 def series_of(text: str) -> tuple[SeriesPlan, ...]:
     file = parse(text).file
     assert file is not None
-    found = check(file, text, full_vocabulary(), Known())
+    found = check(file, text, full_vocabulary(), KnownNames())
     match found.program:
         case Rule() as rule:
             return load_rule(rule, 1, full_vocabulary()).reading.plan.series
@@ -52,7 +52,7 @@ def series_of(text: str) -> tuple[SeriesPlan, ...]:
 
 def elements(plans: list[SeriesPlan], state: State) -> dict[str, list[Any]]:
     found = {}
-    for each, members in counted(plans):
+    for each, members in plan_counting(plans):
         for index, items in elements_of(each.function, len(members), state).items():
             found[members[index].digest] = items
     return found
@@ -60,7 +60,7 @@ def elements(plans: list[SeriesPlan], state: State) -> dict[str, list[Any]]:
 
 def groups(plans: list[SeriesPlan], state: State) -> dict[str, Any]:
     found = {}
-    for (function, positions), members in counted(plans):
+    for (function, positions), members in plan_counting(plans):
         puts = [lambda *_element: None] * len(members)
         those = bring(function, state, 0, puts)
         found |= {plan.digest: those[at] for plan, at in zip(members, positions, strict=True)}

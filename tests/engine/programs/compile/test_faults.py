@@ -29,7 +29,7 @@ from tollkeeper.engine.programs.compile import (
 )
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.tests.engine.programs.compile.payments import VOCABULARY, Situation, situation
 from tollkeeper.tests.engine.programs.compile.programs import rules
@@ -55,15 +55,15 @@ FAULTS: list[tuple[ModuleType, str, str]] = [
     (expressions, 'node.operator == "=="):', 'node.operator == "!="):'),
     (expressions, 'p.Compare(node.id, node.span, node.type, "<=", node.low, node.value)', 'p.Compare(node.id, node.span, node.type, "<", node.low, node.value)'),
     (expressions, '"str" if isinstance(kind, t.String)', '"bool" if isinstance(kind, t.String)'),
-    (expressions, "code.compared(\"is not\", kept, code.constant(...))", "code.compared(\"is\", kept, code.constant(...))"),
+    (expressions, "code.compare_code(\"is not\", kept, code.constant(...))", "code.compare_code(\"is\", kept, code.constant(...))"),
     (expressions, "if found.optional or _is_value(node):", "if False:"),
     (code, "ast.LtE: ast.Gt,", "ast.LtE: ast.GtE,"),
-    (code, "return compared(\"is not\", value, NONE_NODE)", "return value"),
+    (code, "return compare_code(\"is not\", value, NONE_NODE)", "return value"),
     (code, "[ast.LtE(), ast.LtE()]", "[ast.LtE(), ast.Lt()]"),
     (numbers, "10 ** (wanted - scale)", "10 ** (wanted - scale + 1)"),
     (numbers, "largest >= LIMIT", "largest > LIMIT * LIMIT"),
-    (numbers, "_checked(unit, value, -limit, limit)", "_checked(unit, value, -limit, limit + 1)"),
-    (numbers, 'code.compared("!=", right.result, code.constant(0))', 'code.compared("!=", right.result, code.constant(1))'),
+    (numbers, "_limit_between(unit, value, -limit, limit)", "_limit_between(unit, value, -limit, limit + 1)"),
+    (numbers, 'code.compare_code("!=", right.result, code.constant(0))', 'code.compare_code("!=", right.result, code.constant(1))'),
     (numbers, "return fitting(unit, Code(quotient, needs), t.Duration())", "return Code(quotient, needs)"),
     (numbers, "return result if is_span else fitting(unit, result, node.type)", "return result"),
     (numbers, "return left * right\n", "return left + right\n"),
@@ -76,7 +76,7 @@ FAULTS: list[tuple[ModuleType, str, str]] = [
     (predicates, "code.constant(_ADDRESS_BITS - bits)", "code.constant(_ADDRESS_BITS - bits + 1)"),
     (predicates, "return Code(code.opposite(found) if node.negated else found, value.needs)", "return Code(found, value.needs)"),
     (predicates, 'code.call("bool", operand.result)', "code.is_there(operand.result)"),
-    (predicates, "code.compared(\"in\", right.result, left.result)", "code.compared(\"in\", left.result, right.result)"),
+    (predicates, "code.compare_code(\"in\", right.result, left.result)", "code.compare_code(\"in\", left.result, right.result)"),
     (calls, "function in _MAY_BE_MISSING", "False"),
     (calls, "code.either(tests),)", "code.both(tests),)"),
     (calls, 'zone = code.attribute(code.name("e"), "time_zone")', 'zone = unit.module.global_name("zone", ZoneInfo("Asia/Tokyo"))'),
@@ -84,10 +84,10 @@ FAULTS: list[tuple[ModuleType, str, str]] = [
     (folds, "10 ** (scale or 0)", "1"),
     (folds, 'state, code.constant(function == "all")', 'state, code.constant(function == "any")'),
     (folds, '"add", code.call("set")', '"append", ast.List([], ast.Load())'),
-    (folds, "code.compared(\"is\", code.name(one), code.NONE_NODE)", "code.compared(\"is\", code.name(one), code.TRUE)"),
+    (folds, "code.compare_code(\"is\", code.name(one), code.NONE_NODE)", "code.compare_code(\"is\", code.name(one), code.TRUE)"),
     (unit, 'Code(got, owner.needs, read not in _ALWAYS_THERE)', 'Code(got, (), read not in _ALWAYS_THERE)'),
     (unit, "return Code(code.name(local), (), optional=bool(value.needs) or value.optional)", "return Code(code.name(local))"),
-    (sharing, "node = resolved(waiting.pop(), lets)", "node = resolved(waiting.pop(0), lets); lets = lets[:0]"),
+    (sharing, "node = resolve_let(waiting.pop(), lets)", "node = resolve_let(waiting.pop(0), lets); lets = lets[:0]"),
 ]  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def case(program: p.Rule, situations: list[Situation]) -> Case:
     for each in situations:
         scope = scope_of(program, each)
         outcomes = [evaluate(condition.when, scope) for condition in program.conditions]
-        values = [carried(evaluate(part, scope), part.type) for part in parts]
+        values = [carry(evaluate(part, scope), part.type) for part in parts]
         read = (each.facts, each.score, each.values, each.environment)
         seen.append((read, outcomes, values))
     return Case(program, parts, seen)

@@ -22,16 +22,16 @@ from tollkeeper.engine.programs.compile.python import (
 )
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker import Known, check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, payment
 from tollkeeper.tests.semantics.test_semantics import facts, fields_of
 
 
-def checked(text: str, known: Known | None = None) -> Any:
+def checked(text: str, known: KnownNames | None = None) -> Any:
     file = parse(text).file
     assert file is not None, parse(text).diagnostics
-    found = check(file, text, VOCABULARY, known or Known())
+    found = check(file, text, VOCABULARY, known or KnownNames())
     assert found.program is not None, found.diagnostics
     return found.program
 

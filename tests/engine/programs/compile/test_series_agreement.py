@@ -15,7 +15,7 @@ from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
 from tollkeeper.engine.programs.compile.interpreter import evaluate
-from tollkeeper.engine.programs.compile.reckoning import carried
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -90,7 +90,7 @@ def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, 
         key = evaluate(of.by[0], scope)
         taken = of.where is None or evaluate(of.where, scope) is True
         assert of.value is not None
-        brought = [carried(evaluate(of.value, scope), of.value.type)] if taken else []
+        brought = [carry(evaluate(of.value, scope), of.value.type)] if taken else []
         of_record = (record, None, None, ENVIRONMENT, None)
         assert list(compiled.values(*of_record)) == brought
         assert compiled.key(*of_record) == (None if key is None else (key,))

@@ -168,7 +168,8 @@ async def recover_alerts(engine: Engine) -> None:
     noted = await engine.outbox.read(outbox.listed_up_to)
     for of, standing in await engine.outbox.read(outbox.standings):
         engine.watch.standings.set(of, standing)
-    batches = engine.journal.replay(after=noted, kinds=(Kind.PAYMENT, Kind.UPDATE, Kind.EVENT))
+    kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.CHANGE)
+    batches = engine.journal.replay(after=noted, kinds=kinds)
     while batch := await _next(batches):
         for entry in batch:
             try:

@@ -10,13 +10,17 @@ from tollkeeper.engine.journal.entries import (
     Kind,
     ListChange,
 )
+from tollkeeper.engine.keep import count_transitions, note_transitions, withdraw_transitions
 from tollkeeper.engine.lists.contents import Contents, build_contents
+from tollkeeper.engine.monitors.alerts import EventOutcome
+from tollkeeper.engine.monitors.lone_publications import lone_publication
 from tollkeeper.engine.programs.active import ActivePrograms, Loaded, VersionId
 from tollkeeper.engine.programs.load import load_account, with_contents
 from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_change
 from tollkeeper.engine.registry.state import Account, fold_change
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import encode_stored
 
 asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
 """The id of the HTTP request that is being answered, and of what goes on because of it."""
@@ -41,7 +45,9 @@ async def make_change(
     state, active = engine.state, dict(engine.active)
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
-    engine.state = fold_change(state, RecordedChange(sequence, at, account, by, change))
+    recorded = RecordedChange(sequence, at, account, by, change)
+    engine.state = fold_change(state, recorded)
+    transitions = lone_publication(recorded)
     if account in engine.state.accounts:
         engine.active[account] = _reload(
             engine.state.accounts[account], active.get(account), content, contents, compiled
@@ -61,7 +67,9 @@ async def make_change(
         arrived=at,
         time=at,
         body=encode_change(by, change, asked_by.get()),
+        outcome=encode_stored(EventOutcome(transitions=transitions)) if transitions else None,
     )
+    count_transitions(engine.watch, account, sequence, transitions)
     kept = None
     try:
         kept = engine.journal.append(entry, contents=() if content is None else (content,))
@@ -70,6 +78,8 @@ async def make_change(
         # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
         if kept is None or kept.exception() is not None:
             engine.state, engine.active = state, active
+            withdraw_transitions(engine.watch, account, sequence, transitions)
+    await note_transitions(engine, account, sequence, transitions)
 
 
 def _reload(

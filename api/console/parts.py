@@ -134,11 +134,13 @@ def score_of(payment: JsonObject) -> str:
     return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
 
 
-def payments_link(visit: Visit, text: str, query: str) -> Html:
-    """The payments that a search finds, for those who may search."""
+def payments_link(visit: Visit, text: str, query: str | None, **shared: str) -> Html:
+    """The payments that a search finds, for those who may search; of those, with `of` and `by`, the
+    ones that share a value with a payment.
+    """
     if not visit.may("personal:read"):
         return element("span", text)
-    return element("a", text, href=target("/console/payments", q=query))
+    return element("a", text, href=target("/console/payments", **shared, q=query))
 
 
 def control_if_allowed(visit: Visit, scope: str, control: Html) -> Html:

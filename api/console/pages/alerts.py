@@ -23,6 +23,8 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
+LONE_ALERT = "rule.published"
+"""An alert of this type tells of a version that somebody published alone, and of no payments."""
 AROUND = timedelta(hours=1)
 """The payments behind an alert arrived this long before it."""
 
@@ -90,5 +92,7 @@ def _row(here: Visit, alert: JsonObject) -> Html:
         ", ".join(map(str, alert["key"])),
         values,
         mark_text(here, alert["mark"]),
-        payments_link(here, here.words("alerts.behind"), query),
+        Html("")
+        if alert["type"] == LONE_ALERT
+        else payments_link(here, here.words("alerts.behind"), query),
     )

@@ -17,9 +17,10 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.alerts import AROUND, alert_address, mark_text
+from tollkeeper.api.console.pages.alerts import AROUND, LONE_ALERT, alert_address, mark_text
 from tollkeeper.api.console.pages.payment import FIELDS, entities
 from tollkeeper.api.console.pages.rules import rule_address
+from tollkeeper.api.console.pages.score import scores_beside
 from tollkeeper.api.console.parts import (
     choices,
     control_if_allowed,
@@ -49,11 +50,12 @@ _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 class BlockOffer:
     """A value that stands out, one of its payments, and what blocking it would have done.
 
-    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it.
+    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it. `span` are the 24 hours that the counts are of, as a search says them.
     """
 
     mover: JsonObject
     like: str
+    span: str
     day: int
     denied: int
     passed: int
@@ -75,7 +77,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         (words("alerts.state"), mark_text(here, found["mark"])),
         (words("alerts.note"), found["mark"]["note"]),
     ]
-    query = f"since:{text_of(until - AROUND)} until:{text_of(until)}"
+    is_lone = found["type"] == LONE_ALERT
     content = join_html(
         element("h1", found["title"] or found["monitor"]),
         _done(here),
@@ -88,12 +90,25 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
             ),
             class_="facts",
         ),
-        element("p", payments_link(here, words("alerts.behind"), query)),
+        element("p", element("a", words("alerts.decide"), href="/console/changes", class_="button"))
+        if is_lone
+        else Html(""),
         control_if_allowed(here, "labels:write", _mark_form(here, found)),
+        Html("") if is_lone else await _payments(here, until, id_),
+    )
+    return html(page(here, words("frame.alerts"), content, scripts=("vendor/uplot.js",)))
+
+
+async def _payments(here: Visit, until: datetime, id_: str) -> Html:
+    """The payments behind an alert: how they scored, and what they share."""
+    since = until - AROUND
+    query = f"since:{text_of(since)} until:{text_of(until)}"
+    return join_html(
+        element("p", payments_link(here, here.words("alerts.behind"), query)),
         # An attack goes on after it was noticed.
         await _suggestions(here, min(here.now, until + AROUND), id_),
+        await scores_beside(here, since, until),
     )
-    return html(page(here, words("frame.alerts"), content))
 
 
 @get(CONTAIN)
@@ -263,7 +278,7 @@ async def _weigh_block(
     like = newest["payments"][0]["id"]
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
     lists = tuple(dict.fromkeys(name for field_, name in asked if field_ == FIELDS[by]))
-    return BlockOffer(mover, like, day, denied, passed, lists, next(iter(rules), None))
+    return BlockOffer(mover, like, span, day, denied, passed, lists, next(iter(rules), None))
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
@@ -271,7 +286,15 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
     by = mover["by"]
     shown = mask_entity(by, mover["value"])
     name = f"{words(f'by.{by}')} {shown}"
-    behind = target("/console/payments", of=offer.like, by=by, q="since:1d")
+    # A person's value is named by a payment that has it; any other by itself.
+    is_masked = shown != mover["value"]
+    shared = {"of": offer.like, "by": by} if is_masked else {}
+    own = "" if is_masked else f'{by}:"{shown}" '
+    behind = target("/console/payments", **shared, q=f"{own}since:1d")
+
+    def link(count: int, more: str = "") -> Html:
+        return payments_link(here, number(count), f"{own}{offer.span}{more}", **shared)
+
     return row(
         element(
             "input",
@@ -286,9 +309,9 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
         element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
         number(mover["payments"]),
         f"{mover['usual']:.1f}",
-        number(offer.day),
-        number(offer.denied),
-        number(offer.passed),
+        link(offer.day),
+        link(offer.denied, " action:deny"),
+        link(offer.passed, " status:succeeded label:none"),
         _where(here, by, offer, name),
         numeric=(2, 3, 4, 5, 6),
     )

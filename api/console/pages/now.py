@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
+from urllib.parse import quote_plus
 
 from litestar import Request, get
 from litestar.response import Response
@@ -25,11 +27,13 @@ from tollkeeper.api.console.parts import (
     row,
     since_text,
     table,
+    text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
+_HOUR = timedelta(hours=1)
 _LOUD = 3
 """A mover this many times its usual number, and mostly refused, is said at the top."""
 _LEAST = 20
@@ -44,8 +48,9 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     ask = here.client.get
     flow = (await ask("/v1/figures", {"since": _REACH, "every": "minute"}))["figures"]
-    movers = (await ask("/v1/figures/movers", {"since": "1h", "limit": "30"}))["movers"]
-    firing = (await ask("/v1/figures", {"since": "1h", "by": "condition"}))["figures"]
+    hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
+    movers = (await ask("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
+    firing = (await ask("/v1/figures", {**hour, "by": "condition"}))["figures"]
     usual = (await ask("/v1/figures", {"since": "1w", "by": "condition"}))["figures"]
     alerts = (await ask("/v1/alerts", {"limit": "5"}))["alerts"]
     alone = await _alone(here)
@@ -124,6 +129,16 @@ async def _mover_address(here: Visit, mover: JsonObject) -> str:
     for payment in found["payments"]:
         return target("/console/payments", of=payment["id"], by=by, q="since:1h")
     return "/console/payments"
+
+
+def _exactly(here: Visit, count: int, address: str | None) -> Html:
+    """A mover's count, leading to the payments that were counted and none that came later."""
+    exact = None if address is None else address.replace("since%3A1h", quote_plus(_last_hour(here)))
+    return element("span" if exact is None else "a", number(count), href=exact)
+
+
+def _last_hour(here: Visit) -> str:
+    return f"since:{text_of(here.now - _HOUR)} until:{text_of(here.now)}"
 
 
 def _denied_share(tally: JsonObject) -> float:
@@ -244,7 +259,7 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                     mask_entity(mover["by"], mover["value"]),
                     href=address,
                 ),
-                number(mover["payments"]),
+                _exactly(here, mover["payments"], address),
                 f"{mover['usual']:.1f}",
                 join_html(
                     bar(_denied_share(mover["tally"]), "deny"),
@@ -271,7 +286,9 @@ def _firing(here: Visit, firing: list[JsonObject], usual: list[JsonObject]) -> H
         [
             row(
                 payments_link(here, name, f"condition:{name} since:1h"),
-                number(lately.get(name, 0)),
+                payments_link(
+                    here, number(lately.get(name, 0)), f"condition:{name} {_last_hour(here)}"
+                ),
                 f"{week.get(name, 0.0):.1f}",
                 numeric=(1, 2),
             )

@@ -10,9 +10,17 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import csv_file, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import moneys, number, percent, read_instant, row, table
+from tollkeeper.api.console.parts import (
+    moneys,
+    number,
+    payments_link,
+    percent,
+    read_instant,
+    row,
+    table,
+)
 from tollkeeper.api.console.visit import Visit, visit
-from tollkeeper.api.html import Html, element, join_html
+from tollkeeper.api.html import element, join_html
 
 SPAN = "365d"
 MATURE_DAYS = 45
@@ -35,10 +43,7 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
     words = here.words
     months = await _months(here)
     rows = [
-        row(
-            *_row(here, each),
-            numeric=(1, 2, 3, 4, 5, 6, 7),
-        )
+        row(*_linked(here, each, _row(here, each)), numeric=(1, 2, 3, 4, 5, 6, 7))
         for each in reversed(months)
     ]
     content = join_html(
@@ -71,7 +76,17 @@ async def _months(here: Visit) -> list[JsonObject]:
     return [each for each in found if each["tally"]["payments"]]
 
 
-def _row(here: Visit, month: JsonObject) -> tuple[str | Html, ...]:
+def _linked(here: Visit, month: JsonObject, cells: tuple[str, ...]) -> tuple[str, ...]:
+    """The row with its counts leading to their payments."""
+    span = f"since:{month['start']} until:{month['end']}"
+    queries = {"payments": span, "fraud": f"label:fraud {span}"}
+    return tuple(
+        payments_link(here, cell, queries[title]) if title in queries else cell
+        for title, cell in zip(TITLES, cells, strict=True)
+    )
+
+
+def _row(here: Visit, month: JsonObject) -> tuple[str, ...]:
     tally = month["tally"]
     payments, actions, labels = tally["payments"], tally["actions"], tally["labels"]
     end = read_instant(month["end"])

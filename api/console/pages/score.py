@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 from litestar import Request, get
@@ -10,11 +12,15 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import chart, number, payments_link, percent, row, table
+from tollkeeper.api.console.parts import chart, number, payments_link, percent, row, table, text_of
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _LABELS = ("fraud", "legitimate", "none")
+_BAND = 10
+"""So many scores are one band, in hundredths; 1.00 is of the last."""
+_BEFORE = timedelta(days=28)
+"""What a short time is held against: so long before it."""
 STEPS = tuple(range(50, 100, 5))
 """Thresholds that the table tells of, in hundredths."""
 
@@ -96,3 +102,49 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         numeric=(0, 1, 2, 3, 4, 5),
         class_="rows",
     )
+
+
+async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
+    """How the payments from `since` to `until` scored, beside those of the four weeks before."""
+    words = here.words
+    spans = ((since, until), (since - _BEFORE, since))
+    bands, before = await asyncio.gather(*(_bands(here, *span) for span in spans))
+    if not sum(bands):
+        return Html("")
+    rows = []
+    for place, (count, known) in enumerate(zip(bands, before, strict=True)):
+        low = place * _BAND / 100
+        high = 1 if place == len(bands) - 1 else low + (_BAND - 1) / 100
+        query = f"score:{low:.2f}..{high:.2f} since:{text_of(since)} until:{text_of(until)}"
+        rows.append(
+            row(
+                f"{low:.2f}–{high:.2f}",
+                payments_link(here, number(count), query),
+                percent(count, sum(bands)),
+                percent(known, sum(before)),
+                numeric=(0, 1, 2, 3),
+            )
+        )
+    titles = [words(f"score.{title}") for title in ("at", "denied", "now", "before")]
+    shown = table(titles, rows, words("score.beside"), numeric=(0, 1, 2, 3))
+    shares = [[100 * count / (sum(each) or 1) for count in each] for each in (bands, before)]
+    return chart(
+        words("score.beside"),
+        titles[2:],
+        [place * _BAND / 100 for place in range(len(bands))],
+        shares,
+        shown,
+        words("frame.as_table"),
+        data_kinds="deny none",
+        data_plain="1",
+    )
+
+
+async def _bands(here: Visit, since: datetime, until: datetime) -> list[int]:
+    """How many payments scored in each band."""
+    query = {"by": "action", "since": text_of(since), "until": text_of(until)}
+    buckets = (await here.client.get("/v1/scores", query))["scores"]
+    counts = [int(each["payments"]) for each in buckets]
+    bands = [sum(counts[start : start + _BAND]) for start in range(0, 100, _BAND)]
+    bands[-1] += counts[100]
+    return bands

@@ -76,9 +76,23 @@ async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_
     assert 'name="pick" value="device:bot-11"' in row[0]
     assert '<option value="blocked"' in row[0]
     # 12 payments in the hour and in the day, none denied yet, none paid.
-    assert re.findall(r'<td class="number">([\d.]+)</td>', row[0]) == ["12", "0.0", "12", "0", "0"]
+    numbers = re.findall(r'<td class="number">(?:<a [^>]*>)?([\d.]+)<', row[0])
+    assert numbers == ["12", "0.0", "12", "0", "0"]
     assert "d-bot-7" not in page
     assert "198.51.100.7" not in page
+
+
+async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(attacked: Shop) -> None:
+    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    figure = page.partition("<figure>")[2].partition("</figure>")[0]
+    counts = re.findall(r'<a href="(/console/payments\?q=score[^"]+)">(\d+)</a>', figure)
+    assert len(counts) == 10
+    # The alert is of the fifth payment of its merchant; four of the shop's came before.
+    assert sum(int(number) for _, number in counts) == 8
+    for link, number in counts:
+        if number != "0":
+            found = (await attacked.browser.get(link.replace("&amp;", "&"))).text
+            assert f'id="count" role="status">{number} payments<' in found, link
 
 
 async def test_a_value_that_is_picked_is_blocked_until_a_time_and_the_alert_acknowledged(

@@ -67,9 +67,15 @@ async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop
         assert (await ana.post("/console/changes/1", data=alone)).status_code == 303
         first = (await rui.get("/console")).text
         assert "gate v2 was published by ana alone: nobody is awake" in first
+        alerts = (await rui.get("/console/alerts")).text
+        link = re.search(r'href="(/console/alerts/[0-9a-f-]+)"', alerts)
+        assert link is not None
+        alert = (await rui.get(link[1])).text
+        assert "gate v2 was published alone" in alert
+        assert 'href="/console/changes" class="button"' in alert
         refused = {"act": "refuse", "reason": "it was a sale"}
         assert (await rui.post("/console/changes/1", data=refused)).status_code == 303
-        assert "alone" not in (await rui.get("/console")).text
+        assert "by ana alone" not in (await rui.get("/console")).text
     assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 1
 
 

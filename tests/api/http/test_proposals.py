@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
@@ -210,6 +211,14 @@ async def test_who_breaks_the_glass_publishes_for_hours_and_waits_for_a_signatur
     assert await team.active() == 2
     (seen, *_) = await team.audit()
     assert (seen["action"], seen["by"], seen["detail"]["alone"]) == ("activated", "ana", True)
+    (alert,) = (await team.rui.get("/v1/alerts")).json()["alerts"]
+    assert (alert["type"], alert["monitor"], alert["key"]) == (
+        "rule.published",
+        "alone",
+        ["rule", "gate", 1],
+    )
+    assert alert["title"] == "gate v2 was published alone"
+    assert (alert["values"]["by"], alert["values"]["reason"]) == ("ana", "card testing")
     own = await team.ana.post("/v1/proposals/1/approval")
     assert errors(own) == [("approval", "forbidden")]
     signed = await team.rui.post("/v1/proposals/1/approval")
@@ -217,6 +226,16 @@ async def test_who_breaks_the_glass_publishes_for_hours_and_waits_for_a_signatur
     team.service.engine.clock = lambda: NOW + DAY
     await end_due(team.service.engine)
     assert (await team.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 2
+
+
+async def test_the_alert_of_a_broken_glass_outlasts_a_lost_list_of_alerts(team: Team) -> None:
+    await team.propose()
+    await alone(team)
+    await team.service.engine.outbox.write(lambda c: c.execute("DELETE FROM alerts"))
+    await team.service.engine.outbox.write(lambda c: c.execute("UPDATE noted SET place = 0"))
+    await recover_alerts(team.service.engine)
+    (alert,) = (await team.rui.get("/v1/alerts")).json()["alerts"]
+    assert alert["values"]["reason"] == "card testing"
 
 
 async def test_what_was_published_alone_ends_when_nobody_signs_it_or_somebody_refuses(

@@ -49,10 +49,11 @@ log = get_logger()
 
 @dataclass
 class SeriesFilling:
-    """Series being filled; what is observed meanwhile is put aside."""
+    """Series being filled; what is observed meanwhile is put aside. `prepared` are quick to read."""
 
     series_set: SeriesSet
     aside: deque[StateChange] = field(default_factory=deque)
+    prepared: set[str] = field(default_factory=set)
 
 
 class Own(NamedTuple):
@@ -269,10 +270,13 @@ class AccountWindows:
         series_set.arrive(whole.clock.newest)
         for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
             series_set.change(filling.aside.popleft())
-        if filling.aside or not all(
-            series.groups.prepare() for series in series_set.windows.values()
-        ):
+        if filling.aside:
             return False
+        for digest, series in series_set.windows.items():
+            if digest not in filling.prepared:
+                if not series.groups.prepare():
+                    return False
+                filling.prepared.add(digest)
         whole.join(series_set)
         self._forget_readers()
         del self._fillings[fill.number]

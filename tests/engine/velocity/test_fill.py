@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,9 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity.contract import LATE, AbandonedError, NotWholeError, State, Windows
+from tollkeeper.engine.velocity.groups import Groups
 from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.series import PLAIN
 from tollkeeper.tests.engine.velocity.worlds import (
     AGES,
     DAY,
@@ -185,3 +189,24 @@ async def test_a_rebuilt_window_gives_what_the_live_one_gave(
     )
     observation = await rebuilt.observe(records[-1], READS)
     assert observation.values == (await values_of(records))[-1]
+
+
+async def test_a_series_that_is_quick_to_read_is_not_looked_through_again() -> None:
+    made: list[Stepwise] = []
+
+    class Stepwise(Groups):
+        """Groups of which each of three takes a step to be made quick to read."""
+
+        asked = 0
+
+        def prepare(self) -> bool:
+            self.asked += 1
+            return self.asked > 3
+
+    def groups(*given: Any) -> Stepwise:
+        made.append(Stepwise(*given))
+        return made[-1]
+
+    held = MemoryWindows(memory=PLAIN._replace(groups=groups))
+    await filled(held, 1, [plan("payments"), plan("declines")])
+    assert [each.asked for each in made] == [4, 4]

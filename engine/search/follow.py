@@ -13,6 +13,7 @@ import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ class Follower:
     def __init__(self, source: JournalSource) -> None:
         """Raises `sqlite3.Error` for a folder or an index that can't be used."""
         self._tail = Tail(source)
+        self._hashes: Hashes | None = None
         folder = folder_of(source)
         try:
             self._open(folder)
@@ -80,17 +82,17 @@ class Follower:
         while self.step():
             pass
 
-    def step(self) -> bool:
-        """Takes in one stretch; whether there was anything to take in."""
+    def step(self) -> int:
+        """Takes in one stretch; how many sequence numbers and amendments that were, 0 for nothing."""
         if not self._is_behind():
-            return False
+            return 0
         with index_file.transaction(self._index):
             followed = index_file.read_index_place(self._index)
             if self._tail.lacks_amendments(followed.amendment):
                 index_file.empty_index(self._index, self._tail.last_amendment())
-                return True
+                return _STRETCH
             last = min(self._tail.last_sequence(), followed.sequence + _STRETCH)
-            changes = _Changes(self._index, self._tail, Hashes(followed.key))
+            changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
                 changes.take(entry)
             changes.write()
@@ -98,7 +100,13 @@ class Follower:
             changes.renew(amendments, last)
             amendment = amendments[-1].number if amendments else followed.amendment
             index_file.note(self._index, last, self._arrival_of(last), amendment)
-        return True
+        return last - followed.sequence + len(amendments)
+
+    def _hashes_by(self, key: bytes) -> Hashes:
+        """Those of the last stretch, which know many values, while the key is the same."""
+        if self._hashes is None or self._hashes.key != key:
+            self._hashes = Hashes(key)
+        return self._hashes
 
     def _open(self, folder: Path) -> None:
         self._index = index_file.connect_to_write(folder)
@@ -140,8 +148,9 @@ class _Changes:
         self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         # The payments of the stretch, by account and id, with the terms of their last report.
-        self._reported: dict[tuple[int, str], tuple[int, _Found]] = {}
+        self._reported: dict[tuple[int, str], tuple[int, frozenset[Term]]] = {}
         self._names: dict[tuple[int, Facet, int], str] = {}
+        self._minute = -1
 
     def take(self, entry: Entry) -> None:
         """A payment, an update or a label, in the order of the journal."""
@@ -206,13 +215,12 @@ class _Changes:
     def _append(self, rows: list[tuple[Any, ...]]) -> None:
         """Puts later members behind those of sets that are new or small, which are not read."""
         rows.sort()
-        before = self._index.total_changes
-        self._index.executemany(_APPEND, rows)
-        if self._index.total_changes - before == len(rows):
-            return
-        for *of, added in rows:
-            stored = self._index.execute(_MEMBERS, of).fetchone()[0]
-            self._put((of[0], of[1], of[2], of[3]), change_members(stored, array("H", added), ()))
+        for row in rows:
+            if self._index.execute(_APPEND, row).rowcount == 0:
+                account, facet, block, value, added = row
+                of = account, facet, block, value
+                (stored,) = self._index.execute(_MEMBERS, of).fetchone()
+                self._put(of, change_members(stored, array("H", added), ()))
 
     def _take_payment(self, entry: Entry) -> None:
         account, sequence = entry.account, entry.sequence
@@ -220,13 +228,15 @@ class _Changes:
         for facet, value in self._terms_of(entry):
             self._new[account, facet, block, value].append(bit)
         minute = entry.arrived // MINUTE
-        self._index.execute(_MINUTE, (minute, sequence, minute))
+        if minute > self._minute:
+            self._index.execute(_MINUTE, (minute, sequence, minute))
+            self._minute = minute
 
     def _terms_of(self, payment: Entry) -> _Found:
-        reported = self._values(payment.account, reported_terms(read_facts(payment)))
+        reported = frozenset(reported_terms(read_facts(payment)))
         self._reported[payment.account, payment.id] = payment.sequence, reported
         decision = read_decision(payment.outcome) if payment.outcome else Decision()
-        return _OF_ALL | reported | self._values(payment.account, decided_terms(decision))
+        return _OF_ALL | self._values(payment.account, chain(reported, decided_terms(decision)))
 
     def _take_update(self, entry: Entry) -> None:
         of = entry.account, entry.id
@@ -235,11 +245,11 @@ class _Changes:
             known = None if sequence is None else self._tail.known(sequence, entry.sequence - 1)
             if known is None:
                 return
-            reported = self._values(entry.account, reported_terms(read_facts(known)))
-            self._reported[of] = known.sequence, reported
+            self._reported[of] = known.sequence, frozenset(reported_terms(read_facts(known)))
         sequence, before = self._reported[of]
-        after = self._values(entry.account, reported_terms(read_facts(entry)))
-        self._change(entry.account, sequence, before - after, after - before)
+        after = frozenset(reported_terms(read_facts(entry)))
+        gone = self._values(entry.account, before - after)
+        self._change(entry.account, sequence, gone, self._values(entry.account, after - before))
         self._reported[of] = sequence, after
 
     def _take_label(self, entry: Entry) -> None:

@@ -190,8 +190,9 @@ class Hashes:
     """
 
     def __init__(self, key: bytes) -> None:
+        self.key = key
         self._keyed = hashlib.blake2b(digest_size=8, key=key)
-        self.hash: Callable[[int, Facet, str], int] = lru_cache(100_000)(self._hash)
+        self.hash: Callable[[int, Facet, str], int] = lru_cache(20_000)(self._hash)
 
     def value(self, account: int, facet: Facet, text: TermText) -> int:
         """A number of at most 63 bits."""

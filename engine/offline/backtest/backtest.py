@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,12 @@ from tollkeeper.engine.offline.backtest.candidate import (
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare_outcomes
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
-from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory, try_candidate
+from tollkeeper.engine.offline.backtest.replay import (
+    HistoryBatches,
+    RecordedHistory,
+    try_candidate,
+    without_cycles,
+)
 from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
 from tollkeeper.engine.programs.compile.shown import shown_duration, written_value
@@ -152,22 +156,10 @@ def compare_history(
 ) -> Comparison:
     """What the candidate would change of a history's payments that arrived from `since` (µs) on."""
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
-    with _no_cycles():
+    with without_cycles():
         found = compare_outcomes(try_candidate(candidate, watched, since), labels)
     progress(1.0)
     return found
-
-
-@contextmanager
-def _no_cycles() -> Iterator[None]:
-    """Nothing that a replay makes refers to itself, so looking for such garbage is put off."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> HistoryBatches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -12,15 +13,17 @@ from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, with_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
-from tollkeeper.engine.offline.replay import TEST_ACCOUNT, empty_windows, finish
+from tollkeeper.engine.offline.replay import TEST_ACCOUNT
+from tollkeeper.engine.velocity.account import AccountWindows
 from tollkeeper.engine.velocity.contract import (
     BEFORE_ALL,
-    Observation,
     Read,
     Record,
     State,
     Window,
 )
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
+from tollkeeper.engine.velocity.series import FASTEST
 from tollkeeper.grammar.program import Value
 
 
@@ -30,7 +33,9 @@ class PlannedWindows:
     def __init__(self, plan: ReplayPlan) -> None:
         self._plan = plan
         self._reads_decisions = plan.reads_decisions
-        self._windows = empty_windows(plan.series, plan.late)
+        self._windows = AccountWindows(TEST_ACCOUNT, sys.maxsize, plan.late, _seen_times, FASTEST)
+        self._windows.seal(self._windows.begin(1, 0, plan.series))
+        self._sequence = 0
         self._own = (plan.reading.plan.windows,) if plan.reading.plan.own else ()
         # A payment that the windows no longer reach is forgotten, so that years of history fit.
         self._known: dict[str, State] = {}
@@ -53,7 +58,7 @@ class PlannedWindows:
         """
         reads = () if self._own else self._plan.reading.reads(facts, environment)
         state = State(facts, environment=environment)
-        return self._observe(id_, state, decision, reads, self._own).values
+        return self._observe(id_, state, decision, reads, self._own)
 
     def update(self, entry: Entry) -> None:
         """Brings what is known of a payment from now on."""
@@ -66,7 +71,7 @@ class PlannedWindows:
             return
         state = self._known[entry.id] = replace(before, payment=facts)
         record = Record(TEST_ACCOUNT, entry.id, facts.timestamp, entry.arrived, state, before)
-        finish(self._windows.observe(record, ()))
+        self._count(record)
 
     def tell(self, entry: Entry) -> None:
         """Brings what became known of a payment."""
@@ -77,11 +82,11 @@ class PlannedWindows:
         state = self._known[entry.id] = replace(before, label=label)
         time = before.payment.timestamp
         record = Record(TEST_ACCOUNT, entry.id, time, entry.arrived, state, before)
-        finish(self._windows.observe(record, ()))
+        self._count(record)
 
     def occur(self, event: Record) -> None:
         """Brings an event."""
-        finish(self._windows.observe(replace(event, account=TEST_ACCOUNT), ()))
+        self._count(replace(event, account=TEST_ACCOUNT))
 
     def _observe(
         self,
@@ -90,24 +95,36 @@ class PlannedWindows:
         decision: Any,
         reads: Sequence[Read],
         own: Sequence[tuple[Window, ...]],
-    ) -> Observation:
+    ) -> tuple[Value | None, ...]:
         facts = state.payment
         arrived = max(facts.arrived, self._arrived)
         record = Record(TEST_ACCOUNT, id_, facts.timestamp, arrived, state)
-        observed = finish(self._windows.observe(record, reads, own))
+        values = self._count(record, reads, own)
         if self._reads_decisions and decision is not None:
-            observed = finish(self._windows.settle(observed, decision))
+            state = replace(state, decision=decision)
+            self._windows.settle(self._sequence, record, state)
         if self._plan.changing is not None or self._plan.reads_labels:
-            self._know(observed.record)
-        return observed
+            self._know(id_, arrived, state)
+        return values
 
-    def _know(self, record: Record) -> None:
-        self._known[record.id] = record.state
+    def _count(
+        self, record: Record, reads: Sequence[Read] = (), own: Sequence[tuple[Window, ...]] = ()
+    ) -> tuple[Value | None, ...]:
+        self._windows.require(reads, own)
+        self._sequence += 1
+        return self._windows.observe(self._sequence, record, reads, own)
+
+    def _know(self, id_: str, arrived: int, state: State) -> None:
+        self._known[id_] = state
         reach = self._plan.reach
-        if reach is None or record.arrived < self._forgets_at:
+        if reach is None or arrived < self._forgets_at:
             return
-        self._forgets_at, horizon = record.arrived + reach, record.arrived - reach
+        self._forgets_at, horizon = arrived + reach, arrived - reach
         gone = [id_ for id_, each in self._known.items() if each.payment.timestamp <= horizon]
         for id_ in gone:
             del self._known[id_]
             self._said.pop(id_, None)
+
+
+def _seen_times(_account: int, _series: str) -> MemorySeenTimes:
+    return MemorySeenTimes()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -117,3 +119,15 @@ def try_candidate(
             windows.tell(entry)
 
     return replay(entries(), create, update, occur, tell)
+
+
+@contextmanager
+def without_cycles() -> Iterator[None]:
+    """Nothing that a replay makes refers to itself, so looking for such garbage is put off."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -31,6 +31,7 @@ from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan, can_change, plan_windows
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
+from tollkeeper.engine.offline.backtest.replay import without_cycles
 from tollkeeper.engine.offline.backtest.stored import configured_history
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
@@ -162,6 +163,7 @@ def _count_part(part: _Part) -> None:
     with (
         _opened(asked, plan) as exported,
         closing(TableWriter(part.file, schema)) as file,
+        without_cycles(),
     ):
         for sequences, values in _counted(part, plan, exported):
             columns = zip(forms, zip(*values, strict=True), strict=True)

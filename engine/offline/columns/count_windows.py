@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
@@ -68,28 +68,26 @@ def plan_of(asked: WindowsAsked) -> ReplayPlan:
 
 
 def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mapping[int, str]:
-    """Makes a table for windows of the same keys: what each payment reads in them.
+    """Makes a table in `tables` for windows of the same keys: what each payment reads in them.
 
     Gives the tables' names by the windows' indexes. Raises `JournalError`.
     """
+    with open_export(asked.target, asked.account, asked.since) as exported:
+        payments = sum(exported.progress.days[day].payments for day in exported.days)
+    processes = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
     with TemporaryDirectory(prefix="toll-columns-") as folder:
-        parts = list(_parts(asked, Path(folder)))
+        parts = list(split_windows(asked, Path(folder), max(1, processes)))
         for done, _ in enumerate(_performed(parts), start=1):
             progress(done / len(parts))
-        files: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-        for part in parts:
-            files[part.asked.indexes].append(str(part.file))
-        found: dict[int, str] = {}
-        for number, (indexes, written) in enumerate(files.items()):
-            table = f"windows_{number}"
-            tables.read_parquet(written).create(table)
-            found |= dict.fromkeys(indexes, table)
-    return found
+        return join_parts(parts, tables)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The payments whose `key`, in SQL, falls into the `number`th of `parts`; all without a key."""
+class WindowsPart:
+    """The payments whose `key`, in SQL, falls into the `number`th of `parts`; all without a key.
+
+    What they read is put into `file`.
+    """
 
     asked: WindowsAsked
     key: str | None
@@ -98,20 +96,30 @@ class _Part:
     file: Path
 
 
-def _parts(asked: WindowsAsked, folder: Path) -> Iterator[_Part]:
+def split_windows(asked: WindowsAsked, folder: Path, most: int) -> Iterator[WindowsPart]:
+    """The windows by their keys, those of equal keys together, and each of these in up to so many parts."""
     digests = Digests(asked.rule.lets)
     alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
         alike[tuple(map(digests.of, asked.rule.histories[index].keys))].append(index)
     for indexes in alike.values():
         windows = replace(asked, indexes=tuple(indexes))
-        plan = plan_of(windows)
-        with _opened(windows, plan) as exported:
-            payments = sum(exported.progress.days[day].payments for day in exported.days)
-            most = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
-            key = _key(windows, plan, exported) if most > 1 else None
+        key = _key(windows) if most > 1 else None
         for number in range(most if key else 1):
-            yield _Part(windows, key, number, most, folder / f"{indexes[0]}-{number}.parquet")
+            yield WindowsPart(windows, key, number, most, folder / f"{indexes[0]}-{number}.parquet")
+
+
+def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
+    """Makes the tables of parts that were counted; see `count_windows`."""
+    files: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
+    for part in parts:
+        files[part.asked.indexes].append(str(part.file))
+    found: dict[int, str] = {}
+    for number, (indexes, written) in enumerate(files.items()):
+        table = f"windows_{number}"
+        tables.read_parquet(written).create(table)
+        found |= dict.fromkeys(indexes, table)
+    return found
 
 
 def _start(asked: WindowsAsked, plan: ReplayPlan) -> int:
@@ -123,36 +131,39 @@ def _opened(asked: WindowsAsked, plan: ReplayPlan) -> AbstractContextManager[Exp
     return open_export(asked.target, asked.account, _start(asked, plan) - TIME_TO_ARRIVAL)
 
 
-def _key(asked: WindowsAsked, plan: ReplayPlan, exported: ExportedHistory) -> str | None:
+def _key(asked: WindowsAsked) -> str | None:
     """The windows' keys as one number in SQL; None where SQL can't tell equal ones of all rows."""
-    keys = asked.rule.histories[asked.indexes[0]].keys
-    if not keys:
-        return None
-    facts = make_happened(exported.tables, plan, _start(asked, plan))
-    translation = translation_of(asked.rule, facts)
-    try:
-        said = ", ".join(translation.test(each).sql(DIALECT) for each in keys)
-    except (NotExactError, RecursionError):
-        return None
-    tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
-    if tests:
-        query = f"SELECT bool_and({' AND '.join(tests)}) FROM happened AS seen"
-        ((is_exact,),) = exported.tables.execute(query).fetchall()
-        if not is_exact:
+    keys, plan = asked.rule.histories[asked.indexes[0]].keys, plan_of(asked)
+    with _opened(asked, plan) as exported:
+        facts = make_happened(exported.tables, plan, _start(asked, plan))
+        translation = translation_of(asked.rule, facts)
+        try:
+            said = ", ".join(translation.test(each).sql(DIALECT) for each in keys)
+        except (NotExactError, RecursionError):
             return None
-    return f"hash({said})"
+        tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
+        query = f"SELECT bool_and({' AND '.join(tests)}) FROM happened AS seen"
+        is_exact = not tests or exported.tables.execute(query).fetchall() == [(True,)]
+        return f"hash({said})" if said and is_exact else None
 
 
-def _performed(parts: Sequence[_Part]) -> Iterator[None]:
-    processes = max((part.parts for part in parts if part.key), default=1)
-    if processes < 2:
-        yield from map(_count_part, parts)
+def _performed(parts: Sequence[WindowsPart]) -> Iterator[None]:
+    """Counts the first part of each here, and the others in processes that take long to start."""
+    here, elsewhere = (
+        [part for part in parts if bool(part.number) is is_further] for is_further in (False, True)
+    )
+    if not elsewhere:
+        yield from map(count_part, here)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        yield from pool.map(_count_part, parts)
+    further = max(part.number for part in elsewhere)
+    with ProcessPoolExecutor(further, get_context("spawn")) as pool:
+        counting = pool.map(count_part, elsewhere)
+        yield from map(count_part, here)
+        yield from counting
 
 
-def _count_part(part: _Part) -> None:
+def count_part(part: WindowsPart) -> None:
+    """Counts the windows of a part. Raises `JournalError`."""
     asked, plan = part.asked, plan_of(part.asked)
     forms = [column_form(asked.rule.histories[index].type) for index in asked.indexes]
     fields = [
@@ -171,7 +182,7 @@ def _count_part(part: _Part) -> None:
 
 
 def _counted(
-    part: _Part, plan: ReplayPlan, exported: ExportedHistory
+    part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory
 ) -> Iterator[tuple[list[int], list[Sequence[Any]]]]:
     """Sequence numbers of payments with what they read, in batches that are not empty."""
     asked, tables = part.asked, exported.tables
@@ -208,7 +219,7 @@ def _counted(
         yield sequences, values
 
 
-def _rows(part: _Part, plan: ReplayPlan, tables: Any) -> tuple[str, Collection[int]]:
+def _rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> tuple[str, Collection[int]]:
     """In SQL, what happened to the part's payments, and which of these came into it by an update."""
     if part.key is None:
         return "SELECT * FROM happened", ()

@@ -24,8 +24,14 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account, candid
 from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation, outcome_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.columns import count_windows as windows_module
 from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
-from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows
+from tollkeeper.engine.offline.columns.count_windows import (
+    WindowsAsked,
+    count_part,
+    join_parts,
+    split_windows,
+)
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows, outcomes_of
 from tollkeeper.engine.offline.columns.exported import open_export
 from tollkeeper.engine.offline.columns.seen import (
@@ -105,7 +111,11 @@ def of_export(target: Path, program: Rule) -> tuple[tuple[int, ...], Outcomes]:
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
         windows = WindowsAsked(target, "shop", program, lacking, 0, LATE)
-        make_seen(asked, count_windows(windows, exported.tables, quiet))
+        with TemporaryDirectory() as folder:
+            parts = list(split_windows(windows, Path(folder), 2))
+            for part in parts:
+                count_part(part)
+            make_seen(asked, join_parts(parts, exported.tables))
         decide_rows(asked, facts, {}, quiet)
         rows = exported.tables.execute(_OUTCOMES)
         return lacking, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
@@ -172,6 +182,10 @@ rule checkout
   condition spent when sum(payments.amount by method.card.fingerprint over 3h where status == "declined") > 4
     then challenge
   condition young when age(payments by user.id where status == "declined") < 2d then challenge
+  condition known when count(payments by user.id over 9h where label == "fraud") > 0
+    or distinct(label of payments by merchant.id over 3d) > 1 then challenge
+  condition mailed when count(payments by email_domain(user.email) over 2d) > 3 then challenge
+  condition listed when count(payments by user.id over 9h where user.id in @watched) > 1 then challenge
 """
 configured = st.lists(
     st.tuples(
@@ -313,6 +327,16 @@ def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) 
     period = (since if hour else 0, since + DAY)
     labels = {entry.id: "fraud" for entry, _ in list(of_entries(evening / "data", rule(SAID)))[::9]}
     of = (rule(text), period, labels, quiet)
+    assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
+        evening / "data", "shop", *of
+    )
+
+
+def test_windows_are_counted_in_several_processes(
+    evening: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows_module, "PAYMENTS_A_PROCESS", 100)
+    of = (rule(REPLAYED), (0, to_microseconds(START) + DAY), {}, quiet)
     assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
         evening / "data", "shop", *of
     )

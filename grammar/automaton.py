@@ -146,17 +146,17 @@ class Stack:
         actions, states, kind = self.automaton.actions, self.states, token.kind
         while True:
             action = actions[states[-1]].get(kind)
-            if type(action) is Reduce:
-                if action.build is None:  # most are: a name is a term is a product …
-                    states[-1] = action.goto[states[-2]]
-                else:
-                    self._reduce(action)
-            elif action is None:
-                raise UnacceptableError
-            else:
-                states.append(action)  # type: ignore[arg-type]  # it is a state
+            if type(action) is int:
+                states.append(action)
                 self.values.append(token)
                 return
+            if action is None:
+                raise UnacceptableError
+            _, build, goto = action  # type: ignore[misc]  # it is no state
+            if build is None:  # most are: a name is a term is a product …
+                states[-1] = goto[states[-2]]
+            else:
+                self._reduce(action)  # type: ignore[arg-type]
 
     def finished(self) -> Any:
         """The value of the whole; raises UnacceptableError when more was to come."""

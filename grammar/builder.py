@@ -63,10 +63,10 @@ class Builder(Transformer[Piece, syntax.File]):
         span = Span(children[0].span[0], children[-1].span[1])
         self._next_id += 1
         if kind in _EXPRESSIONS:
-            height = 1
+            height, heights = 1, self._heights
             for child in children:
-                if type(child) is not Piece:
-                    height = max(height, 1 + self._heights.get(child.id, 0))
+                if type(child) is not Piece and (inner := heights.get(child.id, 0)) >= height:
+                    height = inner + 1
             if height > MAX_NESTING:
                 raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
             self._heights[self._next_id] = height

@@ -31,11 +31,15 @@ MAX_ERRORS: Final = 200
 _BOM: Final = "\ufeff"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 _TOUCHED = re.compile(r"\w{2}")
+_APART: Final = frozenset(" \n.,()[]{}")
+"""What most tokens are followed by, and never touched by."""
 _OPENING: Final = frozenset({"LPAR", "LSQB", "LBRACE"})
 _CLOSING: Final = frozenset({"RPAR", "RSQB", "RBRACE"})
 _PREFIX: Final = frozenset({"NOT", "MINUS"})
 _HEADER_PIECES: Final = 2
 _BEGINS_ITEM: Final = frozenset(item.upper() for item in ITEMS)
+_CHECKED: Final = frozenset({"NAME"}) | _OPENING | _PREFIX
+_NOTED: Final = frozenset({"NAME"}) | _OPENING | _CLOSING | _BEGINS_ITEM
 _COMMENT = re.compile(r"#[^\n]*")
 _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
 
@@ -137,7 +141,6 @@ class _Reading:
         self.diagnostics: list[Diagnostic] = []
         self.pieces: list[Piece] = []
         self.brackets: list[Piece] = []
-        self.prefixes = 0
         self.item: Piece | None = None
         self.item_name: Piece | None = None
         self.lost: set[str] = set()
@@ -187,6 +190,7 @@ class _Reading:
         """Reads up to the end, or the first error: `position` is where that is."""
         text, scanners, states = self.text, self.language.scanners, self.stack.states
         between, words = self.language.automaton.between, self.language.automaton.words
+        feed, pieces, touched = self.stack.feed, self.pieces, _TOUCHED.match
         while found := scanners[states[-1]].match(text, self.position):
             kind = found.lastgroup or ""
             word, (start, end) = found[kind], found.span(kind)
@@ -194,9 +198,14 @@ class _Reading:
             if kind == "NAME" and word in words:
                 kind = words[word]
             read = Piece(kind, word, Span(start, end))
-            self._check(read)
-            self.stack.feed(read)
-            self._note(read)
+            if kind in _CHECKED:
+                self._check(read)
+            if text[end : end + 1] not in _APART and touched(text, end - 1):
+                raise UnacceptableError
+            feed(read)
+            if kind in _NOTED:
+                self._note(read)
+            pieces.append(read)
             self.position = end
         self.position = between.match(text, self.position).end()  # type: ignore[union-attr]  # it matches nothing as well
         if self.position < len(text):
@@ -204,14 +213,15 @@ class _Reading:
 
     def _check(self, read: Piece) -> None:
         kind, text, span = read
-        if kind == "NAME" and (text.lower() in self.language.reserved or text in FOREIGN_WORDS):
-            raise UnacceptableError
-        self.prefixes = self.prefixes + 1 if kind in _PREFIX else 0
-        opens_too_many = kind in _OPENING and len(self.brackets) == MAX_NESTING
-        if opens_too_many or self.prefixes > MAX_NESTING:
-            raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
-        if _TOUCHED.match(self.text, span.end - 1):
-            raise UnacceptableError
+        if kind == "NAME":
+            if text.lower() in self.language.reserved or text in FOREIGN_WORDS:
+                raise UnacceptableError
+        elif kind in _OPENING:
+            if len(self.brackets) == MAX_NESTING:
+                raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
+        elif len(before := self.pieces[-MAX_NESTING:]) == MAX_NESTING:
+            if all(each.kind in _PREFIX for each in before):
+                raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
 
     def _note(self, read: Piece) -> None:
         kind = read.kind
@@ -224,7 +234,6 @@ class _Reading:
             self.brackets.pop()
         elif kind in _BEGINS_ITEM:
             self.item, self.item_name = read, None
-        self.pieces.append(read)
 
     def _place(self, position: int) -> Place:
         return Place(
@@ -256,6 +265,7 @@ class _Reading:
             keyword = Piece(line[1].upper(), line[1], Span(*line.span(1)))
             if self._begin(keyword):
                 self._note(keyword)
+                self.pieces.append(keyword)
                 self.position = line.end(1)
                 return True
             self._report(blame(self._place(line.start(1))))

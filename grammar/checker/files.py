@@ -14,7 +14,7 @@ from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.expressions import condition
 from tollkeeper.grammar.checker.scope import KnownNames, Scope, TooManyError, Work
-from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.checker.walk import compounds
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -195,7 +195,7 @@ def _histories(work: Work, read: Iterable[p.Expression]) -> tuple[p.History, ...
     """Each aggregate over history once, in the order of lets and then of `read`."""
     found: dict[int, p.History] = {}
     for root in (*(let.value for let in work.lets), *read):
-        for part in parts(root):
+        for part in compounds(root):
             if isinstance(part, p.History):
                 found.setdefault(work.numbers.of(part), part)
     return tuple(found.values())

@@ -13,6 +13,10 @@ from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
 
+_SINCE = ("age", "interval", "since")
+FIRST_SEEN = (*_SINCE, "first")
+"""The functions that ask when a key was seen first or last: without one, nothing is found here."""
+
 
 def first_seen(
     work: Work, root: p.Expression, lets: Sequence[p.Let], missing: Missing, numbers: Numbers
@@ -75,7 +79,7 @@ def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool)
 def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
-    is_age = isinstance(node, p.History) and node.function in ("age", "interval", "since")
+    is_age = isinstance(node, p.History) and node.function in _SINCE
     return node if is_age else None  # type: ignore[return-value]
 
 

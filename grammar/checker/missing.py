@@ -41,19 +41,9 @@ class Missing:
         A negation is `not …`, `… not in …` and `!=` against a value as written.
         """
         match node:
-            case (
-                p.Compare(operator="!=", right=p.Constant())
-                | p.OneOf(negated=True)
-                | p.InNetworks(negated=True)
-                | p.InList(negated=True)
-                | p.InEntry(negated=True)
-            ):
-                found = self.first(node, there)
-                if found is not None:
-                    yield node, found
-                    return
-            case p.Not():
-                found = self.first(node.operand, there)
+            case _ if is_negation(node):
+                negated = node.operand if isinstance(node, p.Not) else node
+                found = self.first(negated, there)
                 if found is not None:
                     yield node, found
                     return
@@ -138,9 +128,7 @@ class Missing:
 
     def _fields_needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
         """The fields that the positive ones among the operands need."""
-        positive = (
-            each for each in operands if not isinstance(each, p.Not) and not _is_negative(each)
-        )
+        positive = (each for each in operands if not is_negation(each))
         return self._there(fact for each in positive for fact in self.needed.of(each))
 
     def _there(self, values: Iterable[p.Expression]) -> frozenset[Hashable]:
@@ -176,14 +164,15 @@ class Missing:
                     pass
 
 
-def _is_negative(node: p.Expression) -> bool:
+def is_negation(node: p.Expression) -> bool:
+    """`not …`, `… not in …`, or `!=` against a value as written."""
     match node:
+        case p.Not():
+            return True
         case p.Compare(operator="!=", right=p.Constant()):
             return True
-        case p.OneOf(negated=True) | p.InNetworks(negated=True):
-            return True
-        case p.InList(negated=True) | p.InEntry(negated=True):
-            return True
+        case p.OneOf() | p.InNetworks() | p.InList() | p.InEntry():
+            return node.negated
         case _:
             return False
 

@@ -10,6 +10,8 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.walk import PARTS
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
 
 @dataclass(slots=True)
 class Numbers:
@@ -47,9 +49,10 @@ class Numbers:
         return self.named((type(part).__name__, *own))
 
     def _inner(self, value: Any) -> Hashable:
-        if isinstance(value, (p.Node, p.Series, t.Type)):
-            return self.of(value)  # type: ignore[arg-type]  # every part of an expression is one
+        kind = type(value)
+        if kind in _PLAIN:
+            # Equal in Python, but not in the language: True and 1, 1 and 1.0.
+            return (kind, value)
         if isinstance(value, tuple):
             return tuple(map(self._inner, value))
-        # Equal in Python, but not in the language: True and 1, 1 and 1.0.
-        return (type(value).__name__, value)
+        return self.of(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TypeAlias
 
 from tollkeeper.grammar import program as p
@@ -34,6 +34,7 @@ MAX_CUBES = 32
 MAX_EFFORT = 200_000
 """The most values and ranges that are looked at in a file; past it, tests count as whole."""
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EXACT = Context(prec=200)
 _BOOLEANS: frozenset[object] = frozenset((True, False))
 
 
@@ -259,8 +260,7 @@ def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:
 
 
 def _scale_decimal(value: Decimal, scale: int, rounding: str) -> int:
-    with localcontext(prec=200):
-        return int(value.scaleb(scale).to_integral_value(rounding))
+    return int(value.scaleb(scale, _EXACT).to_integral_value(rounding, _EXACT))
 
 
 def _values_of(kind: t.Type) -> Intervals | Members:

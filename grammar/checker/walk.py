@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
 from tollkeeper.grammar.program import (
@@ -27,27 +28,43 @@ PARTS: Mapping[Any, tuple[str, ...]] = {
 }
 
 
-_INNER: Mapping[Any, tuple[str, ...]] = {
-    kind: tuple(
-        field.name
-        for field in fields(kind)
-        if any(held in str(field.type) for held in ("Expression", "Constant", "Series"))
-    )
-    for kind in PARTS
-}
-"""The fields that hold expressions."""
+def _fields_of_parts(kind: Any) -> tuple[str, ...]:
+    """The fields that hold expressions."""
+    held = ("Expression", "Constant", "Series")
+    return tuple(field.name for field in fields(kind) if any(h in str(field.type) for h in held))
 
 
-def children(node: Node | Series) -> Iterator[Expression]:
-    """The direct parts of an expression, in the order of its fields."""
-    for name in _INNER[type(node)]:
-        value = getattr(node, name)
+def _reader(kind: Any) -> Callable[[Any], tuple[Expression, ...]]:
+    """What gives the direct parts of an expression of a kind; it is asked for all of a file."""
+    names = _fields_of_parts(kind)
+    types = {field.name: str(field.type) for field in fields(kind)}
+    if not names:
+        return lambda _: ()
+    if any(types[name] != "Expression" for name in names):
+        return lambda node: tuple(_parts_in(getattr(node, name) for name in names))
+    if len(names) == 1:
+        read = attrgetter(*names)
+        return lambda node: (read(node),)
+    return attrgetter(*names)
+
+
+def _parts_in(values: Iterable[Any]) -> Iterator[Expression]:
+    for value in values:
         if isinstance(value, tuple):
             yield from value
         elif isinstance(value, Series):
             yield from children(value)
         elif value is not None:
             yield value
+
+
+_READERS = {kind: _reader(kind) for kind in PARTS}
+_LEAVES = frozenset(kind for kind in PARTS if not _fields_of_parts(kind))
+
+
+def children(node: Node | Series) -> tuple[Expression, ...]:
+    """The direct parts of an expression, in the order of its fields."""
+    return _READERS[type(node)](node)
 
 
 def parts(node: Expression) -> Iterator[Expression]:
@@ -57,6 +74,16 @@ def parts(node: Expression) -> Iterator[Expression]:
         part = waiting.pop()
         yield part
         waiting.extend(children(part))
+
+
+def compounds(node: Expression) -> Iterator[Expression]:
+    """Those of `parts` that have parts: the least of them, most are names and constants."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) not in _LEAVES:
+            yield part
+            waiting += children(part)
 
 
 def roots(program: Program) -> Iterator[tuple[Expression, bool]]:

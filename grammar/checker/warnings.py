@@ -12,14 +12,14 @@ from tollkeeper.grammar.checker.characters import odd_characters
 from tollkeeper.grammar.checker.comparisons import always_the_same
 from tollkeeper.grammar.checker.counts_itself import counts_itself
 from tollkeeper.grammar.checker.currencies import compared_amounts, of_lets, summed_amounts
-from tollkeeper.grammar.checker.first_seen import first_seen
+from tollkeeper.grammar.checker.first_seen import FIRST_SEEN, first_seen
 from tollkeeper.grammar.checker.keys import odd_keys
-from tollkeeper.grammar.checker.missing import Missing
+from tollkeeper.grammar.checker.missing import Missing, is_negation
 from tollkeeper.grammar.checker.never_sent import never_sent
 from tollkeeper.grammar.checker.reachability import contradictions, empty_filters, unreachable
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.checker.truth import Subjects
-from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.checker.walk import compounds
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 
@@ -36,18 +36,25 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
     money = of_lets(program.lets)
     lets = [let.value for let in program.lets if let.source is None]
     conditions = list(_conditions(program))
+    asks_of_the_first = any(
+        isinstance(part, p.History) and part.function in FIRST_SEEN
+        for root in (*(let.value for let in program.lets), *conditions)
+        for part in compounds(root)
+    )
     for root in (*lets, *conditions):
-        inner = list(parts(root))
+        inner = list(compounds(root))
         yield from always_the_same(work, inner, numbers)
         yield from summed_amounts(inner, money)
         yield from counts_itself(work, inner, program.lets, numbers)
         yield from never_sent(work, inner, program.lets)
         yield from odd_keys(work, inner, numbers, is_rule=file.kind != "definitions")
         yield from absent(work, inner, program.lets, missing.needed)
-        yield from first_seen(work, root, program.lets, missing, numbers)
+        if asks_of_the_first:
+            yield from first_seen(work, root, program.lets, missing, numbers)
         yield from empty_filters(inner, subjects)
-        for negation, value in missing.negations(root):
-            yield _of_negation(work, negation, value)
+        if any(map(is_negation, inner)):
+            for negation, value in missing.negations(root):
+                yield _of_negation(work, negation, value)
     yield from compared_amounts(conditions, money, program)
     yield from _contradictions(file, program, subjects)
 

@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.mutants [--seconds 2] [--every 1]
 
-Each comparison, bound, unit, operator and order of two conditions is changed alone, in the text of
-every rule that ships. What the checker refuses is left out. The others are compared with the
+Each comparison, bound, unit, operator, test, action and order of two conditions is changed alone and in
+each of a few ways, in the text of every rule that ships. What the checker refuses is left out. The others are compared with the
 original: told apart by a payment that interpreter and compiled rule replay, proved equal, or not
 proved. With `--every 5` only each fifth is tried.
 """
@@ -32,13 +32,31 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.grammar.program import Rule
 
-_COMPARISONS = {">=": ">", "<=": "<", ">": ">=", "<": "<=", "==": "!=", "!=": "=="}
-_UNITS = {"m": "h", "h": "d", "d": "h"}
-_OPERATORS = {"and": "or", "or": "and"}
+_COMPARISONS = {
+    ">=": (">", "<", "=="),
+    "<=": ("<", ">", "=="),
+    ">": (">=", "<=", "!="),
+    "<": ("<=", ">=", "!="),
+    "==": ("!=",),
+    "!=": ("==",),
+}
+_UNITS = {"m": ("h", "d"), "h": ("m", "d"), "d": ("h", "m")}
+_OPERATORS = {"and": "or", "or": "and", "+": "-", "-": "+", "*": "/", "/": "*"}
+_TESTS_OF_VALUES = {
+    "is missing": "is present",
+    "is present": "is missing",
+    "not in": "in",
+    "in": "not in",
+    "starts with": "ends with",
+    "ends with": "starts with",
+    "contains": "starts with",
+}
 _TOKEN = re.compile(
     r"""(?P<skipped>"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/|\#[^\n]*)"""
     r"|(?P<unit>\b\d+[mhd]\b)|(?P<bound>\b\d+(?:\.\d+)?\b)|(?P<comparison>>=|<=|==|!=|>|<)"
-    r"|(?P<operator>\b(?:and|or)\b)"
+    r"|(?P<operator>\b(?:and|or)\b|(?<= )[-+*/](?= ))"
+    r"|(?<=then )(?P<action>allow|challenge|deny)"
+    r"|(?P<test>\b(?:is missing|is present|not in|in|starts with|ends with|contains)\b)"
 )
 _TESTS = re.compile(r"^  (?:test|must) .*", re.MULTILINE | re.DOTALL)
 _CONDITION = re.compile(
@@ -140,15 +158,21 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
 def _changes(kind: str, old: str) -> tuple[str, ...]:
     match kind:
         case "comparison":
-            return (_COMPARISONS[old],)
+            return _COMPARISONS[old]
         case "operator":
             return (_OPERATORS[old],)
         case "unit":
-            return (old[:-1] + _UNITS[old[-1]],)
+            count = int(old[:-1])
+            return (f"{2 * count}{old[-1]}", *(f"{count}{unit}" for unit in _UNITS[old[-1]]))
+        case "test":
+            return (_TESTS_OF_VALUES[old],)
+        case "action":
+            return tuple(each for each in ("allow", "challenge", "deny") if each != old)[:1]
         case _:
             decimals = len(old.partition(".")[2])
             step = 10**-decimals
-            return tuple(f"{float(old) + sign * step:.{decimals}f}" for sign in (1, -1))
+            near = (float(old) + step, float(old) - step, 2 * float(old), 10 * float(old))
+            return tuple(f"{each:.{decimals}f}" for each in near)
 
 
 if __name__ == "__main__":

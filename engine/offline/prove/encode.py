@@ -544,6 +544,7 @@ class EncodedProgram:
         exact = clock.hour_term(local) if name == "hour" else clock.weekday_term(local)
         inside = z3.And(found.value == exact, z3.Implies(instant.there, found.there))
         self.encoder.assume(z3.Implies(clock.within_span(instant.value), inside))
+        self.encoder.hint(z3.Implies(instant.there, clock.within_span(instant.value)))
         return found
 
     def _amount_in(self, node: p.Call, kind: t.Type) -> SmtTerm:

@@ -196,3 +196,16 @@ def test_a_question_that_takes_too_long_ends_with_its_process() -> None:
     shipped = read_file(WEB.read_bytes(), KnownNames()).program
     with open_worker(0.000_01) as hurried:
         assert [hurried.ask(reach, shipped, index) for index in (0, 1)] == [None, None]
+
+
+@pytest.mark.parametrize("changed", [">= 3.5", "!= 3.5", "> 3.4", "> 7.0"])
+def test_a_changed_entropy_is_told_apart_by_a_text_that_is_made_up(changed: str) -> None:
+    typed = "matches /[0-9].*[a-z].*[0-9]/"
+    old, new = (
+        rule(
+            f"""let local = email_local(user.email)
+            condition c when length(local) >= 14 and entropy(local) {bound} and local {typed} then deny"""
+        )
+        for bound in ("> 3.5", changed)
+    )
+    assert compare_programs(old, new, seconds=0.2).answer == "refuted"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
+
+import pytest
 
 from tollkeeper.editors.generate import GRAMMAR, SNIPPETS, VSCODE, grammar, snippets
 from tollkeeper.engine.offline.rule_files import check_files
@@ -54,3 +58,14 @@ def test_every_editor_starts_the_language_server_for_rule_files() -> None:
     zed = tomllib.loads((EDITORS / "zed" / "languages" / "toll" / "config.toml").read_text())
     assert zed["path_suffixes"] == ["rule"]
     assert '"toll", "lsp"' in (EDITORS / "neovim" / "toll.lua").read_text()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+@pytest.mark.skipif(
+    not (VSCODE / "node_modules").is_dir(), reason="`npm ci` was not run in editors/vscode"
+)
+def test_the_extensions_own_tests_pass() -> None:
+    """The grammar as VS Code reads it, over every rule that ships."""
+    ran = subprocess.run(["npm", "test"], cwd=VSCODE, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout[-4_000:] + ran.stderr[-2_000:]
+    assert "# fail 0" in ran.stdout

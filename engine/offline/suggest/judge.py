@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def count_stopped(
     money: Counter[str] = Counter()
     for row in chosen:
         money[table.currencies[row]] += int(table.hundredths[row])
-    linked = incidents(_times(table, chosen), [table.entities[row] for row in chosen])
+    linked = incidents(table.arrived[chosen].tolist(), [table.linking[row] for row in chosen])
     return StoppedFigures(
         stopped=stopped,
         people=people,
@@ -43,7 +42,3 @@ def count_stopped(
         beyond_today=int((bad & ~table.denied).sum()),
         money=dict(money),
     )
-
-
-def _times(table: PaymentTable, rows: np.ndarray[Any, Any]) -> Sequence[int]:
-    return [int(each) for each in table.arrived[rows]]

@@ -92,6 +92,4 @@ def _prune(
 
 
 def _incidents(table: PaymentTable, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return incidents(
-        [int(each) for each in table.arrived[rows]], [table.entities[row] for row in rows]
-    )
+    return incidents(table.arrived[rows].tolist(), [table.linking[row] for row in rows])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,10 +42,12 @@ Verdicts: TypeAlias = Mapping[str, str]
 Labelling: TypeAlias = Callable[[ReplayedPayment], str | None]
 """What a payment was, None where nobody knows."""
 FRAUDULENT = frozenset({"fraud", "chargeback", "1"})
+_SHARED = 20
+"""What more honest payments than this have says nothing of who belongs together."""
 HONEST = frozenset({"legitimate", "genuine", "0"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PaymentTable:
     """Payments in the order of their arrival (µs), a row each.
 
@@ -66,6 +70,18 @@ class PaymentTable:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def linking(self) -> list[tuple[Any, ...]]:
+        """`entities` without those that many people share: a bank's BIN, a carrier's address."""
+        shared: Counter[tuple[int, Any]] = Counter()
+        for own, fraud in zip(self.entities, self.fraud.tolist(), strict=True):
+            if not fraud:
+                shared.update(enumerate(own))
+        return [
+            tuple(each if shared[kind, each] <= _SHARED else None for kind, each in enumerate(own))
+            for own in self.entities
+        ]
 
 
 class NothingToLearnError(Exception):

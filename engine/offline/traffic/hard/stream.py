@@ -21,7 +21,8 @@ Acts = Mapping[str, Callable[[Random, HardScene], list[Attempt]]]
 class HardPlan:
     """How many payments, of which families and kinds of people.
 
-    The share of bots is drawn between `least` and `most`, low ones as often as high ones.
+    The share of bots is drawn between `least` and `most`, low ones as often as high ones. Another
+    `week` has the same shops and rates, and everybody who comes to them is drawn anew.
     """
 
     families: tuple[str, ...]
@@ -29,6 +30,7 @@ class HardPlan:
     payments: int = 12_000
     least: float = 0.001
     most: float = 0.3
+    week: int = 0
 
 
 EVERYDAY = ("single", "on_carrier", "in_app", "household", "regular")
@@ -83,10 +85,11 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
     others = [each for each in plan.kinds if each not in EVERYDAY]
     crowded = chance.uniform(0.15, 0.4)
     people = plan.payments - bots
+    of = f"{seed}/{plan.week}" if plan.week else f"{seed}"
     made = [
-        *_draw_attempts(f"{seed}/bots", drawn, CAMPAIGNS, plan.families, bots),
-        *_draw_attempts(f"{seed}/others", drawn, CROWD, others, round(crowded * people)),
-        *_draw_attempts(f"{seed}/everyday", drawn, CROWD, everyday, round((1 - crowded) * people)),
+        *_draw_attempts(f"{of}/bots", drawn, CAMPAIGNS, plan.families, bots),
+        *_draw_attempts(f"{of}/others", drawn, CROWD, others, round(crowded * people)),
+        *_draw_attempts(f"{of}/everyday", drawn, CROWD, everyday, round((1 - crowded) * people)),
     ]
     happened = [(each.at, 0, each, kind) for each, kind in made]
     happened += [(each.answered, 1, each, kind) for each, kind in made if each.told]

@@ -189,7 +189,8 @@ def as_sent(value: Value, kind: t.Type) -> object:
     match kind:
         case t.Number(scale=int(scale)) if scale > 0:
             sent = float(Decimal(int(value)).scaleb(-scale))
-            if round(Decimal(sent).scaleb(scale)) != value:
+            # As it is read: by the shortest digits that tell the double from others.
+            if Decimal(repr(sent)).scaleb(scale) != value:
                 raise ImpossibleError("a number with more digits than JSON carries")
             return sent
         case t.Instant():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from tollkeeper.engine.offline.suggest.table import PaymentTable
 from tollkeeper.engine.offline.suggest.write import WrittenCondition, name_conditions, write_rule
 from tollkeeper.engine.progress import Progress
 
+_SPARE = 2
+"""So many times the conditions that are wanted are learned, as some are pruned."""
 _LEARNED, _PRUNED = 0.6, 0.8
 """What comes before these shares of the payments, in the order of their arrival."""
 
@@ -30,6 +33,7 @@ def suggest(
     atoms = atoms_of(table, aims.incidents, aims.without)
     found, floor = _search(table, atoms, learned, aims, progress)
     kept, dropped = _prune(table, name_conditions(found), pruning, aims)
+    kept = kept[: aims.conditions]
     conditions: list[SuggestedCondition] = []
     before = np.zeros(len(table), np.bool_)
     for each in kept:
@@ -67,7 +71,9 @@ def _search(
         return SearchSpace(atoms, learned, labels, _incidents(table, bad))
 
     floor = chance(space_of, fraud, aims)
-    found = cover(space_of(fraud), aims, floor, progress)
+    found = cover(
+        space_of(fraud), replace(aims, conditions=_SPARE * aims.conditions), floor, progress
+    )
     return [[atoms[index] for index in each.atoms] for each in found], floor
 
 

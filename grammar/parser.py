@@ -219,9 +219,10 @@ class _Reading:
         elif kind in _OPENING:
             if len(self.brackets) == MAX_NESTING:
                 raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
-        elif len(before := self.pieces[-MAX_NESTING:]) == MAX_NESTING:
-            if all(each.kind in _PREFIX for each in before):
-                raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
+        elif len(before := self.pieces[-MAX_NESTING:]) == MAX_NESTING and all(
+            each.kind in _PREFIX for each in before
+        ):
+            raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
 
     def _note(self, read: Piece) -> None:
         kind = read.kind

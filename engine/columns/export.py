@@ -114,6 +114,22 @@ def export_columns(
     return ExportSummary(tuple(exported), tuple(gone))
 
 
+def bring_up_to_date(
+    folder: Path, target: Path, account_name: str, progress: Progress = lambda _share: None
+) -> None:
+    """Exports an account of a data folder, where there is one, unless `target` follows another journal.
+
+    Raises as `export_columns`.
+    """
+    if not (folder / schema.DATABASE_FILE).exists():
+        return
+    with closing(schema.connect_for_reading(folder)) as connection:
+        journal = reads.identity(connection)
+    found = (read_progress(target, name) for name in exported_accounts(target))
+    if all(each is None or each.journal == journal for each in found):
+        export_columns(folder, target, account_name, progress)
+
+
 def _find_live(state: Configuration, name: str) -> Account:
     account = find_account(state, name)
     if account.live is not None:

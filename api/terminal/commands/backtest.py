@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--columns",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="An export's folder in place of the service's data.",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Export here first, and ask the export in place of the service's data.",
 )
 @click.option(
     "--labels",
@@ -98,6 +98,8 @@ def backtest(
             begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
             late = (late_hours + 1) * HOUR
             known = {} if labels is None else read_labels(labels)
+            if columns is not None and isinstance(data, Path):
+                _export(data, columns, account or "")
             with progress_bar("replaying") as progress:
                 if columns is not None:
                     report = _over_columns(
@@ -121,6 +123,14 @@ def backtest(
         print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
     else:
         show_whole(draw_backtest(report))
+
+
+def _export(data: Path, columns: Path, account: str) -> None:
+    with extra("columns"):
+        from tollkeeper.engine.columns.export import bring_up_to_date
+
+    with progress_bar("exporting") as progress:
+        bring_up_to_date(data, columns, account, progress)
 
 
 def _over_columns(

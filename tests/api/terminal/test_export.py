@@ -47,14 +47,17 @@ def test_an_unknown_account_is_refused(data: Path, tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stderr) == (1, "account: there is no account `nobody`\n")
 
 
+def backtest(data: Path, folder: Path) -> list[str]:
+    candidate = folder / "checkout.rule"
+    candidate.write_text(RULE.replace("> 100", "> 20"))
+    given = ["backtest", str(candidate), "--account", "shop", "--since", "2026-03-01"]
+    return [*given, "--summary", "--data", str(data)]
+
+
 def test_a_backtest_over_columns_prints_what_one_over_the_data_does(
     data: Path, tmp_path: Path
 ) -> None:
-    export(data, tmp_path / "to")
-    candidate = tmp_path / "checkout.rule"
-    candidate.write_text(RULE.replace("> 100", "> 20"))
-    given = ["backtest", str(candidate), "--account", "shop", "--since", "2026-03-01"]
-    given += ["--summary", "--data", str(data)]
+    given = backtest(data, tmp_path)
     over_data = CliRunner().invoke(main, given)
     over_columns = CliRunner().invoke(main, [*given, "--columns", str(tmp_path / "to")])
     assert "challenge" in over_data.stdout or "deny" in over_data.stdout
@@ -69,3 +72,37 @@ def test_an_export_is_asked_for_an_account(tmp_path: Path) -> None:
     given = ["backtest", "a.rule", "--history", str(history), "--columns", str(tmp_path)]
     ended = CliRunner().invoke(main, given)
     assert (ended.exit_code, "give --account, too" in ended.stderr) == (2, True)
+
+
+def test_a_backtest_brings_its_export_up_to_date(data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "to"
+    ended = CliRunner().invoke(main, [*backtest(data, tmp_path), "--columns", str(target)])
+    assert ended.exit_code == 0
+    assert export(data, target).stderr.endswith("0 days written\n")
+
+
+def test_an_export_is_asked_where_its_journal_is_not(data: Path, tmp_path: Path) -> None:
+    target, given = tmp_path / "to", backtest(data, tmp_path)
+    export(data, target)
+    before = sorted((path, path.stat().st_mtime_ns) for path in target.rglob("*.parquet"))
+    over = [*given, "--columns", str(target), "--data"]
+    here = CliRunner().invoke(main, [*over, str(data)])
+    nowhere = CliRunner().invoke(main, [*over, str(tmp_path / "none")])
+    assert nowhere.stdout == here.stdout
+    other = tmp_path / "other"
+
+    async def live() -> None:
+        async with open_shop(other) as shop:
+            await three_days(shop)
+
+    asyncio.run(live())
+    written = {path for path, _ in before if "payments" in path.parts}
+    assert CliRunner().invoke(main, [*over, str(other)]).stdout == here.stdout
+    after = {path: path.stat().st_mtime_ns for path in written}
+    assert after == {path: at for path, at in before if path in written}
+
+
+def test_a_folder_of_neither_is_refused(tmp_path: Path) -> None:
+    given = [*backtest(tmp_path / "none", tmp_path), "--columns", str(tmp_path / "to")]
+    ended = CliRunner().invoke(main, given)
+    assert (ended.exit_code, "is no export with an account `shop`" in ended.stderr) == (1, True)

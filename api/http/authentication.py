@@ -11,8 +11,8 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
-from tollkeeper.api.http.errors import forbidden, invalid, suspended, unauthorized
-from tollkeeper.api.http.request import state_of
+from tollkeeper.api.http.errors import Problem, forbidden, invalid, suspended, unauthorized
+from tollkeeper.api.http.request import Exchange, state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.keys import authenticate
@@ -100,3 +100,12 @@ def check_scope(key: ApiKey, scope: NarrowScope) -> None:
     """Raises `Problem` 403 for a key without `scope`."""
     if scope not in key.granted:
         raise forbidden(scope)
+
+
+def may_still(request: Exchange, scope: NarrowScope) -> bool:
+    """Whether what the request was sent with is still good, for who answers for long."""
+    try:
+        check_scope(key_of_request(request.scope), scope)
+    except Problem:
+        return False
+    return True

@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 from litestar.response import Stream
 
+from tollkeeper.api.http.authentication import may_still
 from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
@@ -22,7 +23,6 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import found_view
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.registry.keys import is_good
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import NewPayments
 from tollkeeper.engine.search.questions import FindNew
@@ -81,7 +81,7 @@ ROUTES = (stream_decisions,)
 async def _events(
     request: Request, wanted: Filter, new: NewPayments, begin: int, lasting: float
 ) -> AsyncIterator[bytes]:
-    engine, search, key = request.engine, request.search, request.key
+    search, key = request.search, request.key
     loop = asyncio.get_running_loop()
     end = loop.time() + lasting
     # A client that loses the connection here resumes before what it was not sent yet.
@@ -101,7 +101,7 @@ async def _events(
         if search.stopping or loop.time() > end:
             return
         await asyncio.sleep(_PAUSE_S)
-        if not is_good(engine.state, key, engine.clock()):
+        if not may_still(request, "payments:read"):
             return
         try:
             question = FindNew(wanted, new.last, SENT_AT_A_TIME)

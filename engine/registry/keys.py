@@ -71,13 +71,6 @@ def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | Non
     return key if _lasts(key, now) else None
 
 
-def is_good(state: Configuration, key: ApiKey, now: int) -> bool:
-    """Whether a key that was good still is at `now` (µs), and its account not suspended."""
-    if key.hash not in state.keys or not _lasts(key, now):
-        return False
-    return state.accounts[key.account].suspended_at is None
-
-
 def _lasts(key: ApiKey, now: int) -> bool:
     return key.expires_at is None or now < key.expires_at
 

@@ -44,8 +44,8 @@ SCOPES: Final[Mapping[NarrowScope, str]] = {
     "settings:write": "change the account's settings and webhooks",
     "audit:read": "the audit log",
     "people:write": "erase what is kept of a person",
-    "users:read": "the people who may sign in, and their roles",
-    "users:write": "let people in and out, give them roles and links",
+    "users:read": "the people who may sign in, their roles, and the account's keys",
+    "users:write": "let people in and out, give them roles and links, make and revoke keys",
 }
 """Each scope and what it lets a key do."""
 

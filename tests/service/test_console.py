@@ -48,6 +48,7 @@ PAGES = (
     "/console/changes",
     "/console/settings",
     "/console/settings/users",
+    "/console/settings/keys",
     "/console/contain",
 )
 

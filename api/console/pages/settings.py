@@ -12,6 +12,8 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.keys import KEYS_PAGE
+from tollkeeper.api.console.pages.users import USERS
 from tollkeeper.api.console.parts import control_if_allowed, field, instant, notice, row, table
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -35,7 +37,11 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
             control_if_allowed(
                 here,
                 "users:read",
-                element("a", words("users.title"), href="/console/settings/users", class_="button"),
+                join_html(
+                    element("a", words("users.title"), href=USERS, class_="button"),
+                    " ",
+                    element("a", words("keys_page.title"), href=KEYS_PAGE, class_="button"),
+                ),
             ),
             class_="tools",
         ),

@@ -25,6 +25,7 @@ MORE = (
     "/console/new-rule",
     "/console/lists/blocked",
     "/console/settings/users",
+    "/console/settings/keys",
     "/console/contain",
 )
 ADDRESSES = (*(address for _, address, _ in NAVIGATION), *MORE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from asyncio import gather
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,12 @@ import httpx
 import pytest
 
 from tollkeeper.api.console.page import NAVIGATION
+from tollkeeper.api.console.pages.keys import KEYS_PAGE
 from tollkeeper.api.console.pages.users import OFFERED_ROLES
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.sessions import LONGEST_IDLE
 from tollkeeper.tests.api.console.conftest import Shop
-from tollkeeper.tests.api.http.service import Service, open_service
+from tollkeeper.tests.api.http.service import Service, open_service, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +29,7 @@ PAGES = (
     "/console/rules/gate/edit",
     "/console/lists/blocked",
     "/console/settings/users",
+    "/console/settings/keys",
     "/console/contain",
 )
 
@@ -140,6 +143,54 @@ async def test_an_administrator_lets_people_in_and_out_on_the_page(own_shop: Sho
         assert entered.status_code == 303
         assert await status(browser, f"{users}/rui%40shop.example/remove") == 303
         assert "rui@shop.example" not in (await browser.get(users)).text
+
+
+async def test_a_user_is_sent_new_payments_without_connecting_again(own_shop: Shop) -> None:
+    user = await session_of(own_shop.service, "ana", "analyst")
+    api = own_shop.service.client
+    stream, made = await gather(
+        api.get("/v1/decisions/stream?seconds=1", headers=user),
+        api.post("/v1/payments", json=payment(id="fresh")),
+    )
+    assert made.status_code == 201
+    assert '"id":"fresh"' in stream.text
+
+
+async def test_an_administrator_makes_a_key_whose_secret_is_shown_once_and_revokes_it(
+    own_shop: Shop,
+) -> None:
+    async with come_in(own_shop, "root", "admin") as browser:
+        wanted = {"name": "till", "scope": "payments:write", "account": "live", "days": "90"}
+        made = await browser.post(KEYS_PAGE, data=wanted)
+        secret = re.search(r'<code id="secret">(toll_[\w-]+)<', made.text)
+        assert secret is not None, made.text
+        assert secret[1] not in made.text.partition('class="calls"')[2]
+        shown = (await browser.get(KEYS_PAGE)).text
+        assert secret[1] not in shown
+        assert f"{secret[1][:13]}…" in shown
+        async with own_shop.service.client_with(secret[1]) as till:
+            assert (await till.post("/v1/payments", json=payment(id="by-till"))).status_code == 201
+            assert (await till.get("/v1/keys")).status_code == 403
+            gone = await browser.post(f"{KEYS_PAGE}/{secret[1][:13]}/revoke")
+            assert gone.status_code == 303
+            assert (await till.post("/v1/payments", json=payment(id="late"))).status_code == 401
+        assert secret[1][:13] not in (await browser.get(KEYS_PAGE)).text
+
+
+async def test_a_key_that_a_user_makes_is_theirs_to_answer_for_and_of_known_scopes(
+    own_shop: Shop,
+) -> None:
+    async with come_in(own_shop, "root", "admin") as browser:
+        await browser.post(KEYS_PAGE, data={"scope": "rules", "account": "test"})
+    api = own_shop.service.client
+    (made,) = (each for each in (await api.get("/v1/keys")).json()["keys"] if each["test"])
+    assert (made["owner"], made["created_by"]) == ("root", "root")
+    assert made["id"].startswith("toll_test_")
+    for wrong in ({"scopes": ["all"]}, {"scopes": []}, {"scopes": ["rules"], "owner": "nobody"}):
+        assert (await api.post("/v1/keys", json={"key": wrong})).status_code == 422
+    over = {"scopes": ["rules"], "expires_at": "2020-01-01T00:00:00Z"}
+    assert (await api.post("/v1/keys", json={"key": over})).status_code == 422
+    assert (await api.delete("/v1/keys/toll_none")).status_code == 404
 
 
 async def session_of(service: Service, name: str, role: str) -> dict[str, str]:

@@ -313,6 +313,10 @@ async def test_every_answer_is_as_described(service: Service) -> None:
             await good("POST", path, json={act: terms})
     await good("GET", "/v1/proposals")
     await good("DELETE", "/v1/users/ana")
+    wanted = {"scopes": ["payments:write"], "expires_at": "2999-01-01T00:00:00Z"}
+    made = await good("POST", "/v1/keys", json={"key": wanted})
+    await good("GET", "/v1/keys")
+    await good("DELETE", f"/v1/keys/{made.json()['key']['id']}")
     await good("GET", "/v1/sign-ins")
     async with with_provider(service, witness) as newcomer:
         begun = await newcomer.post("/v1/sign-ins", json={"sign_in": {"account": "shop"}})

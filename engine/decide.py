@@ -24,6 +24,7 @@ from tollkeeper.engine.programs.active import (
     Shadow,
     choose_programs,
     choose_shadows,
+    is_held_out,
 )
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.registry.changes import Thresholds
@@ -76,6 +77,8 @@ async def decide_payment(
         [read for shadow in shadows for read in shadow.reads(facts, active.environment)],
         forced,
     )
+    if decision.action == "deny" and forced == UNFORCED and is_held_out(active, payment):
+        decision = replace(decision, held_out=True)
     try:
         transitions = await payment_transitions(engine, active, facts)
         entry = Entry(

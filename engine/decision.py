@@ -23,7 +23,8 @@ class Decision(Struct, frozen=True, gc=False, omit_defaults=True):
     `action` is None where no recommendation was asked for, `score` (hundredths) where nothing was
     analysed. `scorecard` is the version used, 0 the shipped one. `reads` are the aggregates that
     were read: those of the scorecard, then those of the rule, each in its program's order; `lost`
-    are the indexes of reads that could not be exact and so were missing.
+    are the indexes of reads that could not be exact and so were missing. `held_out` says that the
+    payment was let pass though it is denied.
     """
 
     action: Action | None = None
@@ -32,3 +33,4 @@ class Decision(Struct, frozen=True, gc=False, omit_defaults=True):
     scorecard: int = 0
     reads: tuple[Value | None, ...] = ()
     lost: tuple[int, ...] = ()
+    held_out: bool = False

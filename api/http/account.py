@@ -14,8 +14,9 @@ from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.engine.publish.set_settings import set_settings
-from tollkeeper.engine.registry.changes import AccountSettings
+from tollkeeper.engine.registry.changes import AccountSettings, RolloutKey
 from tollkeeper.engine.registry.settings import (
+    MAX_CHARGEBACK,
     MAX_CLOCK_SKEW_MS,
     MAX_RETENTION_DAYS,
     show_settings,
@@ -45,7 +46,47 @@ class ApprovalsChange(Struct, forbid_unknown_fields=True):
     thresholds: bool | UnsetType = UNSET
 
 
-_TYPES = {**get_type_hints(AccountSettings, include_extras=True), "thresholds": ThresholdsView}
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class CostsView(Struct, frozen=True):
+    """What mistakes cost: the fee of a `chargeback`, in any currency; the `margin`, as a share of the
+    amount; the share of people who leave at a challenge.
+    """
+
+    chargeback: Annotated[float, Meta(ge=0, le=MAX_CHARGEBACK)]
+    margin: Share
+    challenge_lost: Share
+
+
+class CostsChange(Struct, forbid_unknown_fields=True):
+    """Each may be left out."""
+
+    chargeback: Annotated[float, Meta(ge=0, le=MAX_CHARGEBACK)] | UnsetType = UNSET
+    margin: Share | UnsetType = UNSET
+    challenge_lost: Share | UnsetType = UNSET
+
+
+class HoldoutView(Struct, frozen=True):
+    """Of the users, devices or orders, `percent` whose payments pass though they are denied."""
+
+    percent: Annotated[float, Meta(ge=0, le=100)]
+    by: RolloutKey
+
+
+class HoldoutChange(Struct, forbid_unknown_fields=True):
+    """Either may be left out."""
+
+    percent: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
+    by: RolloutKey | UnsetType = UNSET
+
+
+_TYPES = {
+    **get_type_hints(AccountSettings, include_extras=True),
+    "thresholds": ThresholdsView,
+    "costs": CostsView,
+    "holdout": HoldoutView,
+}
 _SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(AccountSettings)]
 _CHANGES = {
     **_TYPES,
@@ -56,6 +97,8 @@ _CHANGES = {
     "clock_skew_ms": Annotated[int, Meta(ge=0, le=MAX_CLOCK_SKEW_MS)],
     "extra_codes": ExtraCodesChange,
     "approvals": ApprovalsChange,
+    "costs": CostsChange,
+    "holdout": HoldoutChange,
 }
 
 AccountView = defstruct("AccountView", [("name", str), *_SETTINGS], frozen=True)
@@ -111,7 +154,7 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     "read_account",
     tag=ACCOUNT,
     summary="Read the account's settings",
-    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes; "
+    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes, approvals, costs, hold-out; "
     "and how much the account's windows hold of what they may.",
     scope="settings:read",
     answers={200: Answer("The settings.")},
@@ -137,7 +180,9 @@ async def read_account(request: Request) -> AccountRead:
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
-- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds and the default rule. Once either is true, `approvals` itself is changed by a proposal alone.
+- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds, the default rule and the hold-out. Once either is true, `approvals` itself is changed by a proposal alone.
+- `costs`: what mistakes cost, which thresholds are weighed by.
+- `holdout`: the share of users, devices or orders whose payments pass though they are denied, so that what becomes of them tells how many denials are wrong.
 
 A member that is no setting is refused, and so is null, but for `default_rule`.
 """,

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.intake.payment import PaymentStatus
+from tollkeeper.engine.programs.decider import answered_action
 
 InstantText: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339 text, which the service writes in UTC."""
@@ -40,6 +41,15 @@ class Analyses(Struct, frozen=True, gc=False):
     bot_behaviour: BotBehaviour | UnsetType = UNSET
 
 
+HeldOut = Annotated[
+    bool,
+    Meta(
+        description="Whether it was denied and let pass all the same, to see what becomes of it: "
+        "`analyses` has the action that was answered."
+    ),
+]
+
+
 class PaymentResult(Struct, frozen=True, gc=False):
     id: str
     status: PaymentStatus
@@ -67,11 +77,12 @@ class ThresholdsView(Struct, frozen=True):
 
 
 def analyses(decision: Decision) -> Analyses:
-    """The analyses of a decision, as every answer shows them."""
+    """The analyses of a decision, as every answer shows them: with the action that was answered."""
     rule = None if decision.rule is None else _rule(decision.rule)
-    if decision.action is None or decision.score is None:
+    action = answered_action(decision)
+    if action is None or decision.score is None:
         return Analyses(rule)
-    return Analyses(rule, BotBehaviour(decision.action, decision.score / 100))
+    return Analyses(rule, BotBehaviour(action, decision.score / 100))
 
 
 def _rule(applied: AppliedRule) -> RuleResult:

@@ -21,9 +21,11 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.search.figures import Dimension, Figure
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.holdout import FalsePositives
 from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
 from tollkeeper.engine.search.performance import ConditionPerformance
 from tollkeeper.engine.search.questions import (
+    FindFalsePositives,
     FindFigures,
     FindMovers,
     FindPerformance,
@@ -92,6 +94,11 @@ class BucketView(Struct, frozen=True):
 
 class ScoreList(Struct, frozen=True):
     scores: list[BucketView]
+    lag_ms: LagMs
+
+
+class FalsePositivesAnswer(Struct, frozen=True):
+    false_positives: FalsePositives
     lag_ms: LagMs
 
 
@@ -280,6 +287,25 @@ async def read_scores(
 
 @operation(
     "GET",
+    "/v1/figures/holdout",
+    "read_false_positives",
+    tag=FIGURES,
+    summary="How many denials are wrong, by those held out",
+    doc="""What became of the payments that passed though they are denied, as the account's `holdout` says. People's are those labelled legitimate, and those without a label that are older than 45 days; the share of them is the share of denials that are wrong.
+""",
+    scope="payments:read",
+    answers={200: Answer("What became of them.")},
+    refusals=(422, 503),
+)
+@with_filter
+async def read_false_positives(request: Request, wanted: Filter) -> FalsePositivesAnswer:
+    question = FindFalsePositives(wanted, request.engine.clock())
+    found, lag = await request.search.ask(request.key.account, question, FalsePositives)
+    return FalsePositivesAnswer(found, lag_ms(lag))
+
+
+@operation(
+    "GET",
     "/v1/rules/{name:str}/performance",
     "read_performance",
     tag=FIGURES,
@@ -317,7 +343,7 @@ async def read_performance(
     return PerformanceAnswer(show_instant(begin), show_instant(end), views, lag_ms(lag))
 
 
-ROUTES = (read_figures, find_movers, read_scores, read_performance)
+ROUTES = (read_figures, find_movers, read_scores, read_false_positives, read_performance)
 
 
 def _conditions(account: Account, name: str) -> tuple[tuple[int, str], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.parameters import MOMENT, query_parameter, whole
+from tollkeeper.api.http.parameters import FLAG, MOMENT, query_parameter, whole
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
@@ -51,6 +51,11 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     "condition": ("The condition that was met, `none` for none of the rule's.", _TEXT, "card_list"),
     "score_from": ("Only scores of at least this.", _SCORE, "0.5"),
     "score_to": ("Only scores of at most this.", _SCORE, "0.85"),
+    "holdout": (
+        "Whether it passed though it is denied, as the account's `holdout` says.",
+        FLAG,
+        "true",
+    ),
     "status": ("The payment's status now.", _choice(*get_args(PaymentStatus)), "declined"),
     "label": ("What became known of the payment.", _choice(*VERDICTS, "none"), "fraud"),
     "merchant": ("The merchant's id.", _TEXT, "m-1"),

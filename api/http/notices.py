@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.api.http.alerts import AlertView, alert_view
-from tollkeeper.api.http.answers import InstantText, PaymentResult, UpdateResult, analyses
+from tollkeeper.api.http.answers import HeldOut, InstantText, PaymentResult, UpdateResult, analyses
 from tollkeeper.api.http.examples import ALERT, ANALYSES
 from tollkeeper.api.http.labels import LabelView, label_view
 from tollkeeper.engine.folder_key import FolderKey
@@ -33,6 +33,7 @@ class SentDecision(Struct, frozen=True):
     kind: Literal["payment.decided"]
     at: InstantText
     payment: PaymentResult
+    held_out: HeldOut
 
 
 class SentUpdate(Struct, frozen=True):
@@ -74,6 +75,7 @@ NOTICES: Final[dict[NoticeKind, tuple[type[Struct], dict[str, Any]]]] = {
         {
             "at": _AT,
             "payment": {"id": "order-1001-1", "status": "initiated", "analyses": ANALYSES},
+            "held_out": False,
         },
     ),
     "payment.updated": (
@@ -114,7 +116,7 @@ def notice_body(key: FolderKey, of: Entry | Alert) -> bytes:
 def sample_body(kind: NoticeKind) -> bytes:
     """The body of a notice of nothing: its example, in which `sample` stands for what it tells of."""
     _, example = NOTICES[kind]
-    (name,) = example.keys() - {"at"}
+    (name,) = example.keys() - {"at", "held_out"}
     marked = {**example[name], _NAMED_BY[name]: "sample"}
     return _encode({"kind": kind, **example, name: marked})
 
@@ -133,5 +135,6 @@ def _sent_notice(entry: Entry) -> SentNotice:
     payment = decode_recorded(entry.body).payment
     if entry.kind == Kind.UPDATE:
         return SentUpdate("payment.updated", at, UpdateResult(payment.id, payment.status))
-    shown = analyses(decode_decision(entry.outcome or b"{}"))
-    return SentDecision("payment.decided", at, PaymentResult(payment.id, payment.status, shown))
+    decision = decode_decision(entry.outcome or b"{}")
+    shown = PaymentResult(payment.id, payment.status, analyses(decision))
+    return SentDecision("payment.decided", at, shown, decision.held_out)

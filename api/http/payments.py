@@ -43,6 +43,7 @@ from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, Upda
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.keep import keep, take_back
+from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.shadows.evaluate import queue_shadows
 from tollkeeper.engine.update import UpdatedPayment, merge_update
 
@@ -343,7 +344,7 @@ def _encode_created(payment: Payment, decision: Decision) -> bytes:
 def _note(request: Request, payment_id: str, decision: Decision) -> None:
     fields = request.log
     fields["payment"] = payment_id
-    fields["action"] = decision.action
+    fields["action"] = answered_action(decision)
     if decision.rule is not None:
         fields["rule"] = decision.rule.name
         fields["version"] = decision.rule.version

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tollkeeper.api.http.answers import Analyses, analyses
+from tollkeeper.api.http.answers import Analyses, HeldOut, analyses
 from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.filtering import read_moment_at, with_filter
@@ -71,6 +71,7 @@ class FoundPayment(Struct, frozen=True):
     ip: str | None
     label: Verdict | None
     analyses: Analyses
+    held_out: HeldOut
 
 
 class PaymentPage(Struct, frozen=True):
@@ -224,6 +225,7 @@ def found_view(payment: PaymentInShort) -> FoundPayment:
         ip=payment.ip,
         label=payment.label,
         analyses=analyses(payment.decision),
+        held_out=payment.decision.held_out,
     )
 
 

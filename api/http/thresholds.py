@@ -16,12 +16,11 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
 from tollkeeper.api.http.tags import FIGURES
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.changes import Costs, Thresholds
+from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS, MAX_CHARGEBACK
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.questions import FindScoreBands
 from tollkeeper.engine.search.thresholds import (
-    BASIS_POINTS,
-    Costs,
     ScoreBand,
     ThresholdOutcome,
     cheapest,
@@ -29,9 +28,7 @@ from tollkeeper.engine.search.thresholds import (
     usual_currency,
 )
 
-USUAL_COSTS = Costs()
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_MOST_FEE = 10**9
 
 
 class GroupOutcome(Struct, frozen=True):
@@ -107,31 +104,33 @@ async def weigh_thresholds(
     chargeback: Annotated[
         str | None,
         query_parameter(
-            "The fee of a chargeback, in the currency of its payment; 15.",
-            {"type": "number", "minimum": 0},
+            "The fee of a chargeback, in the currency of its payment; the account's own.",
+            {"type": "number", "minimum": 0, "maximum": MAX_CHARGEBACK},
             "15",
         ),
     ] = None,
     margin: Annotated[
         str | None,
-        query_parameter("The margin, as a share of the amount; 0.1.", _SHARE, "0.12"),
+        query_parameter("The margin, as a share of the amount; the account's own.", _SHARE, "0.12"),
     ] = None,
     challenge_lost: Annotated[
         str | None,
-        query_parameter("The share of people who leave at a challenge; 0.03.", _SHARE, "0.03"),
+        query_parameter(
+            "The share of people who leave at a challenge; the account's own.", _SHARE, "0.03"
+        ),
     ] = None,
 ) -> ThresholdsAnswer:
     own = request.account.settings.thresholds
     asked = Thresholds(
-        challenge=_share("challenge", challenge, 100, own.challenge),
-        deny=_share("deny", deny, 100, own.deny),
+        challenge=_share("challenge", challenge, HUNDREDTHS, own.challenge),
+        deny=_share("deny", deny, HUNDREDTHS, own.deny),
     )
+    usual = request.account.settings.costs
+    most = MAX_CHARGEBACK * HUNDREDTHS
     costs = Costs(
-        chargeback=_read_scaled("chargeback", chargeback, 100, _MOST_FEE, USUAL_COSTS.chargeback),
-        margin=_share("margin", margin, BASIS_POINTS, USUAL_COSTS.margin),
-        challenge_lost=_share(
-            "challenge_lost", challenge_lost, BASIS_POINTS, USUAL_COSTS.challenge_lost
-        ),
+        chargeback=_read_scaled("chargeback", chargeback, HUNDREDTHS, most, usual.chargeback),
+        margin=_share("margin", margin, BASIS_POINTS, usual.margin),
+        challenge_lost=_share("challenge_lost", challenge_lost, BASIS_POINTS, usual.challenge_lost),
     )
     question = FindScoreBands(wanted, request.engine.clock())
     bands, lag = await request.search.ask(request.key.account, question, list[ScoreBand])

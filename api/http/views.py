@@ -7,7 +7,7 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct, structs
 
-from tollkeeper.api.http.answers import Analyses, InstantText, ThresholdsView, analyses
+from tollkeeper.api.http.answers import Analyses, HeldOut, InstantText, ThresholdsView, analyses
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import Explanation
 from tollkeeper.engine.explain.records import DecisionItem
@@ -37,7 +37,7 @@ def _known_payment() -> type[Struct]:
         for field in _READ
     ]
     doc = {"__doc__": "A payment as known now, with the analyses of its creation."}
-    whole = [*fields, ("analyses", Analyses)]
+    whole = [*fields, ("analyses", Analyses), ("held_out", HeldOut, False)]
     return msgspec.defstruct(
         "KnownPayment", whole, kw_only=True, frozen=True, omit_defaults=True, namespace=doc
     )
@@ -89,6 +89,7 @@ class ExplanationView(Struct, frozen=True):
     at: InstantText
     repeated: bool
     analyses: Analyses
+    held_out: HeldOut
     thresholds: ThresholdsView
     scorecard: ExplainedScorecard | None
     rule: ExplainedRule | None
@@ -108,6 +109,7 @@ class DecisionView(Struct, frozen=True):
     amount: float | None
     merchant: str
     analyses: Analyses
+    held_out: HeldOut
 
 
 class AuditView(Struct, frozen=True):
@@ -129,7 +131,7 @@ def payment_view(states: list[Entry]) -> PaymentAnswer:
     decision = decode_decision(created.outcome) if created.outcome else Decision()
     payment = decode_recorded(latest.body).payment
     fields = {field.name: getattr(payment, field.name) for field in _READ}
-    known = KnownPayment(**fields, analyses=analyses(decision))
+    known = KnownPayment(**fields, analyses=analyses(decision), held_out=decision.held_out)
     return PaymentAnswer(known, [_history_item(state) for state in states])
 
 
@@ -143,6 +145,7 @@ def decision_view(item: DecisionItem) -> DecisionView:
         payment.amount,
         payment.merchant.id,
         analyses(item.decision),
+        item.decision.held_out,
     )
 
 
@@ -167,6 +170,7 @@ def explanation_view(found: Explanation) -> ExplanationAnswer:
             show_instant(found.arrived),
             found.repeated,
             analyses(found.decision),
+            found.decision.held_out,
             ThresholdsView(challenge / 100, deny / 100),
             scorecard,
             rule,

@@ -33,7 +33,8 @@ def reason_line(found: Explanation) -> Text:
     line = Text(decision.action or "no action", style=ACTION_STYLES.get(decision.action or "", ""))
     if decision.rule is not None and decision.rule.condition is not None:
         line.append(f" by {decision.rule.condition}")
-    return line.append(f", score {decision.score / 100:.2f}", style="default")
+    line.append(f", score {decision.score / 100:.2f}", style="default")
+    return line.append(", held out: answered with allow") if decision.held_out else line
 
 
 def payment_line(found: Explanation) -> Text:

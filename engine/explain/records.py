@@ -9,6 +9,7 @@ from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.registry.accesses import decode_access
 from tollkeeper.engine.registry.audit import AuditItem, accessed_item, audit_item
 from tollkeeper.engine.registry.changes import decode_change
@@ -56,7 +57,7 @@ async def decided_page(
         if action is None and rule is None:
             return True
         decision = _decision(entry)
-        if action is not None and decision.action != action:
+        if action is not None and answered_action(decision) != action:
             return False
         return rule is None or (decision.rule is not None and decision.rule.name == rule)
 

@@ -160,7 +160,10 @@ def pick_version(
     rollout = lineage.rollout
     if rollout is not None and number == lineage.active:
         key = key_of(rollout.by)
-        if key is not None and _position(account.number, kind, name, key) < rollout.percent:
+        if (
+            key is not None
+            and _place(f"{account.number} {kind} {name} {key}", 100) < rollout.percent
+        ):
             return lineage.versions[rollout.version - 1]
     return lineage.versions[number - 1]
 
@@ -174,14 +177,26 @@ def _version_at(lineage: Lineage, at: int) -> int | None:
     return lineage.former if is_over else lineage.active
 
 
-def _position(account: int, kind: Decider, name: str, key: str) -> int:
-    """Where a key stands among a hundred, the same whatever the percentage is."""
-    hashed = f"{account} {kind} {name} {key}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest()) % 100
+def _place(key: str, of: int) -> int:
+    """Where a key stands among so many, the same whatever share is asked for."""
+    hashed = hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=8)
+    return int.from_bytes(hashed.digest()) % of
+
+
+def is_held_out(active: ActivePrograms, payment: Payment) -> bool:
+    """Whether the payment passes though it is denied, so that what becomes of it is seen.
+
+    Stable by the user, device or order that the account chose; without one, it does not pass.
+    """
+    holdout = active.account.settings.holdout
+    key = rollout_key(payment, holdout.by) if holdout.percent else None
+    if key is None:
+        return False
+    return _place(f"{active.account.number} holdout {key}", 10_000) < holdout.percent
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:
-    """What a rollout's share of payments is chosen by."""
+    """What a share of payments is chosen by, for a rollout and for the hold-out."""
     match by:
         case "user":
             return payment.user.id if payment.user is not None else None

@@ -63,6 +63,11 @@ def decide(
     )
 
 
+def answered_action(decision: Decision) -> Action | None:
+    """What the merchant is told to do: a denial that is held out passes."""
+    return "allow" if decision.held_out else decision.action
+
+
 def action_at(score: int, thresholds: Thresholds) -> Action:
     """What a score (hundredths) alone leads to, by the account's thresholds."""
     if score >= thresholds.deny:

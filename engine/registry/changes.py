@@ -45,6 +45,24 @@ class Approvals(Struct, frozen=True):
     thresholds: bool = False
 
 
+class Costs(Struct, frozen=True):
+    """What mistakes cost an account: `chargeback` (hundredths of any currency) beside the amount of
+    a fraud that passes; of a person's payment that is denied its `margin`, and of one that is
+    challenged the share `challenge_lost` of that, both in basis points.
+    """
+
+    chargeback: int = 1500
+    margin: int = 1000
+    challenge_lost: int = 300
+
+
+class Holdout(Struct, frozen=True):
+    """Of a hundred keys, `percent` (in hundredths) whose payments pass though they are denied."""
+
+    percent: int = 0
+    by: RolloutKey = "user"
+
+
 class AccountSettings(Struct, frozen=True):
     """An account's configuration; `settings.py` says what is allowed.
 
@@ -59,6 +77,8 @@ class AccountSettings(Struct, frozen=True):
     clock_skew_ms: int = 0
     extra_codes: ExtraCodes = ExtraCodes()
     approvals: Approvals = Approvals()
+    costs: Costs = Costs()
+    holdout: Holdout = Holdout()
 
 
 class AccountCreated(Struct, frozen=True, tag="account_created"):

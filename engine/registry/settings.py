@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast, get_args
 from zoneinfo import available_timezones
 
 import msgspec
@@ -19,7 +19,10 @@ from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.registry.changes import (
     AccountSettings,
     Approvals,
+    Costs,
     ExtraCodes,
+    Holdout,
+    RolloutKey,
     SettingsChanged,
     Thresholds,
 )
@@ -30,7 +33,10 @@ MAX_RETENTION_DAYS = 3650
 MAX_CLOCK_SKEW_MS = 60_000
 MAX_EXTRA_CODES = 100
 MAX_RATE = 10**12
-_DECIDING = ("thresholds", "default_rule")
+MAX_CHARGEBACK = 10**7
+HUNDREDTHS = 100
+BASIS_POINTS = 10_000
+_DECIDING = ("thresholds", "default_rule", "holdout")
 """Settings that decide payments, and are guarded with the thresholds."""
 
 # More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
@@ -41,6 +47,8 @@ _CODES = {
     "country": re.compile(r"[A-Z]{2}"),
     "category_code": re.compile(r"[0-9]{4}"),
 }
+
+_KEYS: tuple[str, ...] = get_args(RolloutKey)
 
 _Report: TypeAlias = Callable[[str, ViolationType, str], None]
 
@@ -82,13 +90,21 @@ def check_settings_alone(account: Account, change: SettingsChanged) -> None:
 
 
 def show_settings(settings: AccountSettings) -> dict[str, Any]:
-    """The settings as people write them: thresholds as decimals, rates as decimal text."""
+    """The settings as people write them: thresholds, costs and the hold-out's percent as decimals,
+    rates as decimal text.
+    """
     shown: dict[str, Any] = msgspec.to_builtins(settings)
-    shown["thresholds"] = {
-        "challenge": settings.thresholds.challenge / 100,
-        "deny": settings.thresholds.deny / 100,
+    shown["thresholds"] = _divided(settings.thresholds, HUNDREDTHS)
+    shown["costs"] = {
+        **_divided(settings.costs, BASIS_POINTS),
+        "chargeback": settings.costs.chargeback / HUNDREDTHS,
     }
+    shown["holdout"]["percent"] /= HUNDREDTHS
     return shown
+
+
+def _divided(of: msgspec.Struct, scale: int) -> dict[str, float]:
+    return {name: value / scale for name, value in msgspec.structs.asdict(of).items()}
 
 
 def scaled_rates(settings: AccountSettings) -> dict[tuple[str, str], int]:
@@ -116,31 +132,40 @@ def _thresholds(account: Account, asked: Mapping[str, object], report: _Report) 
     wanted = _object(asked["thresholds"], "thresholds", report)
     _refuse_others(wanted, ("challenge", "deny"), "thresholds.", report)
     old = account.settings.thresholds
-    challenge = _hundredths(wanted, "challenge", old.challenge, report)
-    deny = _hundredths(wanted, "deny", old.deny, report)
-    if challenge is not None and deny is not None and challenge > deny:
+    challenge = _decimal(wanted, "thresholds.challenge", old.challenge, report)
+    deny = _decimal(wanted, "thresholds.deny", old.deny, report)
+    if challenge > deny:
         message = "`challenge` may not be above `deny`"
         report("thresholds.challenge", "out_of_range", message)
-    return Thresholds(challenge or 0, deny or 0)
+    return Thresholds(challenge, deny)
 
 
-def _hundredths(wanted: Mapping[str, object], name: str, old: int, report: _Report) -> int | None:
+def _decimal(
+    wanted: Mapping[str, object],
+    path: str,
+    old: int,
+    report: _Report,
+    *,
+    scale: int = HUNDREDTHS,
+    most: int = 1,
+) -> int:
+    """A number from 0 to `most`, times `scale`; `old` where it is left out or refused."""
+    name = path.rpartition(".")[2]
     if name not in wanted:
         return old
-    path = f"thresholds.{name}"
     value = wanted[name]
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        _report_type(path, value, "a threshold is a number", report)
-        return None
+        _report_type(path, value, "this is a number", report)
+        return old
     number = _exact(value)
-    if not number.is_finite() or not 0 <= number <= 1:
-        report(path, "out_of_range", "a threshold is from 0.00 to 1.00")
-        return None
-    hundredths = _EXACT.multiply(number, 100)
-    if hundredths != int(hundredths):
-        report(path, "precision", "a threshold has at most two decimals")
-        return None
-    return int(hundredths)
+    if not number.is_finite() or not 0 <= number <= most:
+        report(path, "out_of_range", f"this is from 0 to {most}")
+        return old
+    scaled = _EXACT.multiply(number, scale)
+    if scaled != int(scaled):
+        report(path, "precision", f"this has at most {len(str(scale)) - 1} decimals")
+        return old
+    return int(scaled)
 
 
 def _default_rule(account: Account, asked: Mapping[str, object], report: _Report) -> str | None:
@@ -272,6 +297,32 @@ def _approvals(account: Account, asked: Mapping[str, object], report: _Report) -
     return msgspec.structs.replace(account.settings.approvals, **read)
 
 
+def _costs(account: Account, asked: Mapping[str, object], report: _Report) -> Costs:
+    wanted = _object(asked["costs"], "costs", report)
+    _refuse_others(wanted, Costs.__struct_fields__, "costs.", report)
+    old = account.settings.costs
+    return Costs(
+        _decimal(wanted, "costs.chargeback", old.chargeback, report, most=MAX_CHARGEBACK),
+        _decimal(wanted, "costs.margin", old.margin, report, scale=BASIS_POINTS),
+        _decimal(wanted, "costs.challenge_lost", old.challenge_lost, report, scale=BASIS_POINTS),
+    )
+
+
+def _holdout(account: Account, asked: Mapping[str, object], report: _Report) -> Holdout:
+    wanted = _object(asked["holdout"], "holdout", report)
+    _refuse_others(wanted, Holdout.__struct_fields__, "holdout.", report)
+    old = account.settings.holdout
+    percent = _decimal(wanted, "holdout.percent", old.percent, report, most=100)
+    by = wanted.get("by", old.by)
+    if by not in _KEYS:
+        message = "this is `user`, `device` or `order`"
+        if isinstance(by, str):
+            report("holdout.by", "invalid_value", message)
+        else:
+            _report_type("holdout.by", by, message, report)
+    return Holdout(percent, cast("RolloutKey", by))
+
+
 def _object(value: object, path: str, report: _Report) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         _report_type(path, value, "this is an object", report)
@@ -302,4 +353,6 @@ _READERS: Mapping[str, Callable[[Account, Mapping[str, object], _Report], object
     "clock_skew_ms": _clock_skew_ms,
     "extra_codes": _extra_codes,
     "approvals": _approvals,
+    "costs": _costs,
+    "holdout": _holdout,
 }

@@ -80,6 +80,12 @@ def _version(text: str) -> Term:
     return Facet.VERSION, int(text)
 
 
+def _holdout(text: str) -> Term:
+    if text not in ("true", "false"):
+        raise ValueError("this is one of `true`, `false`")
+    return Facet.HOLDOUT, int(text == "true")
+
+
 def _bin(text: str) -> Term:
     if not _BIN.fullmatch(text):
         raise ValueError("this is the first 6 or 8 digits of a card number")
@@ -91,6 +97,7 @@ _READERS: dict[str, Callable[[str], Term]] = {
     "rule": _or_none(Facet.RULE),
     "version": _version,
     "condition": _or_none(Facet.CONDITION),
+    "holdout": _holdout,
     "status": _choice(Facet.STATUS, *get_args(PaymentStatus)),
     "label": _choice(Facet.LABEL, *VERDICTS, "none"),
     "merchant": _text(Facet.MERCHANT),

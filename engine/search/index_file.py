@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.side_file import create_file
 
 _FILE = "search.db"
-_VERSION = 1
+_VERSION = 2
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024

@@ -132,11 +132,16 @@ def _precision(counted: Tally) -> Precision:
     labelled = fraud + counted.labels["legitimate"]
     if not labelled:
         return Precision(0, 0, None, None, None)
-    share = fraud / labelled
-    middle = (share + _Z**2 / (2 * labelled)) / (1 + _Z**2 / labelled)
-    spread = _Z / (1 + _Z**2 / labelled)
-    spread *= sqrt(share * (1 - share) / labelled + _Z**2 / (4 * labelled**2))
-    return Precision(labelled, fraud, share, max(middle - spread, 0.0), min(middle + spread, 1.0))
+    return Precision(labelled, fraud, fraud / labelled, *interval(fraud, labelled))
+
+
+def interval(part: int, whole: int) -> tuple[float, float]:
+    """Where the share of `part` in `whole` lies with 95 % (Wilson)."""
+    share = part / whole
+    middle = (share + _Z**2 / (2 * whole)) / (1 + _Z**2 / whole)
+    spread = _Z / (1 + _Z**2 / whole)
+    spread *= sqrt(share * (1 - share) / whole + _Z**2 / (4 * whole**2))
+    return max(middle - spread, 0.0), min(middle + spread, 1.0)
 
 
 def _count_within(hits: Mapping[int, int], first: int, beyond: int) -> int:

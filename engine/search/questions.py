@@ -16,6 +16,7 @@ from tollkeeper.engine.search.find import (
     find,
     find_new,
 )
+from tollkeeper.engine.search.holdout import FalsePositives, false_positives
 from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
@@ -120,6 +121,16 @@ class FindScores(Struct, frozen=True, tag=True):
         return scores(index, self.wanted, self.by)
 
 
+class FindFalsePositives(Struct, frozen=True, tag=True):
+    """What became of the held-out payments that a filter takes; `now` in µs."""
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> FalsePositives:
+        return false_positives(index, self.wanted, self.now)
+
+
 class FindPerformance(Struct, frozen=True, tag=True):
     """What became of the payments that each condition of a rule decided, from `since` to `until` (µs)."""
 
@@ -163,4 +174,5 @@ Question: TypeAlias = (
     | FindScores
     | FindPerformance
     | FindScoreBands
+    | FindFalsePositives
 )

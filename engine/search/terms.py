@@ -19,10 +19,13 @@ from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, read_network, show_network
+from tollkeeper.engine.programs.decider import answered_action
 
 
 class Facet(IntEnum):
-    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths."""
+    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths;
+    of `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0.
+    """
 
     PAYMENT = 0
     ACTION = 1
@@ -36,6 +39,7 @@ class Facet(IntEnum):
     MERCHANT = 9
     CURRENCY = 10
     AMOUNT = 11
+    HOLDOUT = 12
     CARD = 20
     BIN = 21
     DEVICE = 22
@@ -143,7 +147,8 @@ def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
 
 def decided_terms(decision: Decision) -> Iterator[Term]:
     """The terms of what was decided: they never change."""
-    yield Facet.ACTION, decision.action or NO_VALUE
+    yield Facet.ACTION, answered_action(decision) or NO_VALUE
+    yield Facet.HOLDOUT, int(decision.held_out)
     if decision.score is not None:
         yield Facet.SCORE, decision.score
     if decision.rule is None:

@@ -11,7 +11,8 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.changes import Costs, Thresholds
+from tollkeeper.engine.registry.settings import BASIS_POINTS
 from tollkeeper.engine.search.blocks import numbers_from
 from tollkeeper.engine.search.figures import sum_of
 from tollkeeper.engine.search.filters import Filter
@@ -20,8 +21,6 @@ from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet
 
 HIGHEST = 100
-BASIS_POINTS = 10_000
-"""Shares are given in basis points."""
 
 
 class PaidTotal(Struct, frozen=True):
@@ -42,17 +41,6 @@ class ScoreBand(Struct, frozen=True):
     people: PaidTotal
     frauds: PaidTotal
     unripe: int
-
-
-class Costs(Struct, frozen=True):
-    """What mistakes cost an account: `chargeback` (hundredths of any currency) beside the amount of
-    a fraud that passes; of a person's payment that is denied its `margin`, and of one that is
-    challenged the share `challenge_lost` of that, both in basis points.
-    """
-
-    chargeback: int = 1500
-    margin: int = 1000
-    challenge_lost: int = 300
 
 
 class ThresholdOutcome(Struct, frozen=True):
@@ -77,24 +65,34 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
         score: [_PaidCounter(), _PaidCounter()] for score in range(HIGHEST + 1)
     }
     unripe: defaultdict[int, int] = defaultdict(int)
-    fraud, legitimate = (index.value(Facet.LABEL, name) for name in ("fraud", "legitimate"))
     for block in selection.blocks():
-        members = selection.members(block)
-        labelled = dict(index.facet(Facet.LABEL, block))
-        unlabelled = members
-        for having in labelled.values():
-            unlabelled &= ~having
-        young = numbers_from(block, ripe_before)
-        people = members & labelled.get(legitimate, 0) | unlabelled & ~young
-        frauds = members & labelled.get(fraud, 0)
+        people, frauds, waiting = told_apart(index, block, selection.members(block), ripe_before)
         for score, having in index.facet(Facet.SCORE, block):
-            unripe[score] += (having & unlabelled & young).bit_count()
+            unripe[score] += (having & waiting).bit_count()
             for counted, meant in zip(found[score], (people, frauds), strict=True):
                 counted.add(index, block, having & meant)
     return [
         ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
         for score, (people, frauds) in found.items()
     ]
+
+
+def told_apart(
+    index: AccountIndex, block: int, members: int, ripe_before: int
+) -> tuple[int, int, int]:
+    """Of payments of a block people's, frauds, and those still without a label: people's are
+    labelled legitimate, or have no label and came before the sequence number `ripe_before`.
+    """
+    labelled = dict(index.facet(Facet.LABEL, block))
+    unlabelled = members
+    for having in labelled.values():
+        unlabelled &= ~having
+    fraud, legitimate = (
+        members & labelled.get(index.value(Facet.LABEL, name), 0)
+        for name in ("fraud", "legitimate")
+    )
+    young = numbers_from(block, ripe_before)
+    return legitimate | unlabelled & ~young, fraud, unlabelled & young
 
 
 class _PaidCounter:

@@ -9,6 +9,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import decode_label
 from tollkeeper.engine.monitors.outbox import Notice
+from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.registry.changes import Activated, DecidedFilter, NoticeKind, decode_change
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.stored_records import decode_decision
@@ -59,7 +60,7 @@ def _is_meant(decision: Decision, only: DecidedFilter) -> bool:
     rule = decision.rule
     return (
         not (decision.action is None and rule is None)
-        and (not only.action or decision.action in only.action)
+        and (not only.action or answered_action(decision) in only.action)
         and (not only.rule or (rule is not None and rule.name in only.rule))
         and (not only.condition or (rule is not None and rule.condition in only.condition))
     )

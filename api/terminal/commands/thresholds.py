@@ -20,24 +20,10 @@ if TYPE_CHECKING:
 @click.option("--since", default="180d", show_default=True, help="An instant, or a span back.")
 @click.option("--challenge", type=click.FloatRange(0, 1), help="Challenge from this score.")
 @click.option("--deny", type=click.FloatRange(0, 1), help="Deny from this score.")
-@click.option(
-    "--chargeback",
-    default=15.0,
-    show_default=True,
-    type=click.FloatRange(0, 10**7),
-    help="Its fee.",
-)
-@click.option(
-    "--margin",
-    default=0.1,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="The margin, as a share of the amount.",
-)
+@click.option("--chargeback", type=click.FloatRange(0, 10**7), help="Its fee.")
+@click.option("--margin", type=click.FloatRange(0, 1), help="The margin, as a share of the amount.")
 @click.option(
     "--challenge-lost",
-    default=0.03,
-    show_default=True,
     type=click.FloatRange(0, 1),
     help="The share of people who leave at a challenge.",
 )
@@ -48,32 +34,38 @@ def thresholds(
     since: str,
     challenge: float | None,
     deny: float | None,
-    chargeback: float,
-    margin: float,
-    challenge_lost: float,
+    chargeback: float | None,
+    margin: float | None,
+    challenge_lost: float | None,
     as_json_: bool,
     data: JournalSource,
 ) -> None:
-    """Weigh thresholds on the score: who is stopped, and what it costs, from labels."""
+    """Weigh thresholds on the score: who is stopped, and what it costs, from labels.
+
+    What is left out is as the account's settings say.
+    """
     import msgspec
 
     from tollkeeper.api.http.thresholds import thresholds_answer
     from tollkeeper.api.terminal.threshold_lines import threshold_lines
     from tollkeeper.engine.open import now
-    from tollkeeper.engine.registry.changes import Thresholds
+    from tollkeeper.engine.registry.changes import Costs, Thresholds
+    from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS
     from tollkeeper.engine.search.asking import SearchHere
     from tollkeeper.engine.search.filters import read_filter
     from tollkeeper.engine.search.questions import FindScoreBands
-    from tollkeeper.engine.search.thresholds import BASIS_POINTS, Costs, ScoreBand
+    from tollkeeper.engine.search.thresholds import ScoreBand
 
     found = read_account(data, account)
     own, moment = found.settings.thresholds, now()
     asked = Thresholds(
-        own.challenge if challenge is None else round(challenge * 100),
-        own.deny if deny is None else round(deny * 100),
+        _scaled(challenge, HUNDREDTHS, own.challenge), _scaled(deny, HUNDREDTHS, own.deny)
     )
+    usual = found.settings.costs
     costs = Costs(
-        round(chargeback * 100), round(margin * BASIS_POINTS), round(challenge_lost * BASIS_POINTS)
+        _scaled(chargeback, HUNDREDTHS, usual.chargeback),
+        _scaled(margin, BASIS_POINTS, usual.margin),
+        _scaled(challenge_lost, BASIS_POINTS, usual.challenge_lost),
     )
     with refusals():
         question = FindScoreBands(read_filter([("since", since)], moment), moment)
@@ -85,3 +77,7 @@ def thresholds(
         return
     for line in threshold_lines(answer):
         out.print(line, highlight=False, soft_wrap=True)
+
+
+def _scaled(given: float | None, scale: int, otherwise: int) -> int:
+    return otherwise if given is None else round(given * scale)

@@ -334,6 +334,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("DELETE", f"{labels}/chargeback")
     await good("GET", "/v1/figures?every=hour&by=action&money=true&compare=7d")
     await good("GET", "/v1/figures/movers")
+    await good("GET", "/v1/figures/holdout")
     await good("GET", "/v1/scores")
     await good("GET", "/v1/thresholds?challenge=0.4")
     await good("GET", "/v1/rules/checkout/performance")

@@ -116,6 +116,7 @@ async def test_a_found_payment_is_shown_in_short_as_known_now(shop: Service) -> 
             "bot_behaviour": {"action": found["analyses"]["bot_behaviour"]["action"]},
             "rule": {"name": "gate", "version": 1, "condition": None},
         },
+        "held_out": False,
     }
 
 

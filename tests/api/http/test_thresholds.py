@@ -70,6 +70,16 @@ async def test_a_pair_of_thresholds_is_weighed_with_its_cost(shop: Service) -> N
     assert found["cheapest"]["cost"] == {"BRL": "10.00"}
 
 
+async def test_costs_that_are_left_out_are_the_accounts_own(shop: Service) -> None:
+    costs = {"chargeback": 20, "margin": 0.2, "challenge_lost": 0.5}
+    changed = await shop.client.put("/v1/account", json={"account": {"costs": costs}})
+    assert changed.json()["account"]["costs"] == costs
+    asked = "/v1/thresholds?challenge=0.4&deny=0.9"
+    assert (await shop.client.get(asked)).json()["asked"]["cost"] == {"BRL": "125.00"}
+    dearer = await shop.client.get(f"{asked}&chargeback=30")
+    assert dearer.json()["asked"]["cost"] == {"BRL": "135.00"}
+
+
 async def test_payments_without_a_label_count_as_people_once_they_are_old(shop: Service) -> None:
     shop.engine.clock = lambda: NOW + 46 * 86_400_000_000
     bands = (await shop.client.get("/v1/thresholds")).json()["bands"]

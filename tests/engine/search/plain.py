@@ -11,6 +11,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.labels.label import SOURCES
+from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.search.filters import Filter, read_filter, read_members
 from tollkeeper.tests.engine.offline.backtest.shop import Shop
 
@@ -36,7 +37,8 @@ class Plain:
         """Whether the payment has what a member of a filter asks for."""
         payment, rule = self.payment, self.decision.rule
         values: dict[str, Any] = {
-            "action": self.decision.action or "none",
+            "action": answered_action(self.decision) or "none",
+            "holdout": "true" if self.decision.held_out else "false",
             "rule": "none" if rule is None else rule.name,
             "version": None if rule is None else str(rule.version),
             "condition": None if rule is None else rule.condition or "none",

@@ -13,12 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.labels.label import VERDICTS
+from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.publish.set_settings import ChangeSettings
-from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
@@ -26,7 +28,6 @@ from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
 from tollkeeper.engine.search.tally import _STATUSES, Tally
 from tollkeeper.engine.search.thresholds import (
-    Costs,
     ScoreBand,
     cheapest,
     outcome,
@@ -54,6 +55,8 @@ members = st.sampled_from(
         "condition:small",
         "condition:none",
         "action:deny",
+        "holdout:true",
+        "holdout:false",
         "status:initiated",
         "status:declined",
         "status:succeeded",
@@ -82,7 +85,8 @@ texts = st.lists(members, max_size=3).map(" ".join)
 
 async def compare(folder: Path, happened: list[Any], asked: list[str], stops: list[int]) -> None:
     async with open_shop(folder) as shop:
-        await shop.do(ChangeSettings("shop", {"retention_days": 6}))
+        settings = {"retention_days": 6, "holdout": {"percent": 60}}
+        await shop.do(ChangeSettings("shop", settings))
         await shop.publish(RULE)
         with closing(Follower(folder)) as follower:
 
@@ -151,7 +155,7 @@ def assert_figures(index: AccountIndex, shop: Shop, payments: list[Plain], text:
 def by_value(payment: Plain, by: str) -> str | None:
     rule = payment.decision.rule
     return {
-        "action": payment.decision.action or "none",
+        "action": answered_action(payment.decision) or "none",
         "status": payment.payment.status,
         "label": payment.label or "none",
         "rule": "none" if rule is None else rule.name,
@@ -166,7 +170,7 @@ def money_of(payments: list[Plain]) -> int:
 
 
 def tally_of(payments: list[Plain]) -> Tally:
-    actions = Counter(each.decision.action for each in payments)
+    actions = Counter(answered_action(each.decision) for each in payments)
     statuses = Counter(each.payment.status for each in payments)
     labels = Counter(each.label for each in payments)
     return Tally(
@@ -208,6 +212,13 @@ def assert_bands(index: AccountIndex, shop: Shop, payments: list[Plain], text: s
             assert paid.payments == sum(paid.counts.values()) == len(expected)
             assert sum(paid.money.values()) == money_of(expected)
     assert_cheapest(bands)
+    held_out = [each for each in meant if each.decision.held_out]
+    frauds = [each for each in held_out if each.label == "fraud"]
+    young = [each for each in held_out if each.label is None and each.arrived >= now - MATURE]
+    unsure = [each for each in held_out if each.label == "unsure"]
+    counted = false_positives(index, wanted, now)
+    assert (counted.frauds, counted.unripe) == (len(frauds), len(young))
+    assert counted.people == len(held_out) - len(frauds) - len(young) - len(unsure)
 
 
 def assert_cheapest(bands: list[ScoreBand]) -> None:
@@ -237,7 +248,7 @@ def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -
         assert each.immature == (1.0 if own else None)
         sure = [one.label for one in own if one.label in ("fraud", "legitimate")]
         assert (each.precision.labelled, each.precision.fraud) == (len(sure), sure.count("fraud"))
-        denied = [one for one in own if one.decision.action == "deny"]
+        denied = [one for one in own if answered_action(one.decision) == "deny"]
         assert each.came_back.of == len(denied)
         assert each.came_back.succeeded == sum(came_back(one, payments) for one in denied)
 

@@ -1,0 +1,43 @@
+"""What became of payments that passed though they are denied: how many of the denials are wrong."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.performance import MATURE, interval
+from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.terms import Facet
+from tollkeeper.engine.search.thresholds import told_apart
+
+
+class FalsePositives(Struct, frozen=True):
+    """Of payments that were held out: those of `people`, `frauds`, and those `unripe`, of which a
+    label may still come. `share` is that of people among the first two, with its 95 % interval.
+    """
+
+    people: int
+    frauds: int
+    unripe: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+def false_positives(index: AccountIndex, wanted: Filter, now: int) -> FalsePositives:
+    """Of the held-out payments that the filter takes; `now` in µs."""
+    ripe_before = index.sequence_at(now - MATURE, 0)
+    held_out = replace(wanted, terms=(*wanted.terms, ((Facet.HOLDOUT, 1),)))
+    selection = Selection(index, held_out)
+    people = frauds = unripe = 0
+    for block in selection.blocks():
+        members = selection.members(block)
+        if members:
+            sets = told_apart(index, block, members, ripe_before)
+            ours, theirs, waiting = map(int.bit_count, sets)
+            people, frauds, unripe = people + ours, frauds + theirs, unripe + waiting
+    known = people + frauds
+    if not known:
+        return FalsePositives(people, frauds, unripe, None, None, None)
+    return FalsePositives(people, frauds, unripe, people / known, *interval(people, known))

@@ -31,7 +31,7 @@ class NewKey(Struct, frozen=True, forbid_unknown_fields=True):
     nobody answers for a test key.
     """
 
-    scopes: list[KeyScope]
+    scopes: tuple[KeyScope, ...]
     name: str = ""
     expires_at: InstantText | None = None
     test: bool = False
@@ -117,7 +117,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
         # Users are of the live account.
         mine = asking if asking in request.account.users else request.key.owner
         owner = "" if sent.test else mine
-    verb = CreateKey(request.account.name, tuple(sent.scopes), sent.name, end, sent.test, owner)
+    verb = CreateKey(request.account.name, sent.scopes, sent.name, end, sent.test, owner)
     secret = (await verb.perform(engine, asking, _no_progress)).key
     assert secret is not None
     (made,) = (key for key in _keys(request) if secret.startswith(key.id))

@@ -99,22 +99,49 @@ def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
 
 
 def draw_fitted(fitted: FittedScorecard) -> RenderableType:
-    """Each weight before and after, then how well both score on what was not learned from."""
-    weights = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("signal", "before", "after", "said something of"):
-        weights.add_column(title, justify="left" if title == "signal" else "right")
+    """Each number before and after, then how well both score on what was not learned from."""
+    weights = _columns("signal", "before", "after", "said something of")
     weights.add_row("baseline", f"{fitted.baseline_before:g}", f"{fitted.baseline_after:g}", "")
     for each in fitted.weights:
         weights.add_row(each.signal, f"{each.before:g}", f"{each.after:g}", f"{each.met}")
-    judged = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("", "before", "after"):
-        judged.add_column(title, justify="right" if title else "left")
-    for name, before, after in zip(
-        _QUALITIES, _measures(fitted.before), _measures(fitted.after), strict=True
-    ):
-        judged.add_row(name, f"{before:.4f}", f"{after:.4f}")
+    parts: list[RenderableType] = [weights]
+    if fitted.curves:
+        curves = _columns("curve", "least", "most")
+        for curve in fitted.curves:
+            curves.add_row(curve.signal, f"{curve.lowest:+g}", f"{curve.highest:+g}")
+        parts += [Text(), curves]
+    if fitted.set_aside:
+        aside = ", ".join(f"{count} {why}" for why, count in fitted.set_aside.items())
+        parts.append(Text(f"\nset aside, as nobody can tell what they were: {aside}"))
     words = f"\nlearned from {fitted.learned} payments, judged on the {fitted.judged} after them\n"
-    return Group(weights, Text(words), judged)
+    parts += [Text(words), _judged(fitted.before, fitted.after)]
+    if fitted.left_out is not None:
+        words = "\nand on the payments learned from, each by curves that never saw its campaign\n"
+        parts += [Text(words), _judged(*fitted.left_out)]
+    reliability = _columns("of payments that score about", "payments", "bots")
+    for part in fitted.after.calibration:
+        reliability.add_row(f"{part.predicted:.2f}", f"{part.count}", f"{part.observed:.2f}")
+    return Group(*parts, Text("\nwhat the new score is worth\n"), reliability)
+
+
+def _columns(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(first)
+    for title in others:
+        table.add_column(title, justify="right")
+    return table
+
+
+def _judged(before: Quality, after: Quality) -> Table:
+    judged = _columns("", "before", "after")
+    for name, old, new in zip(_QUALITIES, _measures(before), _measures(after), strict=True):
+        judged.add_row(name, f"{old:.4f}", f"{new:.4f}")
+    for old_share, new_share in zip(before.stopped, after.stopped, strict=True):
+        for who in ("people", "bots"):
+            name = f"{who} at {old_share.threshold:.2f} or more"
+            shares = getattr(old_share, who), getattr(new_share, who)
+            judged.add_row(name, *(f"{share:.4f}" for share in shares))
+    return judged
 
 
 _QUALITIES = (

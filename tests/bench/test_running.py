@@ -14,7 +14,7 @@ from tollkeeper.bench.tables import Target, show, show_targets
 BENCH = Path(tables.__file__).parent
 PARTS = {"__main__", "create", "tables", "servers", "load", "payments", "history"}
 """What benchmarks share."""
-COUNTS = {"rule_tokens"}
+COUNTS = {"curves", "rule_tokens"}
 """What counts and measures no time."""
 
 

@@ -4,45 +4,91 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
+from tollkeeper.api.terminal.folder import refusals
+from tollkeeper.api.terminal.options import data_option
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
+if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
+
 
 @click.command(panel="Rule files")
-@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "history", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--account", help="Learn from the labels that this account has stored.")
+@click.option("--since", default="90d", show_default=True, help="`90d`, `12h`, or a day.")
+@click.option(
+    "--mature",
+    default="45d",
+    show_default=True,
+    help="A payment that nobody labelled counts as honest when it is so old.",
+)
 @click.option(
     "--scorecard",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scorecard whose weights are estimated, in place of the shipped one.",
+    help="The scorecard whose numbers are estimated, in place of the shipped one.",
 )
+@click.option("--curves", is_flag=True, help="Keep the weights, and estimate curves beside them.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the new text here; standard output otherwise.",
 )
-def fit(history: Path, scorecard: Path | None, output: Path | None) -> None:
-    """Estimate a scorecard's baseline and weights from labelled HISTORY (JSON Lines)."""
+@data_option
+def fit(
+    history: Path | None,
+    account: str | None,
+    since: str,
+    mature: str,
+    scorecard: Path | None,
+    curves: bool,
+    output: Path | None,
+    data: JournalSource,
+) -> None:
+    """Estimate a scorecard's numbers from labels: those of HISTORY (JSON Lines), or an account's.
+
+    Publishes nothing: the new text is for review.
+    """
     from tollkeeper.api.terminal.rendering import draw_fitted
+    from tollkeeper.engine.lists.environment import Environment
+    from tollkeeper.engine.offline.backtest.given import GivenError, read_since
+    from tollkeeper.engine.offline.outcomes import NothingToLearnError
     from tollkeeper.engine.offline.testing.streams import StreamError
+    from tollkeeper.engine.open import now
     from tollkeeper.engine.programs.active import SCORECARD_NAME
     from tollkeeper.engine.programs.load import SHIPPED
     from tollkeeper.grammar.program import Scorecard
 
     with extra("fit"):
-        from tollkeeper.engine.offline.fit.fitting import FitError
-        from tollkeeper.engine.offline.fit.fitting import fit as fit_weights
+        from tollkeeper.engine.offline.fit.examples import examples_in_file, examples_of_account
+        from tollkeeper.engine.offline.fit.fitting import FitError, fit_curves, fit_weights
+    if bool(account) == bool(history):
+        raise click.UsageError("give either HISTORY or --account")
     path = scorecard or SHIPPED / f"{SCORECARD_NAME}.rule"
     reading = read_rule_file(path)
-    if not isinstance(reading.program, Scorecard):
+    program = reading.program
+    if not isinstance(program, Scorecard):
         refuse(f"{path} is not a scorecard")
     try:
-        with progress_bar("replaying") as progress:
-            fitted = fit_weights(reading.text, reading.program, history, progress)
-    except (FitError, StreamError, OSError) as error:
+        with refusals(), progress_bar("replaying") as progress:
+            if history is not None:
+                examples = examples_in_file(program, history, progress, Environment())
+            else:
+                assert account is not None
+                moment = now()
+                age = moment - read_since(mature, moment)
+                begins = read_since(since, moment)
+                examples = examples_of_account(data, account, program, begins, age, progress)
+        estimate = fit_curves if curves else fit_weights
+        fitted = estimate(reading.text, program, examples)
+    except (FitError, GivenError, NothingToLearnError, StreamError, OSError) as error:
         refuse(str(error))
     err.print(draw_fitted(fitted), soft_wrap=True)
     if output is None:

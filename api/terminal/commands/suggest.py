@@ -114,11 +114,11 @@ def suggest(
 
     with extra("fit"):
         from tollkeeper.api.terminal.suggestion import draw_suggestion
+        from tollkeeper.engine.offline.outcomes import NothingToLearnError
         from tollkeeper.engine.offline.suggest.columns import families
         from tollkeeper.engine.offline.suggest.search import SearchAims
         from tollkeeper.engine.offline.suggest.suggest import suggest as suggest_conditions
         from tollkeeper.engine.offline.suggest.table import (
-            NothingToLearnError,
             labels_by_score,
             labels_known,
             read_account,

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     CandidateOutcome,
@@ -44,7 +45,8 @@ class RecordedHistory:
 class ReplayedPayment(Struct, gc=False):
     """A payment that the candidate has a say in: what was decided, and what it would have got.
 
-    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read.
+    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read,
+    `environment` the lists and tables that it met.
     """
 
     id: str
@@ -54,6 +56,7 @@ class ReplayedPayment(Struct, gc=False):
     now: CandidateOutcome
     score: int | None
     values: Sequence[Value | None]
+    environment: Environment
 
 
 class StatusUpdate(Struct, gc=False):
@@ -102,7 +105,7 @@ def try_candidate(
         if not concerns(facts, was, situation):
             return None
         now = decide(facts, was, values, situation)
-        return ReplayedPayment(id_, arrived, facts, was, outcome_of(now), now.score, values)
+        return ReplayedPayment(id_, arrived, facts, was, outcome_of(now), now.score, values, met)
 
     def update(entry: Entry) -> StatusUpdate | None:
         if windows is not None:

@@ -1,6 +1,7 @@
-"""A scorecard's baseline and weights, estimated from labelled history. Needs the extra `fit`.
+"""A scorecard's numbers, estimated from labelled history. Needs the extra `fit`.
 
-`labelled.py` reads the history, `replay.py` takes it through the engine, `weighed.py` says what
-each weight is multiplied with, `estimate.py` finds the weights, `quality.py` judges them, and
-`fitting.py` does all of it and writes the file's new text.
+`labelled.py` reads a file's history and `replay.py` takes it through the engine; `examples.py` has
+what is learned from, of a file or of an account's stored labels. `weighed.py` says what each weight
+is multiplied with and what curves read, `estimate.py` finds weights, `steps.py` and `curves.py`
+curves. `quality.py` judges, `fitting.py` does all of it, `write_curves.py` writes the new text.
 """

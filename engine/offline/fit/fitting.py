@@ -1,32 +1,31 @@
-"""Labelled history and a scorecard's text in; the text with new weights, and what they gain, out."""
+"""Examples and a scorecard's text in; the text with new numbers, and what they gain, out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit  # type: ignore[import-untyped]
 
-from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.estimate import Estimate, estimate
-from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.fit.curves import estimate_curves, left_out
+from tollkeeper.engine.offline.fit.estimate import estimate
+from tollkeeper.engine.offline.fit.examples import Examples
 from tollkeeper.engine.offline.fit.quality import Quality, quality
-from tollkeeper.engine.offline.fit.replay import score_history
-from tollkeeper.engine.offline.fit.weighed import Weight, measure, weights
-from tollkeeper.engine.programs.loaded import load_scorecard
+from tollkeeper.engine.offline.fit.steps import cut
+from tollkeeper.engine.offline.fit.weighed import curve_inputs, weights
+from tollkeeper.engine.offline.fit.write_curves import FittedCurve, write_curves
 from tollkeeper.grammar.parser import parse
-from tollkeeper.grammar.program import Scorecard
+from tollkeeper.grammar.program import Curve, Scorecard
 from tollkeeper.grammar.syntax import Baseline, Span
 
 Floats = NDArray[np.float64]
 
 LEARNED = 0.7
 """Share of the labelled payments that are learned from, the earliest; the rest judge."""
+_LEAST_BASELINE = 1e-6
 
 
 class FitError(Exception):
@@ -45,50 +44,35 @@ class FittedWeight:
 
 @dataclass(frozen=True, slots=True)
 class FittedScorecard:
-    """`text` is the file's with new weights; `before` and `after` are judged on the later part.
+    """`text` is the file's with new numbers; `before` and `after` are judged on the later part.
 
-    `learned` and `judged` are the numbers of labelled payments in each part.
+    `learned` and `judged` are the numbers of labelled payments in each part, `set_aside` those that
+    nobody can tell, by why. `left_out` is, for curves, the quality before and after over the earlier
+    part, each payment judged by curves learned without its campaign; None with a single campaign.
     """
 
     text: str
     baseline_before: float
     baseline_after: float
     weights: tuple[FittedWeight, ...]
+    curves: tuple[FittedCurve, ...]
     before: Quality
     after: Quality
+    left_out: tuple[Quality, Quality] | None
     learned: int
     judged: int
+    set_aside: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Examples:
-    """A row of measures and a label for each labelled payment, in order of arrival."""
-
-    measures: Floats
-    labels: Floats
-
-
-def fit(
-    text: str,
-    scorecard: Scorecard,
-    history: Path,
-    progress: Callable[[float], None] = lambda _share: None,
-    environment: Environment | None = None,
-) -> FittedScorecard:
+def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
     """Estimate the baseline and weights of `scorecard`, checked from `text`.
 
-    Learns from the first 70 % of the labelled payments in `history` (`labelled.py`) and judges by
-    the rest. Signals without a literal weight add what they always did. `environment` gives lists
-    and tables as they are now. Raises `StreamError` for a line that can't be read, `FitError`
-    when there is not enough to learn from, `OSError`.
+    Learns from the first 70 % of the examples and judges by the rest. Signals without a literal
+    weight add what they always did. Raises `FitError` when there is not enough to learn from.
     """
-    environment = environment or Environment()
-    examples = _examples(scorecard, history, progress, environment)
-    split = int(len(examples.labels) * LEARNED)
-    _require_both_labels(examples.labels[:split], "first 70 %")
-    _require_both_labels(examples.labels[split:], "last 30 %")
+    split = _split(examples.labels)
     known = weights(scorecard)
-    weighed = np.array([weight is not None for weight in known])
+    weighed = np.array([weight is not None for weight in known], dtype=bool)
     literals = [weight for weight in known if weight is not None]
     authored = np.array([weight.value for weight in literals])
     measures = examples.measures[:, weighed]
@@ -96,83 +80,104 @@ def fit(
     found = estimate(
         measures[:split], fixed[:split], examples.labels[:split], scorecard.baseline, authored
     )
-    written = _WrittenNumbers.of(text, literals, found)
+    numbers = [_digits(value) for value in found.weights]
+    baseline = _baseline(found.baseline)
+    places = [(weight.span, new) for weight, new in zip(literals, numbers, strict=True)]
+    after = np.array([float(each) for each in numbers])
+    met = np.count_nonzero(measures, axis=0)
 
     def judged(baseline: float, chosen: Floats) -> Quality:
         logits = logit(baseline) + fixed[split:] + measures[split:] @ chosen
         return quality(expit(logits), examples.labels[split:])
 
-    met = np.count_nonzero(measures, axis=0)
     return FittedScorecard(
-        text=written.text,
+        text=_replaced(text, [(_baseline_span(text), baseline), *places]),
         baseline_before=scorecard.baseline,
-        baseline_after=written.baseline,
+        baseline_after=float(baseline),
         weights=tuple(
-            FittedWeight(weight.signal, weight.value, after, int(count))
-            for weight, after, count in zip(literals, written.weights, met, strict=True)
+            FittedWeight(weight.signal, weight.value, float(new), int(count))
+            for weight, new, count in zip(literals, numbers, met, strict=True)
         ),
+        curves=(),
         before=judged(scorecard.baseline, authored),
-        after=judged(written.baseline, np.array(written.weights)),
+        after=judged(float(baseline), after),
+        left_out=None,
         learned=split,
         judged=len(examples.labels) - split,
+        set_aside=examples.set_aside,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _WrittenNumbers:
-    """The text with the numbers as they stand in it, rounded to three digits."""
+def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
+    """Estimate the baseline and curves, beside what the author's other signals add, which stays.
 
-    text: str
-    baseline: float
-    weights: tuple[float, ...]
+    The author's own curves keep their direction and their bounds; a let that no curve reads gets a
+    signal `NAME_by_labels` where labels say more of it. Learns, judges and raises as `fit_weights`.
+    """
+    split = _split(examples.labels)
+    labels, campaigns = examples.labels, examples.campaigns
+    curved = np.array([isinstance(each.adds, Curve) for each in scorecard.signals], dtype=bool)
+    weigh = np.array([1.0 if each is None else each.value for each in weights(scorecard)])
+    prior = float(logit(scorecard.baseline))
+    author = prior + examples.measures @ weigh
+    others = author - examples.measures[:, curved] @ weigh[curved]
+    surprise = labels[:split] - expit(others[:split])
+    pairs = zip(curve_inputs(scorecard), examples.values.T, strict=True)
+    cuts = [
+        found
+        for each, values in pairs
+        if (found := cut(each, values, labels[:split], surprise)) is not None
+    ]
+    if not cuts:
+        raise FitError("no curve has anything to read: every value is the same, or missing")
+    steps = [each.steps for each in cuts]
+    early = [each.rows(slice(split)) for each in steps]
+    learned = others[:split], labels[:split], campaigns[:split]
+    estimated = estimate_curves(early, *learned)
+    apart = left_out(early, *learned)
+    after = others + estimated.added(steps)
+    baseline = _baseline(float(expit(prior + estimated.baseline)))
+    based = _replaced(text, [(_baseline_span(text), baseline)])
+    written = write_curves(based, list(zip(cuts, estimated.amounts, strict=True)))
+    return FittedScorecard(
+        text=written.text,
+        baseline_before=scorecard.baseline,
+        baseline_after=float(baseline),
+        weights=(),
+        curves=written.curves,
+        before=quality(expit(author[split:]), labels[split:]),
+        after=quality(expit(after[split:]), labels[split:]),
+        left_out=None
+        if apart is None
+        else (
+            quality(expit(author[:split]), labels[:split]),
+            quality(expit(apart), labels[:split]),
+        ),
+        learned=split,
+        judged=len(labels) - split,
+        set_aside=examples.set_aside,
+    )
 
-    @classmethod
-    def of(cls, text: str, literals: Sequence[Weight], found: Estimate) -> _WrittenNumbers:
-        baseline = _digits(min(max(found.baseline, 1e-6), 1 - 1e-6))
-        numbers = [_digits(value) for value in found.weights]
-        places = [(_baseline_span(text), baseline)]
-        places += [(weight.span, new) for weight, new in zip(literals, numbers, strict=True)]
-        for span, number in sorted(places, reverse=True):
-            if float(number) != float(text[span.start : span.end].replace(" ", "")):
-                text = text[: span.start] + number + text[span.end :]
-        return cls(text, float(baseline), tuple(map(float, numbers)))
+
+def _split(labels: Floats) -> int:
+    """How many of the examples are learned from. Raises `FitError` unless both parts have bots and people."""
+    split = int(len(labels) * LEARNED)
+    for part, words in ((labels[:split], "first 70 %"), (labels[split:], "last 30 %")):
+        if len(np.unique(part)) < 2:
+            raise FitError(f"the {words} of the labelled payments need both labels, 0 and 1")
+    return split
 
 
-def _examples(
-    scorecard: Scorecard,
-    history: Path,
-    progress: Callable[[float], None],
-    environment: Environment,
-) -> _Examples:
-    vocabulary = full_vocabulary()
-    measured = measure(scorecard, vocabulary, environment)
-    loaded = load_scorecard(scorecard, 0, vocabulary)
-    lines = read_labelled(_lines(history, progress))
-    rows, labels = [], []
-    for scored in score_history(lines, loaded, environment):
-        if scored.label is not None:
-            rows.append(measured(scored))
-            labels.append(float(scored.label))
-    shape = (len(rows), len(scorecard.signals))
-    return _Examples(np.array(rows, dtype=float).reshape(shape), np.array(labels))
+def _replaced(text: str, places: Sequence[tuple[Span, str]]) -> str:
+    """The text with new numbers in these places; a number that says the same stays as written."""
+    for span, number in sorted(places, reverse=True):
+        if float(number) != float(text[span.start : span.end].replace(" ", "")):
+            text = text[: span.start] + number + text[span.end :]
+    return text
 
 
-def _lines(history: Path, progress: Callable[[float], None]) -> Iterator[bytes]:
-    """The lines of a file; `progress` is told the share that is read, 0 to 1."""
-    size = max(1, history.stat().st_size)
-    done = 0
-    with history.open("rb") as stream:
-        for number, line in enumerate(stream):
-            yield line
-            done += len(line)
-            if number % 256 == 0:
-                progress(min(0.99, done / size))
-    progress(1.0)
-
-
-def _require_both_labels(labels: Floats, part: str) -> None:
-    if len(np.unique(labels)) < 2:
-        raise FitError(f"the {part} of the labelled payments need both labels, 0 and 1")
+def _baseline(probability: float) -> str:
+    return _digits(min(max(probability, _LEAST_BASELINE), 1 - _LEAST_BASELINE))
 
 
 def _baseline_span(text: str) -> Span:

@@ -13,10 +13,14 @@ from sklearn.metrics import (  # type: ignore[import-untyped]
     roc_curve,
 )
 
+from tollkeeper.engine.registry.changes import Thresholds
+
 Floats = NDArray[np.float64]
 
 FALSE_POSITIVE_RATES = (0.001, 0.01)
 BINS = 10
+THRESHOLDS = (Thresholds().challenge / 100, Thresholds().deny / 100)
+"""Those of an account that has set none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,17 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
+class Stopped:
+    """The shares of people and of bots whose probability is at least `threshold`."""
+
+    threshold: float
+    people: float
+    bots: float
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
-    """`recall` is aligned with `FALSE_POSITIVE_RATES`.
+    """`recall` is aligned with `FALSE_POSITIVE_RATES`, `stopped` with `THRESHOLDS`.
 
     `calibration` has the occupied ones of ten bins of equal width, `calibration_error` the mean
     distance of predicted and observed in them by their counts.
@@ -41,6 +54,7 @@ class Quality:
     recall: tuple[float, ...]
     calibration: tuple[Bin, ...]
     calibration_error: float
+    stopped: tuple[Stopped, ...]
 
 
 def quality(probabilities: Floats, labels: Floats) -> Quality:
@@ -53,6 +67,7 @@ def quality(probabilities: Floats, labels: Floats) -> Quality:
         recall=recall_at(probabilities, labels, FALSE_POSITIVE_RATES),
         calibration=bins,
         calibration_error=away / len(labels),
+        stopped=tuple(_stopped(probabilities, labels, each) for each in THRESHOLDS),
     )
 
 
@@ -60,6 +75,11 @@ def recall_at(probabilities: Floats, labels: Floats, rates: Sequence[float]) -> 
     """The largest share of bots found by one threshold that costs at most each rate of people."""
     false, true, _ = roc_curve(labels, probabilities, drop_intermediate=False)
     return tuple(float(true[false <= rate].max()) for rate in rates)
+
+
+def _stopped(probabilities: Floats, labels: Floats, threshold: float) -> Stopped:
+    people, bots = (float((probabilities[labels == label] >= threshold).mean()) for label in (0, 1))
+    return Stopped(threshold, people, bots)
 
 
 def _bins(probabilities: Floats, labels: Floats) -> tuple[Bin, ...]:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
+from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.replay import ScoredPayment
 from tollkeeper.engine.programs.compile.python import compile_values
-from tollkeeper.grammar.program import Arithmetic, Constant, Expression, Scorecard, Value
+from tollkeeper.grammar.program import (
+    Arithmetic,
+    Constant,
+    Curve,
+    Expression,
+    LetValue,
+    Scorecard,
+    Value,
+)
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.types import Number
+from tollkeeper.grammar.types import Duration, Number
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-Measure = Callable[[ScoredPayment], tuple[float, ...]]
+
+class Measures(NamedTuple):
+    """What a payment has of each signal, and of each input of a curve."""
+
+    signals: tuple[float, ...]
+    inputs: tuple[float, ...]
+
+
+Measure: TypeAlias = Callable[[Any, Sequence[Value | None], Environment], Measures]
+"""(facts, the aggregates that were read, lists and tables) to what is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,37 +43,69 @@ class Weight:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class CurveInput:
+    """A value that a curve may read. `name` is the author's signal that has the `curve`, or the let
+    that no curve reads so far."""
+
+    name: str
+    expression: Expression
+    curve: Curve | None
+
+
 def weights(scorecard: Scorecard) -> tuple[Weight | None, ...]:
     """The weight of each signal; None for one that has none to change, as `adds amount`."""
     return tuple(
-        Weight(signal.name, literal.span, _number(literal.value, literal))
+        Weight(signal.name, literal.span, _number(literal.value, literal, 0.0))
         if (literal := _literal(signal.adds)) is not None and literal.value
         else None
         for signal in scorecard.signals
     )
 
 
-def measure(scorecard: Scorecard, vocabulary: Vocabulary, environment: Environment) -> Measure:
-    """A function that tells how much of each signal a payment has.
+def measure(scorecard: Scorecard, vocabulary: Vocabulary) -> Measure:
+    """A function that reads of a payment how much of each signal it has, and each input of a curve.
 
-    For a signal with a weight that is what the weight is multiplied with, for one without all
-    that it adds; 0 where its `when` is not met or a value is missing.
+    Of a signal with a weight that is what the weight is multiplied with, of one without all
+    that it adds; 0 where its `when` is not met or a value is missing. A missing input is nan, a
+    length of time in µs.
     """
     adds = [
         _measure_signal(signal.adds) if weight is not None else signal.adds
         for signal, weight in zip(scorecard.signals, weights(scorecard), strict=True)
     ]
     whens = [signal.when for signal in scorecard.signals]
-    asked = [each for each in (*adds, *whens) if each is not None]
+    inputs = [each.expression for each in curve_inputs(scorecard)]
+    asked = [each for each in (*adds, *whens, *inputs) if each is not None]
     values_of = compile_values(asked, scorecard.lets, scorecard.histories, vocabulary)
 
-    def measured(scored: ScoredPayment) -> tuple[float, ...]:
-        values = iter(values_of(scored.facts, None, scored.values, environment))
-        amounts = [1.0 if each is None else _number(next(values), each) for each in adds]
+    def measured(facts: Any, read: Sequence[Value | None], environment: Environment) -> Measures:
+        values = iter(values_of(facts, None, read, environment))
+        amounts = [1.0 if each is None else _number(next(values), each, 0.0) for each in adds]
         met = [True if each is None else next(values) is True for each in whens]
-        return tuple(each if is_met else 0.0 for each, is_met in zip(amounts, met, strict=True))
+        return Measures(
+            tuple(each if is_met else 0.0 for each, is_met in zip(amounts, met, strict=True)),
+            tuple(_number(next(values), each, nan) for each in inputs),
+        )
 
     return measured
+
+
+def curve_inputs(scorecard: Scorecard) -> tuple[CurveInput, ...]:
+    """What curves may read: what the author's curves do, and then each let that is a number or a
+    length of time and that none of them reads as it is."""
+    written = [
+        CurveInput(signal.name, signal.adds.value, signal.adds)
+        for signal in scorecard.signals
+        if isinstance(signal.adds, Curve)
+    ]
+    read = {each.expression.index for each in written if isinstance(each.expression, LetValue)}
+    lets = (
+        CurveInput(let.name, LetValue(let.value.id, let.span, let.value.type, index), None)
+        for index, let in enumerate(scorecard.lets)
+        if index not in read and isinstance(let.value.type, (Number, Duration))
+    )
+    return (*written, *lets)
 
 
 def _literal(adds: Expression) -> Constant | None:
@@ -71,9 +121,9 @@ def _measure_signal(adds: Expression) -> Expression | None:
     return adds.right if isinstance(adds, Arithmetic) else None
 
 
-def _number(value: Value | None, node: Expression) -> float:
+def _number(value: Value | None, node: Expression, missing: float) -> float:
     if value is None:
-        return 0.0
-    assert isinstance(node.type, Number)
+        return missing
     assert isinstance(value, (int, float))
-    return float(value) if node.type.scale is None else value / 10**node.type.scale
+    scale = node.type.scale if isinstance(node.type, Number) else 0
+    return float(value) if not scale else value / 10**scale

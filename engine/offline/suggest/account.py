@@ -35,10 +35,10 @@ def suggest_for_account(
     progress: Progress, source: JournalSource, account: str, wish: SuggestionWish
 ) -> Suggestion:
     """Raises `NotFound`, `JournalError`, and `Invalid` for a history that nothing is learned from."""
+    from tollkeeper.engine.offline.outcomes import NothingToLearnError
     from tollkeeper.engine.offline.suggest.search import SearchAims
     from tollkeeper.engine.offline.suggest.suggest import suggest
     from tollkeeper.engine.offline.suggest.table import (
-        NothingToLearnError,
         labels_by_score,
         labels_known,
         read_account,

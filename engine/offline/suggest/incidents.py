@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from tollkeeper.engine.instants import HOUR
 
 LINKED_WITHIN = 6 * HOUR
 """Two payments of one entity belong together when no more time (µs) passed between them."""
+_SHARED = 20
+"""What more honest payments than this have says nothing of who belongs together."""
 
 
 def incidents(
@@ -35,3 +38,32 @@ def incidents(
                 above[root(index)] = root(before)
             latest[kind, entity] = index
     return np.array([root(index) for index in range(len(above))], np.int64)
+
+
+def links_of(facts: Any) -> tuple[Any, ...]:
+    """What payments may share: device, address, user, e-mail, order, card, and merchant with BIN."""
+    payment = facts.payment
+    device, user, card = payment.device, payment.user, payment.method.card
+    return (
+        None if device is None or device.fingerprint is None else device.fingerprint.id,
+        facts.device_ip,
+        None if user is None else user.id,
+        None if user is None else user.email,
+        None if payment.order is None else payment.order.id,
+        facts.card_fingerprint,
+        None if card is None or card.bin is None else (payment.merchant.id, card.bin),
+    )
+
+
+def without_shared(
+    entities: Sequence[tuple[Any, ...]], fraud: Sequence[bool]
+) -> list[tuple[Any, ...]]:
+    """The entities without those that many people share: a bank's BIN, a carrier's address."""
+    shared: Counter[tuple[int, Any]] = Counter()
+    for own, is_fraud in zip(entities, fraud, strict=True):
+        if not is_fraud:
+            shared.update(enumerate(own))
+    return [
+        tuple(each if shared[kind, each] <= _SHARED else None for kind, each in enumerate(own))
+        for own in entities
+    ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,7 +25,14 @@ from tollkeeper.engine.offline.backtest.replay import (
 )
 from tollkeeper.engine.offline.backtest.rows import FORMATS
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.outcomes import (
+    Labelling,
+    Verdicts,
+    is_denied,
+    known_outcomes,
+)
 from tollkeeper.engine.offline.suggest.columns import suggestion_columns, table_rule
+from tollkeeper.engine.offline.suggest.incidents import links_of, without_shared
 from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
@@ -36,15 +42,6 @@ from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.grammar.types import Boolean, Number, Type
 from tollkeeper.grammar.vocabulary import Vocabulary
-
-Verdicts: TypeAlias = Mapping[str, str]
-"""What is known of payments, by id."""
-Labelling: TypeAlias = Callable[[ReplayedPayment], str | None]
-"""What a payment was, None where nobody knows."""
-FRAUDULENT = frozenset({"fraud", "chargeback", "1"})
-_SHARED = 20
-"""What more honest payments than this have says nothing of who belongs together."""
-HONEST = frozenset({"legitimate", "genuine", "0"})
 
 
 @dataclass(frozen=True)
@@ -74,18 +71,7 @@ class PaymentTable:
     @cached_property
     def linking(self) -> list[tuple[Any, ...]]:
         """`entities` without those that many people share: a bank's BIN, a carrier's address."""
-        shared: Counter[tuple[int, Any]] = Counter()
-        for own, fraud in zip(self.entities, self.fraud.tolist(), strict=True):
-            if not fraud:
-                shared.update(enumerate(own))
-        return [
-            tuple(each if shared[kind, each] <= _SHARED else None for kind, each in enumerate(own))
-            for own in self.entities
-        ]
-
-
-class NothingToLearnError(Exception):
-    """A history without fraud, or without honest payments; the message is for its author."""
+        return without_shared(self.entities, self.fraud.tolist())
 
 
 def labels_known(labels: Verdicts) -> Callable[[Verdicts], Labelling]:
@@ -181,40 +167,23 @@ def table_of(
     """The table of payments whose outcome is known. Raises `NothingToLearnError`."""
     assert isinstance(candidate.program, Rule)
     values_of = column_reader(candidate.program, full_vocabulary())
-    seen = [(each, values_of(each)) for each in replayed]
-    last = max((each.arrived for each, _ in seen), default=0)
-    set_aside = {"denied": 0, "unsure": 0, "young": 0}
-    rows: list[tuple[ReplayedPayment, tuple[Any, ...], bool]] = []
-    for payment, values in seen:
-        label = label_of(payment)
-        if label is None and _is_denied(payment):
-            set_aside["denied"] += 1
-        elif label is None and payment.arrived > last - mature:
-            set_aside["young"] += 1
-        elif label is not None and label not in FRAUDULENT | HONEST:
-            set_aside["unsure"] += 1
-        else:
-            rows.append((payment, values, label in FRAUDULENT))
-    frauds = sum(fraud for *_, fraud in rows)
-    if frauds in (0, len(rows)):
-        missing = "no fraud" if frauds == 0 else "no honest payment"
-        raise NothingToLearnError(
-            f"there is {missing} among {len(rows):,} payments whose outcome is known"
-        )
-    by_column = zip(*(values for _, values, _ in rows), strict=True)
+    rows, set_aside = known_outcomes(
+        [(each, values_of(each)) for each in replayed], label_of, mature
+    )
+    by_column = zip(*(each.read for each in rows), strict=True)
     columns = suggestion_columns()
     return PaymentTable(
-        ids=[payment.id for payment, *_ in rows],
-        arrived=np.array([payment.arrived for payment, *_ in rows], np.int64),
-        fraud=np.array([fraud for *_, fraud in rows], np.bool_),
-        denied=np.array([_is_denied(payment) for payment, *_ in rows], np.bool_),
-        hundredths=np.array([payment.facts.amount or 0 for payment, *_ in rows], np.int64),
-        currencies=[payment.facts.payment.currency for payment, *_ in rows],
-        entities=[_entities(payment.facts) for payment, *_ in rows],
+        ids=[each.payment.id for each in rows],
+        arrived=np.array([each.payment.arrived for each in rows], np.int64),
+        fraud=np.array([each.fraud for each in rows], np.bool_),
+        denied=np.array([is_denied(each.payment) for each in rows], np.bool_),
+        hundredths=np.array([each.payment.facts.amount or 0 for each in rows], np.int64),
+        currencies=[each.payment.facts.payment.currency for each in rows],
+        entities=[links_of(each.payment.facts) for each in rows],
         columns={
             column.name: _array(found) for column, found in zip(columns, by_column, strict=True)
         },
-        set_aside={why: count for why, count in set_aside.items() if count},
+        set_aside=set_aside,
     )
 
 
@@ -256,10 +225,6 @@ def _labels_in(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
                     yield read.payment.id, str(read.label)
 
 
-def _is_denied(payment: ReplayedPayment) -> bool:
-    return payment.was is not None and payment.was.action == "deny"
-
-
 def _plain(value: Value | None, type_: Type) -> Any:
     match type_:
         case Number(scale=scale) if value is not None and scale:
@@ -274,17 +239,3 @@ def _array(values: tuple[Any, ...]) -> np.ndarray[Any, Any]:
     if any(isinstance(each, str) for each in values):
         return np.array(values, object)
     return np.array([np.nan if each is None else each for each in values], np.float64)
-
-
-def _entities(facts: Any) -> tuple[Any, ...]:
-    payment = facts.payment
-    device, user, card = payment.device, payment.user, payment.method.card
-    return (
-        None if device is None or device.fingerprint is None else device.fingerprint.id,
-        facts.device_ip,
-        None if user is None else user.id,
-        None if user is None else user.email,
-        None if payment.order is None else payment.order.id,
-        facts.card_fingerprint,
-        None if card is None or card.bin is None else (payment.merchant.id, card.bin),
-    )

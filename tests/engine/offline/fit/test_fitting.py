@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tollkeeper.engine.offline.fit.fitting import FitError, fit
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.fit.examples import examples_in_file
+from tollkeeper.engine.offline.fit.fitting import FitError, fit_weights
 from tollkeeper.engine.offline.testing.streams import StreamError
 from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.source import read_file
@@ -72,7 +74,8 @@ def shoppers(count=600):
 
 def fitted(folder: Path, lines, text=SCORECARD, progress=lambda _share: None):
     program = read_file(text.encode(), KnownNames()).program
-    return fit(text, program, history(folder, lines), progress)
+    examples = examples_in_file(program, history(folder, lines), progress, Environment())
+    return fit_weights(text, program, examples)
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
+from tollkeeper.engine.offline.outcomes import NothingToLearnError
 from tollkeeper.engine.offline.suggest.atoms import Atom, atoms_of
 from tollkeeper.engine.offline.suggest.columns import SuggestionColumn, families
 from tollkeeper.engine.offline.suggest.incidents import incidents
 from tollkeeper.engine.offline.suggest.search import SearchAims, SearchSpace, cover, wilson
 from tollkeeper.engine.offline.suggest.suggest import Suggestion, suggest
 from tollkeeper.engine.offline.suggest.table import (
-    NothingToLearnError,
     PaymentTable,
     labels_by_score,
     labels_known,

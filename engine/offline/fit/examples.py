@@ -1,0 +1,138 @@
+"""What is learned from: of each labelled payment what its signals had, and what curves may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.backtest.backtest import candidate_of
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
+from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.fit.replay import score_history
+from tollkeeper.engine.offline.fit.weighed import Measures, curve_inputs, measure
+from tollkeeper.engine.offline.outcomes import known_outcomes
+from tollkeeper.engine.offline.suggest.incidents import incidents, links_of, without_shared
+from tollkeeper.engine.programs.loaded import load_scorecard
+from tollkeeper.engine.progress import Progress
+from tollkeeper.grammar.program import Scorecard
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """A row for each labelled payment, in order of arrival (µs).
+
+    `measures` has a column for each signal, `values` one for each input of a curve, nan where it is
+    missing. `campaigns` are numbers: frauds that belong together have one, each other payment its
+    own. `set_aside` counts what nobody can tell, by why.
+    """
+
+    measures: Floats
+    values: Floats
+    labels: Floats
+    campaigns: NDArray[np.int64]
+    set_aside: Mapping[str, int]
+
+
+def examples_in_file(
+    scorecard: Scorecard, history: Path, progress: Progress, environment: Environment
+) -> Examples:
+    """The labelled payments of a file (`labelled.py`). Raises `StreamError`, `OSError`."""
+    vocabulary = full_vocabulary()
+    loaded, measured = load_scorecard(scorecard, 0, vocabulary), measure(scorecard, vocabulary)
+    lines = read_labelled(_lines(history, progress))
+    rows = [
+        (scored.facts, measured(scored.facts, scored.values, environment), bool(scored.label))
+        for scored in score_history(lines, loaded, environment)
+        if scored.label is not None
+    ]
+    return _examples(scorecard, rows, {})
+
+
+def examples_of_account(
+    source: JournalSource,
+    name: str,
+    scorecard: Scorecard,
+    since: int,
+    mature: int,
+    progress: Progress,
+) -> Examples:
+    """The payments of an account that arrived at `since` (µs) or later, by its stored labels.
+
+    A payment that nobody labelled counts as honest once it is `mature` (µs) old, unless it was
+    denied. Raises `NotFound`, `JournalError`, `NothingToLearnError`.
+    """
+    account = account_now(source, name)
+    candidate = replace(candidate_of(scorecard, account), decide=_nothing_decided)
+    reach = candidate.plan.reach
+    start = None if reach is None else since - reach
+    measured = measure(scorecard, full_vocabulary())
+    seen: list[tuple[ReplayedPayment, Measures]] = []
+    with closing(connect_for_reading(source)) as connection:
+        history = stored_history(connection, account.number, scorecard, start)
+        labels = stored_labels(connection, account.number)
+        for done, each in enumerate(try_candidate(candidate, history, since)):
+            if done % 1000 == 0:
+                progress(min(0.99, done / max(1, history.total)))
+            if isinstance(each, ReplayedPayment):
+                seen.append((each, measured(each.facts, each.values, each.environment)))
+    progress(1.0)
+    known, set_aside = known_outcomes(seen, lambda payment: labels.get(payment.id), mature)
+    rows = [(each.payment.facts, each.read, each.fraud) for each in known]
+    return _examples(scorecard, rows, set_aside)
+
+
+def _nothing_decided(*_asked: object) -> Decision:
+    """Only what the scorecard reads is wanted, not what would have become of the payment."""
+    return Decision()
+
+
+def _examples(
+    scorecard: Scorecard,
+    rows: Sequence[tuple[Any, Measures, bool]],
+    set_aside: Mapping[str, int],
+) -> Examples:
+    fraud = [each for *_, each in rows]
+    links = without_shared([links_of(facts) for facts, *_ in rows], fraud)
+    labels = np.array(fraud, dtype=float)
+    campaigns = np.arange(len(rows)) + len(rows)
+    campaigns[labels > 0] = incidents(
+        [facts.arrived for facts, _, is_fraud in rows if is_fraud],
+        [own for own, is_fraud in zip(links, fraud, strict=True) if is_fraud],
+    )
+    return Examples(
+        _matrix([read.signals for _, read, _ in rows], len(scorecard.signals)),
+        _matrix([read.inputs for _, read, _ in rows], len(curve_inputs(scorecard))),
+        labels,
+        campaigns,
+        set_aside,
+    )
+
+
+def _matrix(rows: Sequence[Sequence[float]], columns: int) -> Floats:
+    return np.array(rows, dtype=float).reshape(len(rows), columns)
+
+
+def _lines(history: Path, progress: Progress) -> Iterator[bytes]:
+    """The lines of a file; `progress` is told the share that is read, 0 to 1."""
+    size = max(1, history.stat().st_size)
+    done = 0
+    with history.open("rb") as stream:
+        for number, line in enumerate(stream):
+            yield line
+            done += len(line)
+            if number % 256 == 0:
+                progress(min(0.99, done / size))
+    progress(1.0)

@@ -1,0 +1,106 @@
+"""Where a curve steps: the author's bounds, or some that part the values of what is learned from."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata  # type: ignore[import-untyped]
+
+from tollkeeper.engine.offline.fit.curves import Amounts, Floats, Steps
+from tollkeeper.engine.offline.fit.weighed import CurveInput
+from tollkeeper.grammar.checker.curves import MAX_STEPS
+from tollkeeper.grammar.program import Constant
+from tollkeeper.grammar.types import Duration, Number
+
+_DIGITS = 3
+_UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
+_MILLISECOND = 1_000
+
+
+class CutInput(NamedTuple):
+    """An input with its bounds, in its own unit (a length of time in µs), and the payments' steps."""
+
+    input: CurveInput
+    bounds: Floats
+    steps: Steps
+
+
+def cut(read: CurveInput, values: Floats, labels: Floats, surprise: Floats) -> CutInput | None:
+    """The input cut into steps; None where its values are all one.
+
+    `labels` and `surprise` (label less what the author expects) are of those that are learned from,
+    the first ones. A curve of the author goes the way that it says, or both, a new one the way that
+    more of the value goes with more surprise.
+    """
+    learned = values[: len(labels)]
+    if read.curve is None:
+        bounds = _parting(learned, labels, isinstance(read.expression.type, Duration))
+        if not len(bounds):
+            return None
+        ways: tuple[int, ...] = (_way_of(learned, surprise),)
+    else:
+        bounds = np.array([_value(each) for each in read.curve.bounds])
+        ways = {"rising": (1,), "falling": (-1,), None: (1, -1)}[read.curve.direction]
+    places = np.searchsorted(bounds, values, side="right")
+    places[np.isnan(values)] = len(bounds) + 1
+    return CutInput(read, bounds, Steps(places, len(bounds), ways))
+
+
+def braces(cut: CutInput, amounts: Amounts) -> str:
+    """The steps as they are written; neighbours that add the same are one in a new curve."""
+    steps = []
+    for bound, adds, following in zip(cut.bounds, amounts.steps, amounts.steps[1:], strict=False):
+        if cut.input.curve is not None or adds != following:
+            steps.append(f"< {_bound_text(bound, cut.input)}: {_decimal(adds)}")
+    steps.append(f"else {_decimal(amounts.steps[-1])}")
+    if amounts.missing:
+        steps.append(f"missing: {_decimal(amounts.missing)}")
+    return f"{{ {', '.join(steps)} }}"
+
+
+def _parting(values: Floats, labels: Floats, in_time: bool) -> Floats:
+    """Bounds among the values of all payments and among those of bots, each in equal shares."""
+    there = ~np.isnan(values)
+    shares = np.linspace(0, 1, MAX_STEPS + 1)[1:-1]
+    parts = [values[there], values[there & (labels > 0)]]
+    found = np.concatenate(
+        [np.quantile(each, shares, method="nearest") for each in parts if len(each)] or [values[:0]]
+    )
+    rounded = np.unique([_round(each, in_time) for each in found])
+    rounded = rounded[rounded > values[there].min()] if len(rounded) else rounded
+    chosen = np.linspace(0, len(rounded) - 1, MAX_STEPS - 1).round().astype(int)
+    return rounded[np.unique(chosen)] if len(rounded) >= MAX_STEPS else rounded
+
+
+def _round(value: float, in_time: bool) -> float:
+    readable = float(f"{value:.{_DIGITS}g}")
+    return float(round(readable / _MILLISECOND) * _MILLISECOND) if in_time else readable
+
+
+def _way_of(values: Floats, surprise: Floats) -> int:
+    there = ~np.isnan(values)
+    ranks = rankdata(values[there])
+    return 1 if np.dot(ranks - ranks.mean(), surprise[there]) >= 0 else -1
+
+
+def _value(constant: Constant) -> float:
+    kind = constant.type
+    scale = (kind.scale or 0) if isinstance(kind, Number) else 0
+    return float(int(constant.value) / 10**scale)
+
+
+def _bound_text(bound: float, read: CurveInput) -> str:
+    if not isinstance(read.expression.type, Duration):
+        return _decimal(bound)
+    for unit, size in _UNITS.items():
+        if bound % size == 0:
+            return f"{bound / size:.0f}{unit}"
+    return f"{bound / _MILLISECOND:.0f}ms"
+
+
+def _decimal(value: float) -> str:
+    """The number without an exponent."""
+    text = f"{Decimal(repr(float(value))):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

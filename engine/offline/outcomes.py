@@ -1,0 +1,72 @@
+"""What replayed payments turned out to be, and which of them nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment
+
+Verdicts: TypeAlias = Mapping[str, str]
+"""What is known of payments, by id."""
+Labelling: TypeAlias = Callable[[ReplayedPayment], str | None]
+"""What a payment was, None where nobody knows."""
+FRAUDULENT = frozenset({"fraud", "chargeback", "1"})
+HONEST = frozenset({"legitimate", "genuine", "0"})
+
+T = TypeVar("T")
+
+
+class NothingToLearnError(Exception):
+    """A history without fraud, or without honest payments; the message is for its author."""
+
+
+class KnownOutcome(NamedTuple, Generic[T]):
+    """A payment whose outcome is known, with what was read of it."""
+
+    payment: ReplayedPayment
+    read: T
+    fraud: bool
+
+
+class Outcomes(NamedTuple, Generic[T]):
+    """`set_aside` counts the payments whose outcome nobody knows, by why."""
+
+    known: list[KnownOutcome[T]]
+    set_aside: Mapping[str, int]
+
+
+def known_outcomes(
+    seen: Sequence[tuple[ReplayedPayment, T]], label_of: Labelling, mature: int
+) -> Outcomes[T]:
+    """The payments that are labelled, and those that nobody labelled though they are older than
+    `mature` (µs), which count as honest.
+
+    A denial keeps from us what would have become of its payment: without a label it says nothing.
+    Raises `NothingToLearnError`.
+    """
+    last = max((payment.arrived for payment, _ in seen), default=0)
+    set_aside = {"denied": 0, "unsure": 0, "young": 0}
+    known: list[KnownOutcome[T]] = []
+    for payment, read in seen:
+        label = label_of(payment)
+        if label is None and is_denied(payment):
+            set_aside["denied"] += 1
+        elif label is None and payment.arrived > last - mature:
+            set_aside["young"] += 1
+        elif label is not None and label not in FRAUDULENT | HONEST:
+            set_aside["unsure"] += 1
+        else:
+            known.append(KnownOutcome(payment, read, label in FRAUDULENT))
+    frauds = sum(each.fraud for each in known)
+    if frauds in (0, len(known)):
+        missing = "no fraud" if frauds == 0 else "no honest payment"
+        raise NothingToLearnError(
+            f"there is {missing} among {len(known):,} payments whose outcome is known"
+        )
+    return Outcomes(known, {why: count for why, count in set_aside.items() if count})
+
+
+def is_denied(payment: ReplayedPayment) -> bool:
+    """Whether it was denied when it came."""
+    return payment.was is not None and payment.was.action == "deny"

@@ -93,7 +93,9 @@ class Snapshot:
         with self.path.open("rb") as file:
             for offset in self._series[account, series].offsets:
                 file.seek(offset)
-                block = msgspec.msgpack.decode(_read_block(file), type=Block)
+                # Its digest was compared when the file was looked through.
+                _, body = _next_block(file)
+                block = msgspec.msgpack.decode(body, type=Block)
                 keys, counts, times, values = _decode(block.columns)
                 yield _hashable(keys), counts, times, values
 
@@ -163,12 +165,19 @@ def _write_block(file: BinaryIO, body: bytes) -> None:
 
 
 def _read_block(file: BinaryIO) -> bytes:
-    size = int.from_bytes(file.read(4), "little")
-    digest = file.read(16)
-    body = file.read(size)
-    if len(body) != size or _digest(body) != digest:
-        raise SnapshotError("it is damaged or not all there")
+    digest, body = _next_block(file)
+    if _digest(body) != digest:
+        raise SnapshotError("it is damaged")
     return body
+
+
+def _next_block(file: BinaryIO) -> tuple[bytes, bytes]:
+    """The block, and the digest that the file has of it."""
+    size = int.from_bytes(file.read(4), "little")
+    digest, body = file.read(16), file.read(size)
+    if len(body) != size:
+        raise SnapshotError("it is not all there")
+    return digest, body
 
 
 def _digest(body: bytes) -> bytes:

@@ -6,10 +6,11 @@ wait for the same shop's imports.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from tollkeeper.api.http.errors import too_many_requests
+from tollkeeper.api.http.errors import Problem, too_many_requests
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.addresses import address_number
 from tollkeeper.engine.registry.scopes import NarrowScope
@@ -25,11 +26,6 @@ _REPORTS: Final[frozenset[NarrowScope]] = frozenset(("payments:write", "events:w
 
 _CARRIES_IPV4: Final = 0xFFFF
 """How an `address_number` of an IPv4 address begins."""
-
-_Owner: TypeAlias = int | tuple[int, str]
-"""An account's number, or that with a key's id or a user's name."""
-_Bucket: TypeAlias = tuple[_Owner, bool]
-"""Whose it is, and whether it is for reports."""
 
 
 class Allowance(NamedTuple):
@@ -47,15 +43,24 @@ class Allowance(NamedTuple):
         ]
 
 
+@dataclass(slots=True)
+class Bucket:
+    """Gives `rate` tokens a second, and holds what that is in `burst` seconds; what is kept is when
+    (seconds of a steady clock) it is full again.
+    """
+
+    rate: int
+    burst: float
+    full_at: float = 0.0
+
+
 class Limiter:
-    """The buckets of one listener; of each only the moment is kept at which it is full again."""
+    """The buckets of one listener: a key's own, and its account's."""
 
     def __init__(self, settings: Settings) -> None:
-        self._rates = {
-            True: (settings.key_reports, settings.account_reports),
-            False: (settings.key_work, settings.account_work),
-        }
-        self._full_at: dict[_Bucket, float] = {}
+        self._settings = settings
+        self._of_accounts: dict[tuple[int, bool], Bucket] = {}
+        self._of_keys: dict[tuple[int, str, bool], tuple[Bucket, Bucket]] = {}
         self._sign_ins = settings.address_sign_ins
         self._sign_ins_full_at: dict[str, float] = {}
 
@@ -65,25 +70,30 @@ class Limiter:
         Raises `Problem` 429 when a bucket is empty, and takes none then.
         """
         reports = scope in _REPORTS
-        burst = REPORTS_BURST_S if reports else WORK_BURST_S
-        least: Allowance | None = None
-        taken: list[tuple[_Bucket, float]] = []
-        owners: tuple[_Owner, _Owner] = ((key.account, key.id), key.account)
-        for owner, rate in zip(owners, self._rates[reports], strict=True):
-            bucket = owner, reports
-            full_in = max(0.0, self._full_at.get(bucket, 0.0) - now) + 1 / rate
-            if full_in > burst:
-                what = "reports" if reports else "requests"
-                who = "account" if owner == key.account else "key"
-                message = f"this {who} may send {rate} {what} a second"
-                raise too_many_requests(message, ceil(full_in - burst))
-            taken.append((bucket, now + full_in))
-            found = Allowance(round(rate * burst), int((burst - full_in) * rate), ceil(full_in))
-            if least is None or found.remaining < least.remaining:
-                least = found
-        self._full_at.update(taken)
-        assert least is not None
-        return least
+        of = key.account, key.id, reports
+        own, shared = self._of_keys.get(of) or self._open(of)
+        rate, burst = own.rate, own.burst
+        full_in = (own.full_at - now if own.full_at > now else 0.0) + 1 / rate
+        shared_in = (shared.full_at - now if shared.full_at > now else 0.0) + 1 / shared.rate
+        if full_in > burst:
+            raise _too_many("key", rate, reports, full_in - burst)
+        if shared_in > burst:
+            raise _too_many("account", shared.rate, reports, shared_in - burst)
+        own.full_at, shared.full_at = now + full_in, now + shared_in
+        if (burst - shared_in) * shared.rate < (burst - full_in) * rate:
+            rate, full_in = shared.rate, shared_in
+        return Allowance(round(rate * burst), int((burst - full_in) * rate), ceil(full_in))
+
+    def _open(self, of: tuple[int, str, bool]) -> tuple[Bucket, Bucket]:
+        """The full buckets of a key, and its account's, which its other keys may have used."""
+        account, _, reports = of
+        limits, burst = self._settings, REPORTS_BURST_S if reports else WORK_BURST_S
+        shared = self._of_accounts.setdefault(
+            (account, reports),
+            Bucket(limits.account_reports if reports else limits.account_work, burst),
+        )
+        own = Bucket(limits.key_reports if reports else limits.key_work, burst)
+        return self._of_keys.setdefault(of, (own, shared))
 
     def take_sign_in(self, address: str, now: float) -> None:
         """Takes one token for an attempt to sign in from an address, an IPv6 one with its neighbours.
@@ -100,6 +110,11 @@ class Limiter:
         if len(self._sign_ins_full_at) >= MAX_ADDRESSES:
             del self._sign_ins_full_at[next(iter(self._sign_ins_full_at))]
         self._sign_ins_full_at[place] = now + full_in
+
+
+def _too_many(who: str, rate: int, reports: bool, wait_s: float) -> Problem:
+    what = "reports" if reports else "requests"
+    return too_many_requests(f"this {who} may send {rate} {what} a second", ceil(wait_s))
 
 
 def _network(address: str) -> str:

@@ -18,6 +18,7 @@ from tollkeeper.engine.registry.changes import AccountSettings, RolloutKey
 from tollkeeper.engine.registry.settings import (
     MAX_CHARGEBACK,
     MAX_CLOCK_SKEW_MS,
+    MAX_RATE,
     MAX_RETENTION_DAYS,
     show_settings,
 )
@@ -46,6 +47,9 @@ class ApprovalsChange(Struct, forbid_unknown_fields=True):
     thresholds: bool | UnsetType = UNSET
 
 
+_Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$")]
+_RateText = Annotated[str, Meta(pattern=r"^[0-9]{1,38}(\.[0-9]{1,38})?$")]
+_RateNumber = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -91,7 +95,7 @@ _SETTINGS = [(field.name, _TYPES[field.name]) for field in structs.fields(Accoun
 _CHANGES = {
     **_TYPES,
     "thresholds": ThresholdsChange,
-    "rates": dict[str, dict[str, str | float]],
+    "rates": dict[_Currency, dict[_Currency, _RateText | _RateNumber]],
     "time_zone": Annotated[str, Meta(min_length=1)],
     "retention_days": Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS)],
     "clock_skew_ms": Annotated[int, Meta(ge=0, le=MAX_CLOCK_SKEW_MS)],

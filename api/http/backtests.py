@@ -12,6 +12,7 @@ from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.filtering import read_moment_at
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import SpanBack
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.runs import RunId, RunView, run_members
 from tollkeeper.api.http.tags import BACKTESTS
@@ -41,13 +42,25 @@ class VersionOf(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is tried: a `text`, or a stored version, on what arrived at `since` or later: an instant, or
-    a span back such as `30d`, which is also what counts when it is left out.
-    """
+    """A `TextBacktestBody` or a `VersionBacktestBody`, which of them is still to be checked."""
 
     text: str | None = None
     version: VersionOf | None = None
     since: str | None = None
+
+
+class TextBacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `text` on what arrived at `since` or later: an instant, or a span back; `30d`."""
+
+    text: str
+    since: SpanBack | None = None
+
+
+class VersionBacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """The stored version on what arrived at `since` or later: an instant, or a span back; `30d`."""
+
+    version: VersionOf
+    since: SpanBack | None = None
 
 
 class _BacktestCandidate(NamedTuple):
@@ -91,7 +104,7 @@ class BacktestList(Struct, frozen=True):
     doc="What it would have changed of the decisions of that time, as if it had decided live: windows are as they were then, and the labels known by now tell what became of the payments. It runs in a process of its own; an account has one at a time.",
     scope="rules:write",
     sent=Body(
-        BacktestBody,
+        TextBacktestBody | VersionBacktestBody,
         {
             "text": Example("a text", {"text": RULE, "since": "7d"}),
             "version": Example("a version", {"version": {"name": "checkout", "version": 2}}),

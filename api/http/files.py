@@ -18,9 +18,9 @@ from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.operation import TEXT, Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
+    AHEAD,
     FLAG,
     INSTANT,
-    MOMENT,
     path_parameter,
     query_parameter,
     whole,
@@ -79,7 +79,8 @@ Until = Annotated[
     query_parameter(
         "With `publish`, for a rule or a scorecard: when what was active for good is active again, "
         "an instant or a span ahead.",
-        example="6h",
+        AHEAD,
+        "6h",
     ),
 ]
 Reason = Annotated[
@@ -96,7 +97,7 @@ AppliesFrom = Annotated[
 
 
 SpanAhead: TypeAlias = Annotated[
-    str, Meta(extra_json_schema={"pattern": MOMENT["pattern"]}, examples=["6h"])
+    str, Meta(extra_json_schema={"pattern": AHEAD["pattern"]}, examples=["6h"])
 ]
 
 

@@ -13,13 +13,30 @@ from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import VERDICTS
-from tollkeeper.engine.search.filters import NAMES, Filter, read_filter, read_members, read_moment
+from tollkeeper.engine.search.filters import (
+    MOST_VERSION,
+    NAMES,
+    Filter,
+    read_filter,
+    read_members,
+    read_moment,
+)
 
 T = TypeVar("T")
 
 _WRITTEN: Final = {"type": "string", "minLength": 1}
 _TEXT: Final = {**_WRITTEN, "maxLength": 256}
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
+_ADDRESS: Final = {
+    "anyOf": [
+        {"type": "string", "format": "ipv4"},
+        {"type": "string", "format": "ipv6"},
+        {"type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/24$"},
+        {"type": "string", "pattern": "^[0-9a-f:]{2,39}/48$"},
+    ]
+}
+_MEMBER: Final = r'([a-z_]+:("([^"\\]|\\.)*"|[^\s"]+))'
+_MEMBERS: Final = {"type": "string", "pattern": rf"^\s*{_MEMBER}(\s+{_MEMBER})*\s*$"}
 
 
 def _choice(*choices: str) -> dict[str, Any]:
@@ -32,7 +49,7 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
             "The whole filter as text, `name:value` by `name:value`, a value with spaces in quotes; "
             "joins the other parameters."
         ),
-        _WRITTEN,
+        _MEMBERS,
         "action:deny bin:470200 since:1h",
     ),
     "since": (
@@ -45,7 +62,7 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     "rule": ("The rule that was applied, `none` for no rule.", _TEXT, "checkout"),
     "version": (
         "The version of the rule that was applied.",
-        whole(1),
+        whole(1, MOST_VERSION),
         "7",
     ),
     "condition": ("The condition that was met, `none` for none of the rule's.", _TEXT, "card_list"),
@@ -72,7 +89,7 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
             "The device's address, the backend's where there is none; or its network, /24 of IPv4 "
             "and /48 of IPv6."
         ),
-        _TEXT,
+        _ADDRESS,
         "203.0.113.0/24",
     ),
     "user": ("The user's id.", _TEXT, "u-1"),

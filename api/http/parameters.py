@@ -19,6 +19,12 @@ MOMENT: Final = {
     "pattern": r"^([0-9]{1,6}[smhdw]|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T ][0-9]{2}.*)$",
 }
 """A span back from now, or an instant with an offset."""
+SpanBack: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": MOMENT["pattern"]})]
+AHEAD: Final = {
+    "type": "string",
+    "pattern": r"^([1-9][0-9]{0,3}[mhd]|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T ][0-9]{2}.*)$",
+}
+"""An instant with an offset, or a span ahead of now."""
 MOST_WHOLE: Final = 10**18 - 1
 
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from litestar import Response
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, defstruct
 
 from tollkeeper.api.http.account import AccountChange
 from tollkeeper.api.http.answers import InstantText
@@ -76,25 +76,31 @@ class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Decider = "rule"
 
 
-class WantedProposal(Struct, frozen=True, forbid_unknown_fields=True):
-    """Exactly one of `publish`, `unpublish`, `rollout` and `settings`. `note` says why; `backtest` is
-    the id of one of the version that is done, whose figures are kept with the proposal.
-    """
+def _wanted(name: str, type_: Any) -> Any:
+    """The body that proposes one thing."""
+    doc = (
+        "`note` says why; `backtest` is the id of one of the version that is done, whose figures are "
+        "kept with the proposal."
+    )
+    wanted = defstruct(
+        f"{name.title()}Wish",
+        [("note", str), (name, type_), ("backtest", str | None, None)],
+        namespace={"__doc__": doc},
+        forbid_unknown_fields=True,
+    )
+    return defstruct(f"{name.title()}WishBody", [("proposal", wanted)], forbid_unknown_fields=True)
 
-    note: str
-    publish: ProposedVersion | None = None
-    unpublish: ProposedEnd | None = None
-    rollout: ProposedRollout | None = None
-    settings: AccountChange | None = None  # type: ignore[valid-type]
-    backtest: str | None = None
 
-
-class WantedProposalBody(Struct, frozen=True, forbid_unknown_fields=True):
-    proposal: WantedProposal
+_WANTED = (
+    _wanted("publish", ProposedVersion)
+    | _wanted("unpublish", ProposedEnd)
+    | _wanted("rollout", ProposedRollout)
+    | _wanted("settings", AccountChange)
+)
 
 
 class SentProposal(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `WantedProposal` whose settings are still to be checked."""
+    """What is proposed, exactly one of them; settings are still to be checked."""
 
     note: str
     publish: ProposedVersion | None = None
@@ -204,7 +210,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
     doc="The tests of a version run first. What it changes in meaning is the difference between its `base` and its version, neither of which ever changes.",
     scope="rules:write",
     sent=Body(
-        WantedProposalBody,
+        _WANTED,
         {
             "publish": Example(
                 "a version",

@@ -23,6 +23,7 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, address_term
 _MOST = 50
 """How many members a filter has."""
 _MOST_SCORE = 100
+MOST_VERSION = 999_999_999
 _LONGEST = 256
 _SHORTEST_BEGINNING = 4
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -75,7 +76,7 @@ def _or_none(facet: Facet) -> Callable[[str], Term]:
 
 
 def _version(text: str) -> Term:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_VERSION))):
         raise ValueError("a version is a whole number")
     return Facet.VERSION, int(text)
 

@@ -206,6 +206,52 @@ def test_every_error_example_has_a_type_that_is_explained() -> None:
                 assert item["type"] in TYPES or "-" in item["type"]
 
 
+VERSION = {"name": "checkout", "version": 1}
+SAYABLE = [
+    ("POST", "/v1/backtests", {}),
+    ("POST", "/v1/backtests", {"text": "rule checkout", "version": VERSION}),
+    ("POST", "/v1/backtests", {"text": "rule checkout", "since": "yesterday"}),
+    ("POST", "/v1/proposals", {"proposal": {"note": "why"}}),
+    ("POST", "/v1/proposals", {"proposal": {"note": "why", "publish": VERSION, "settings": {}}}),
+    ("PUT", "/v1/account", {"account": {"rates": {"eur": {"USD": "1.1"}}}}),
+    ("PUT", "/v1/account", {"account": {"rates": {"EUR": {"USD": "free"}}}}),
+    ("PUT", "/v1/account", {"account": {"rates": {"EUR": {"USD": 0}}}}),
+    ("PUT", "/v1/account", {"account": {"costs": {"margin": 2}}}),
+    ("PUT", "/v1/account", {"account": {"holdout": {"by": "card"}}}),
+    ("PUT", "/v1/rules/{name}/active", {"version": 1, "until": "0d"}),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("method", "path", "body"), SAYABLE)
+async def test_what_a_schema_can_say_of_a_refused_body_it_says(
+    service: Service, method: str, path: str, body: Any
+) -> None:
+    text = examples.RULE
+    await service.client.post("/v1/rules/checkout/versions?publish=true", content=text)
+    answer = await service.client.request(method, path.replace("{name}", "checkout"), json=body)
+    assert answer.status_code == 422, answer.text
+    where = pointer("paths", path, method.lower(), "requestBody", "content", JSON, "schema")
+    assert not validator(where).is_valid(body)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "member",
+    ["version=1000000000", "ip=nowhere", "ip=203.0.113.7/33", "q=deny", "bin=41", "score_to=2"],
+)
+async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
+    service: Service, member: str
+) -> None:
+    name, _, value = member.partition("=")
+    assert (await service.client.get(f"/v1/payments?{member}")).status_code == 422
+    parameters = document()["paths"]["/v1/payments"]["get"]["parameters"]
+    (number,) = [place for place, each in enumerate(parameters) if each.get("name") == name]
+    where = pointer("paths", "/v1/payments", "get", "parameters", str(number), "schema")
+    read: Any = float(value) if value.replace(".", "").isdigit() and name != "bin" else value
+    assert not validator(where).is_valid(read)
+
+
 @asynccontextmanager
 async def with_provider(service: Service, witness: Witness) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service that knows an OpenID provider, which nobody asks here."""

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 )
 @click.option("--curves", is_flag=True, help="Keep the weights, and estimate curves beside them.")
 @click.option(
+    "--calibration",
+    is_flag=True,
+    help="Estimate the baseline and one factor for all weights: 0.90 comes to mean nine in ten.",
+)
+@click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the new text here; standard output otherwise.",
@@ -49,6 +54,7 @@ def fit(
     mature: str,
     scorecard: Path | None,
     curves: bool,
+    calibration: bool,
     output: Path | None,
     data: JournalSource,
 ) -> None:
@@ -68,9 +74,16 @@ def fit(
 
     with extra("fit"):
         from tollkeeper.engine.offline.fit.examples import examples_in_file, examples_of_account
-        from tollkeeper.engine.offline.fit.fitting import FitError, fit_curves, fit_weights
+        from tollkeeper.engine.offline.fit.fitting import (
+            FitError,
+            fit_calibration,
+            fit_curves,
+            fit_weights,
+        )
     if bool(account) == bool(history):
         raise click.UsageError("give either HISTORY or --account")
+    if curves and calibration:
+        raise click.UsageError("give either --curves or --calibration")
     path = scorecard or SHIPPED / f"{SCORECARD_NAME}.rule"
     reading = read_rule_file(path)
     program = reading.program
@@ -86,7 +99,7 @@ def fit(
                 age = moment - read_since(mature, moment)
                 begins = read_since(since, moment)
                 examples = examples_of_account(data, account, program, begins, age, progress)
-        estimate = fit_curves if curves else fit_weights
+        estimate = fit_curves if curves else fit_calibration if calibration else fit_weights
         fitted = estimate(reading.text, program, examples)
     except (FitError, GivenError, NothingToLearnError, StreamError, OSError) as error:
         refuse(str(error))

@@ -18,6 +18,9 @@ BASELINE_DOUBT = 3.0
 """Standard deviation of the prior of the baseline's logit: labelled samples differ most in it."""
 LEAST = 0.05
 """The least that a weight may come to, as a share of the authored one."""
+MOST = 3.0
+"""The most that calibration makes of each weight: bots and people that no score parts would ask for
+any factor."""
 
 
 class Estimate(NamedTuple):
@@ -61,3 +64,20 @@ def estimate(
     best = middle + spread * found.x
     # Few payments may push it so far that a double can only say 1, which no baseline can be.
     return Estimate(float(np.clip(expit(best[0]), CERTAINTY, 1 - CERTAINTY)), best[1:])
+
+
+def calibrate(sums: Floats, labels: Floats, baseline: float) -> tuple[float, float]:
+    """The baseline's logit and the factor of `sums` by which probabilities come true most.
+
+    `baseline` is the author's, as a logit. The factor lies between `LEAST` and `MOST`.
+    """
+
+    def loss(found: Floats) -> tuple[float, Floats]:
+        logits = found[0] + found[1] * sums
+        residual = expit(logits) - labels
+        likelihood = np.logaddexp(0.0, logits).sum() - labels @ logits
+        return float(likelihood), np.array((residual.sum(), residual @ sums))
+
+    start, bounds = np.array((baseline, 1.0)), [(None, None), (LEAST, MOST)]
+    shift, factor = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return float(shift), float(factor)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit  # type: ignore[import-untyped]
 
 from tollkeeper.engine.offline.fit.curves import estimate_curves, left_out
-from tollkeeper.engine.offline.fit.estimate import estimate
+from tollkeeper.engine.offline.fit.estimate import calibrate, estimate
 from tollkeeper.engine.offline.fit.examples import Examples
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.steps import cut
-from tollkeeper.engine.offline.fit.weighed import curve_inputs, weights
+from tollkeeper.engine.offline.fit.weighed import curve_inputs, number_of, weights
 from tollkeeper.engine.offline.fit.write_curves import FittedCurve, write_curves
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Curve, Scorecard
@@ -153,6 +153,56 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
             quality(expit(author[:split]), labels[:split]),
             quality(expit(apart), labels[:split]),
         ),
+        learned=split,
+        judged=len(labels) - split,
+        set_aside=examples.set_aside,
+    )
+
+
+def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
+    """Estimate the baseline, and one factor for all that signals add: the order of payments stays,
+    and a score of 0.90 comes to mean nine bots in ten.
+
+    Learns, judges and raises as `fit_weights`; besides, `FitError` for a signal with no number that
+    could be multiplied.
+    """
+    split = _split(examples.labels)
+    known = weights(scorecard)
+    curved = np.array([isinstance(each.adds, Curve) for each in scorecard.signals], dtype=bool)
+    for signal, weight in zip(scorecard.signals, known, strict=True):
+        if weight is None and not isinstance(signal.adds, Curve):
+            raise FitError(f"`{signal.name}` adds no number that a factor could go into")
+    literals = [weight for weight in known if weight is not None]
+    authored = np.array([weight.value for weight in literals])
+    measures, curves = examples.measures[:, ~curved], examples.measures[:, curved].sum(axis=1)
+    sums = measures @ authored + curves
+    labels = examples.labels
+    prior = float(logit(scorecard.baseline))
+    shift, factor = calibrate(sums[:split], labels[:split], prior)
+    baseline = _baseline(float(expit(shift)))
+    numbers = [_digits(factor * weight.value) for weight in literals]
+    places = [(weight.span, number) for weight, number in zip(literals, numbers, strict=True)]
+    places += [
+        (constant.span, _digits(factor * value))
+        for signal in scorecard.signals
+        if isinstance(signal.adds, Curve)
+        for constant in (*signal.adds.amounts, signal.adds.absent)
+        if constant is not None and (value := number_of(constant))
+    ]
+    met = np.count_nonzero(measures, axis=0)
+    after = logit(float(baseline)) + measures @ np.array(list(map(float, numbers)))
+    return FittedScorecard(
+        text=_replaced(text, [(_baseline_span(text), baseline), *places]),
+        baseline_before=scorecard.baseline,
+        baseline_after=float(baseline),
+        weights=tuple(
+            FittedWeight(weight.signal, weight.value, float(new), int(count))
+            for weight, new, count in zip(literals, numbers, met, strict=True)
+        ),
+        curves=(),
+        before=quality(expit(prior + sums[split:]), labels[split:]),
+        after=quality(expit((after + factor * curves)[split:]), labels[split:]),
+        left_out=None,
         learned=split,
         judged=len(labels) - split,
         set_aside=examples.set_aside,

@@ -9,10 +9,9 @@ import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
 
 from tollkeeper.engine.offline.fit.curves import Amounts, Floats, Steps
-from tollkeeper.engine.offline.fit.weighed import CurveInput
+from tollkeeper.engine.offline.fit.weighed import CurveInput, number_of
 from tollkeeper.grammar.checker.curves import MAX_STEPS
-from tollkeeper.grammar.program import Constant
-from tollkeeper.grammar.types import Duration, Number
+from tollkeeper.grammar.types import Duration
 
 _DIGITS = 3
 _UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
@@ -41,7 +40,7 @@ def cut(read: CurveInput, values: Floats, labels: Floats, surprise: Floats) -> C
             return None
         ways: tuple[int, ...] = (_way_of(learned, surprise),)
     else:
-        bounds = np.array([_value(each) for each in read.curve.bounds])
+        bounds = np.array([number_of(each) for each in read.curve.bounds])
         ways = {"rising": (1,), "falling": (-1,), None: (1, -1)}[read.curve.direction]
     places = np.searchsorted(bounds, values, side="right")
     places[np.isnan(values)] = len(bounds) + 1
@@ -83,12 +82,6 @@ def _way_of(values: Floats, surprise: Floats) -> int:
     there = ~np.isnan(values)
     ranks = rankdata(values[there])
     return 1 if np.dot(ranks - ranks.mean(), surprise[there]) >= 0 else -1
-
-
-def _value(constant: Constant) -> float:
-    kind = constant.type
-    scale = (kind.scale or 0) if isinstance(kind, Number) else 0
-    return float(int(constant.value) / 10**scale)
 
 
 def _bound_text(bound: float, read: CurveInput) -> str:

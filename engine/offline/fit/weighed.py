@@ -56,7 +56,7 @@ class CurveInput:
 def weights(scorecard: Scorecard) -> tuple[Weight | None, ...]:
     """The weight of each signal; None for one that has none to change, as `adds amount`."""
     return tuple(
-        Weight(signal.name, literal.span, _number(literal.value, literal, 0.0))
+        Weight(signal.name, literal.span, number_of(literal))
         if (literal := _literal(signal.adds)) is not None and literal.value
         else None
         for signal in scorecard.signals
@@ -119,6 +119,11 @@ def _literal(adds: Expression) -> Constant | None:
 def _measure_signal(adds: Expression) -> Expression | None:
     """What the weight is multiplied with, None for 1."""
     return adds.right if isinstance(adds, Arithmetic) else None
+
+
+def number_of(constant: Constant) -> float:
+    """The value of a number as it was written."""
+    return _number(constant.value, constant, 0.0)
 
 
 def _number(value: Value | None, node: Expression, missing: float) -> float:

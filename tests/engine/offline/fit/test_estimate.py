@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import expit
 
-from tollkeeper.engine.offline.fit.estimate import LEAST, estimate
+from tollkeeper.engine.offline.fit.estimate import LEAST, calibrate, estimate
 
 NOTHING = np.zeros((0, 2))
 
@@ -53,3 +53,10 @@ def test_a_weight_always_keeps_the_sign_that_its_author_gave(measures, labels, a
     assert 0 < found.baseline < 1
     kept = np.array(found.weights) / np.array(authored)
     assert (kept >= LEAST - 1e-9).all()
+
+
+def test_calibration_finds_the_factor_that_made_the_labels():
+    measures, labels = drawn([0.4], 0.1)
+    shift, factor = calibrate(measures[:, 0], labels, 0.0)
+    assert expit(shift) == pytest.approx(0.1, rel=0.1)
+    assert factor == pytest.approx(0.4, rel=0.1)

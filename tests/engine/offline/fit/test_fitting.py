@@ -13,7 +13,7 @@ import pytest
 
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.examples import examples_in_file
-from tollkeeper.engine.offline.fit.fitting import FitError, fit_weights
+from tollkeeper.engine.offline.fit.fitting import FitError, fit_calibration, fit_weights
 from tollkeeper.engine.offline.testing.streams import StreamError
 from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.source import read_file
@@ -172,3 +172,26 @@ def test_the_shipped_scorecard_can_be_fitted(tmp_path):
     assert [each for each in reading.diagnostics if each.severity == "error"] == []
     signs = [(each.before > 0) == (each.after > 0) for each in found.weights]
     assert all(signs)
+
+
+def test_calibration_keeps_the_order_and_makes_a_score_come_true(tmp_path):
+    text = SCORECARD.replace("adds tries / 1000", "curves tries rising { < 2: 0, else 0.5 }")
+    text = text.replace("adds 0.2 *", "adds 6 *")
+    program = read_file(text.encode(), KnownNames()).program
+    path = history(tmp_path, shoppers())
+    examples = examples_in_file(program, path, lambda _share: None, Environment())
+    found = fit_calibration(text, program, examples)
+    assert found.after.calibration_error < found.before.calibration_error
+    assert found.after.roc_auc == pytest.approx(found.before.roc_auc)
+    factors = {round(each.after / each.before, 2) for each in found.weights}
+    assert factors == {3.0}
+    assert not read_file(found.text.encode(), KnownNames()).diagnostics
+    assert "rising { < 2: 0, else 1.5 }" in found.text
+
+
+def test_a_signal_without_a_number_has_no_calibration(tmp_path):
+    program = read_file(SCORECARD.encode(), KnownNames()).program
+    path = history(tmp_path, shoppers())
+    examples = examples_in_file(program, path, lambda _share: None, Environment())
+    with pytest.raises(FitError, match="`whole` adds no number"):
+        fit_calibration(SCORECARD, program, examples)

@@ -93,6 +93,7 @@ async def start_suggestion(request: Request) -> SuggestionAnswer:
     wish = SuggestionWish(
         since=max(0, now - _USUAL_DAYS * DAY) if since is None else since,
         mature=sent.mature_days * DAY,
+        late=request.engine.windows.late,
         name=sent.name,
         action=sent.action,
         conditions=sent.conditions,

@@ -33,6 +33,30 @@ _database_option = click.option(
 )
 
 
+_late_option = click.option(
+    "--late-hours",
+    type=click.IntRange(1, 24),
+    default=24,
+    envvar="TOLL_LATE_HOURS",
+    show_default=True,
+    show_envvar=True,
+    help="What the service is started with.",
+)
+
+
+def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How far behind the latest arrival the service counts a payment, as the command's `late` (µs)."""
+
+    @wraps(command)
+    def with_span(*given: Any, late_hours: int, **others: Any) -> Any:
+        from tollkeeper.engine.instants import HOUR
+
+        # An hour more, for clocks that differ.
+        return command(*given, late=(late_hours + 1) * HOUR, **others)
+
+    return _late_option(with_span)
+
+
 def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where the journal is, as the command's `data`: the folder, or a database and the folder."""
 

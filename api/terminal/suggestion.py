@@ -12,6 +12,7 @@ from tollkeeper.engine.offline.suggest.report import StoppedFigures, Suggestion
 
 _SET_ASIDE = {
     "denied": "that were denied, and so have no outcome",
+    "old": "older than the newest of the most that are learned from",
     "unsure": "whose label is not sure",
     "young": "without a label that are too young",
 }

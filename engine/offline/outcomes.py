@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment
@@ -37,27 +38,36 @@ class Outcomes(NamedTuple, Generic[T]):
 
 
 def known_outcomes(
-    seen: Sequence[tuple[ReplayedPayment, T]], label_of: Labelling, mature: int
+    seen: Iterable[tuple[ReplayedPayment, T]],
+    label_of: Labelling,
+    mature: int,
+    most: int | None = None,
 ) -> Outcomes[T]:
     """The payments that are labelled, and those that nobody labelled though they are older than
-    `mature` (µs), which count as honest.
+    `mature` (µs), which count as honest; of more than `most` the newest.
 
     A denial keeps from us what would have become of its payment: without a label it says nothing.
     Raises `NothingToLearnError`.
     """
-    last = max((payment.arrived for payment, _ in seen), default=0)
-    set_aside = {"denied": 0, "unsure": 0, "young": 0}
-    known: list[KnownOutcome[T]] = []
+    last = 0
+    set_aside = {"denied": 0, "unsure": 0, "young": 0, "old": 0}
+    kept: deque[tuple[KnownOutcome[T], bool]] = deque(maxlen=most)
     for payment, read in seen:
+        last = max(last, payment.arrived)
         label = label_of(payment)
         if label is None and is_denied(payment):
             set_aside["denied"] += 1
-        elif label is None and payment.arrived > last - mature:
-            set_aside["young"] += 1
         elif label is not None and label not in FRAUDULENT | HONEST:
             set_aside["unsure"] += 1
         else:
-            known.append(KnownOutcome(payment, read, label in FRAUDULENT))
+            set_aside["old"] += len(kept) == most
+            kept.append((KnownOutcome(payment, read, label in FRAUDULENT), label is None))
+    known = [
+        each
+        for each, is_unlabelled in kept
+        if not (is_unlabelled and each.payment.arrived > last - mature)
+    ]
+    set_aside["young"] = len(kept) - len(known)
     frauds = sum(each.fraud for each in known)
     if frauds in (0, len(known)):
         missing = "no fraud" if frauds == 0 else "no honest payment"

@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.options import data_option, json_option, late_option
 from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
@@ -43,15 +43,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What is known of payments by now.",
 )
-@click.option(
-    "--late-hours",
-    type=click.IntRange(1, 24),
-    default=24,
-    envvar="TOLL_LATE_HOURS",
-    show_default=True,
-    show_envvar=True,
-    help="What the service is started with.",
-)
+@late_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
 @click.option("--summary", "markdown", is_flag=True, help="Print Markdown, for a pull request.")
 @json_option
@@ -63,7 +55,7 @@ def backtest(
     histories: tuple[Path, ...],
     columns: Path | None,
     labels: Path | None,
-    late_hours: int,
+    late: int,
     html: Path | None,
     markdown: bool,
     as_json_: bool,
@@ -75,7 +67,6 @@ def backtest(
     from tollkeeper.api.terminal.backtest_page import backtest_page as backtest_page
     from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
     from tollkeeper.api.terminal.rendering import draw_backtest
-    from tollkeeper.engine.instants import HOUR
     from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
     from tollkeeper.engine.offline.backtest.files import HistoryError
     from tollkeeper.engine.offline.backtest.given import (
@@ -96,7 +87,6 @@ def backtest(
             program, event_types = read_candidate(candidate, account, data)
             moment = now()
             begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
-            late = (late_hours + 1) * HOUR
             known = {} if labels is None else read_labels(labels)
             if columns is not None and isinstance(data, Path):
                 _export(data, columns, account or "")

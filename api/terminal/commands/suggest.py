@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.options import data_option, json_option, late_option
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, say
 
 NOTHING_FOUND = 3
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the rule file here; standard output otherwise.",
 )
+@late_option
 @json_option
 @data_option
 def suggest(
@@ -98,6 +99,7 @@ def suggest(
     precision: float,
     people: float,
     output: Path | None,
+    late: int,
     as_json_: bool,
     data: JournalSource,
 ) -> None:
@@ -143,9 +145,11 @@ def suggest(
             )
             with progress_bar("replaying") as progress:
                 table = (
-                    read_account(data, account, read_since(since, moment), age, labelling, progress)
+                    read_account(
+                        data, account, read_since(since, moment), age, late, labelling, progress
+                    )
                     if account
-                    else read_files(histories, age, labelling, progress)
+                    else read_files(histories, age, labelling, progress, late)
                 )
     except (GivenError, HistoryError, NothingToLearnError) as error:
         refuse(str(error))

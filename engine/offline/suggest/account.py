@@ -16,12 +16,13 @@ _REPLAYING = 0.8
 
 class SuggestionWish(Struct, frozen=True):
     """Times in µs: what arrived at `since` or later, and how old a payment without a label must be
-    to count as honest. `by_score` (hundredths) takes the score for the label; see `SearchAims` for
+    to count as honest, and how late one may be (`windows.late`). `by_score` (hundredths) takes the score for the label; see `SearchAims` for
     the others.
     """
 
     since: int
     mature: int
+    late: int
     name: str
     action: SuggestedAction
     conditions: int
@@ -51,6 +52,7 @@ def suggest_for_account(
             account,
             wish.since,
             wish.mature,
+            wish.late,
             labelling,
             lambda share: progress(_REPLAYING * share),
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -42,6 +44,12 @@ from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.grammar.types import Boolean, Number, Type
 from tollkeeper.grammar.vocabulary import Vocabulary
+
+MOST_PAYMENTS = 300_000
+"""Of more payments the newest are learned from, so that the search has a bound of memory."""
+_COLUMNS = tuple(column.name for column in suggestion_columns())
+_TEXTS = ("the_type", "the_client_kind")
+_NUMBERS = tuple(name for name in _COLUMNS if name not in _TEXTS)
 
 
 @dataclass(frozen=True)
@@ -100,16 +108,18 @@ def read_account(
     name: str,
     since: int,
     mature: int,
+    late: int,
     labelling: Callable[[Verdicts], Labelling],
     progress: Progress,
 ) -> PaymentTable:
-    """The payments of an account that arrived at `since` (µs) or later.
+    """The payments of an account that arrived at `since` (µs) or later; `late` (µs) is how far
+    behind the latest arrival the service counts a payment.
 
     A payment that nobody labelled counts as honest once it is `mature` (µs) old. Raises `NotFound`,
     `JournalError`, `NothingToLearnError`.
     """
     account = account_now(source, name)
-    candidate = table_candidate()
+    candidate = table_candidate(late)
     reach = candidate.plan.reach
     with closing(connect_for_reading(source)) as connection:
         history = stored_history(
@@ -125,23 +135,24 @@ def read_files(
     mature: int,
     labelling: Callable[[Verdicts], Labelling],
     progress: Progress,
+    late: int = LATE,
 ) -> PaymentTable:
     """The payments of files, by the labels that their lines have and as `read_account`.
 
     Raises `HistoryError`, `NothingToLearnError`.
     """
-    candidate = table_candidate()
+    candidate = table_candidate(late)
     history = file_history(paths, candidate.program, {})
     label_of = labelling(dict(_labels_in(paths)))
     return table_of(_replay(candidate, history, 0, progress), label_of, mature, candidate)
 
 
-def table_candidate() -> Candidate:
+def table_candidate(late: int) -> Candidate:
     """A rule that reads every column, to be tried on history."""
     rule = read_file(table_rule().encode(), KnownNames()).program
     assert isinstance(rule, Rule)
     vocabulary = full_vocabulary()
-    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, LATE)
+    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, late)
 
 
 def column_reader(
@@ -167,24 +178,51 @@ def table_of(
     """The table of payments whose outcome is known. Raises `NothingToLearnError`."""
     assert isinstance(candidate.program, Rule)
     values_of = column_reader(candidate.program, full_vocabulary())
-    rows, set_aside = known_outcomes(
-        [(each, values_of(each)) for each in replayed], label_of, mature
-    )
-    by_column = zip(*(each.read for each in rows), strict=True)
-    columns = suggestion_columns()
+    seen = ((_without_facts(each), _row(each.facts, values_of(each))) for each in replayed)
+    known, set_aside = known_outcomes(seen, label_of, mature, MOST_PAYMENTS)
+    rows = [each.read for each in known]
+    numbers = np.array([row.numbers for row in rows], np.float64).T.copy()
+    texts = {
+        name: np.array([row.texts[index] for row in rows], object)
+        for index, name in enumerate(_TEXTS)
+    }
     return PaymentTable(
-        ids=[each.payment.id for each in rows],
-        arrived=np.array([each.payment.arrived for each in rows], np.int64),
-        fraud=np.array([each.fraud for each in rows], np.bool_),
-        denied=np.array([is_denied(each.payment) for each in rows], np.bool_),
-        hundredths=np.array([each.payment.facts.amount or 0 for each in rows], np.int64),
-        currencies=[each.payment.facts.payment.currency for each in rows],
-        entities=[links_of(each.payment.facts) for each in rows],
-        columns={
-            column.name: _array(found) for column, found in zip(columns, by_column, strict=True)
-        },
+        ids=[each.payment.id for each in known],
+        arrived=np.array([each.payment.arrived for each in known], np.int64),
+        fraud=np.array([each.fraud for each in known], np.bool_),
+        denied=np.array([is_denied(each.payment) for each in known], np.bool_),
+        hundredths=np.array([row.hundredths for row in rows], np.int64),
+        currencies=[row.currency for row in rows],
+        entities=[row.entities for row in rows],
+        columns={**dict(zip(_NUMBERS, numbers, strict=True)), **texts},
         set_aside=set_aside,
     )
+
+
+class _Row(NamedTuple):
+    """What is kept of a payment: `numbers` and `texts` are its columns of each kind."""
+
+    hundredths: int
+    currency: str
+    entities: tuple[int | None, ...]
+    numbers: array[float]
+    texts: tuple[str | None, ...]
+
+
+def _row(facts: Any, values: Sequence[Any]) -> _Row:
+    read = dict(zip(_COLUMNS, values, strict=True))
+    return _Row(
+        hundredths=facts.amount or 0,
+        currency=facts.payment.currency,
+        # Only whether two are the same is asked of them.
+        entities=tuple(None if each is None else hash(each) for each in links_of(facts)),
+        numbers=array("d", (nan if read[name] is None else read[name] for name in _NUMBERS)),
+        texts=tuple(read[name] for name in _TEXTS),
+    )
+
+
+def _without_facts(payment: ReplayedPayment) -> ReplayedPayment:
+    return msgspec.structs.replace(payment, facts=None, values=())
 
 
 def _replay(
@@ -233,9 +271,3 @@ def _plain(value: Value | None, type_: Type) -> Any:
             return np.nan if value is None else float(value)
         case _:
             return value
-
-
-def _array(values: tuple[Any, ...]) -> np.ndarray[Any, Any]:
-    if any(isinstance(each, str) for each in values):
-        return np.array(values, object)
-    return np.array([np.nan if each is None else each for each in values], np.float64)

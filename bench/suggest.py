@@ -1,0 +1,228 @@
+"""How much later fraud do suggested conditions stop, beside a rule by hand?
+
+    python -m tollkeeper.bench.suggest [SEED …]
+
+Each seed is a week of the hard traffic at shops of its own: conditions are learned and pruned on the
+first 80 % and judged on the rest, and on another week of the same shops, where all payments are
+new. Beside them, at no more honest people than they meet: the expert's rule (`expert.rule`), each
+of its conditions with the counts that do best in the very time that is judged, those that do best
+first; and the shipped scorecard from the best score on.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+from rich.progress import track
+
+from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.lists.environment import Environment
+from tollkeeper.engine.offline.backtest.backtest import candidate_of
+from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
+from tollkeeper.engine.offline.fit.labelled import read_labelled
+from tollkeeper.engine.offline.fit.replay import score_history
+from tollkeeper.engine.offline.suggest.search import SearchAims
+from tollkeeper.engine.offline.suggest.suggest import suggest
+from tollkeeper.engine.offline.suggest.table import labels_known, read_files
+from tollkeeper.engine.offline.traffic import label_items
+from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
+from tollkeeper.engine.programs.compile.python import compile_values
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.program import Rule
+
+Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+SEEDS = (611, 612, 613, 614, 615, 616)
+START = datetime(2025, 6, 2, tzinfo=UTC)
+PAYMENTS = 20_000
+LEAST_SHARE = 0.01
+"""Of bots: with fewer there is nothing to learn from."""
+LATER = 0.8
+FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 10)
+"""What the expert's counts are multiplied by."""
+PRICE = 5
+"""How many stopped payments one person costs when the expert's conditions are put in order."""
+
+
+class Week(NamedTuple):
+    """A labelled history in a file; of each payment whether it was a bot's, and its score."""
+
+    path: Path
+    fraud: Flags
+    scores: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Judged(NamedTuple):
+    """Shares: `people` of honest payments that the conditions met, the others of bots' payments."""
+
+    recall: float
+    precision: float
+    people: float
+    expert: float
+    scorecard: float
+
+
+def week(seed: int, number: int, folder: Path) -> Week:
+    plan = replace(
+        FIRST_HALF if seed % 2 else SECOND_HALF, payments=PAYMENTS, least=LEAST_SHARE, week=number
+    )
+    items = list(hard_traffic(seed, START, plan))
+    lines = list(label_items(items, START))
+    labelled = read_labelled(map(msgspec.json.encode, lines))
+    scored = score_history(labelled, shipped_scorecard(), Environment())
+    scores = [each.score for each in scored]
+    left = iter(scores)
+    for line in lines:
+        if "payment" in line:
+            line["decision"] = {"action": "allow", "score": next(left) / 100}
+    path = folder / f"{seed}-{number}.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    fraud = [item.bot for item in items if "payment" in item.body]
+    return Week(path, np.array(fraud), np.array(scores))
+
+
+def replayed(of: Week, text: str) -> Iterator[tuple[Rule, ReplayedPayment]]:
+    """Each payment with what a rule reads and decides of it."""
+    rule = read_file(text.encode(), KnownNames()).program
+    assert isinstance(rule, Rule)
+    tried = try_candidate(
+        candidate_of(rule, Account(0, "files", 0)), file_history([of.path], rule, {}), 0
+    )
+    for each in tried:
+        if isinstance(each, ReplayedPayment):
+            yield rule, each
+
+
+def met_by(of: Week, text: str) -> Flags:
+    """Which payments one of the rule's conditions meets; none where there is no rule."""
+    if not text:
+        return np.zeros(len(of.fraud), np.bool_)
+    return np.array([each.now.condition is not None for _, each in replayed(of, text)])
+
+
+def expert_conditions(of: Week) -> list[Flags]:
+    """Which payments each of the expert's conditions meets, with its counts at each factor."""
+    head, *conditions = re.split(
+        r"\n  condition ", Path(__file__).with_name("expert.rule").read_text()
+    )
+    moved = [counting(each, factor) for each in conditions for factor in FACTORS]
+    numbered = (re.sub(r"^\w+", f"c{number}", each) for number, each in enumerate(moved))
+    text = "\n  condition ".join([head, *numbered])
+    read, found, environment = None, [], Environment()
+    for rule, each in replayed(of, text):
+        if read is None:
+            wanted = [condition.when for condition in rule.conditions]
+            read = compile_values(wanted, rule.lets, rule.histories, full_vocabulary())
+        found.append(
+            [met is True for met in read(each.facts, each.score, each.values, environment)]
+        )
+    return list(np.array(found).T)
+
+
+def counting(text: str, factor: float) -> str:
+    """The text with its counts at so many times."""
+    return re.sub(r">= (\d+)(?![.\d])", lambda found: f">= {ceil(int(found[1]) * factor)}", text)
+
+
+def best_of_expert(conditions: list[Flags], fraud: Flags, room: int) -> float:
+    """The recall of the conditions that do best, taken one by one, at `room` people at most."""
+    met = np.zeros(len(fraud), np.bool_)
+    while True:
+        best: tuple[int, int, Flags] | None = None
+        for each in conditions:
+            adds = each & ~met
+            stopped, people = int((adds & fraud).sum()), int((adds & ~fraud).sum())
+            if people <= room and stopped > PRICE * people:
+                worth = stopped - PRICE * people
+                if best is None or worth > best[0]:
+                    best = worth, people, each
+        if best is None:
+            return float((met & fraud).sum() / fraud.sum())
+        room -= best[1]
+        met |= best[2]
+
+
+def best_score(scores: Any, fraud: Flags, room: int) -> float:
+    people = sorted(scores[~fraud].tolist(), reverse=True)
+    return float((scores[fraud] > people[room]).mean())
+
+
+def judge(of: Week, met: Flags, expert: list[Flags], begin: int) -> Judged:
+    """The payments from `begin` on."""
+    met, fraud = met[begin:], of.fraud[begin:]
+    stopped, people = int((met & fraud).sum()), int((met & ~fraud).sum())
+    return Judged(
+        stopped / int(fraud.sum()),
+        stopped / max(1, stopped + people),
+        people / int((~fraud).sum()),
+        best_of_expert([each[begin:] for each in expert], fraud, people),
+        best_score(of.scores[begin:], fraud, people),
+    )
+
+
+def judged(seed: int, aims: SearchAims, folder: Path) -> tuple[Judged, Judged]:
+    """Of the seed's later time, and of another week."""
+    weeks = [week(seed, number, folder) for number in (0, 1)]
+    table = read_files([weeks[0].path], 0, labels_known({}), lambda _: None)
+    text = suggest(table, aims, "suggested", "deny", lambda _: None).text
+    begin = int(LATER * len(table))
+    later, other = (
+        judge(each, met_by(each, text), expert_conditions(each), start)
+        for each, start in zip(weeks, (begin, 0), strict=True)
+    )
+    return later, other
+
+
+def main() -> None:
+    seeds = [int(each) for each in sys.argv[1:]] or SEEDS
+    with TemporaryDirectory() as folder:
+        found = [judged(seed, SearchAims(), Path(folder)) for seed in track(seeds, "seeds")]
+    means: list[Judged] = []
+    for title, which in (("Later time", 0), ("Another week of the same shops", 1)):
+        rows = [each[which] for each in found]
+        means.append(Judged(*(mean(each) for each in zip(*rows, strict=True))))
+        show(
+            title,
+            ["seed", "precision", "honest people met", "recall", "expert's", "the scorecard's"],
+            [
+                [
+                    name,
+                    f"{each.precision:.3f}",
+                    f"{100 * each.people:.2f} %",
+                    *(f"{share:.3f}" for share in (each.recall, each.expert, each.scorecard)),
+                ]
+                for name, each in zip([*map(str, seeds), "mean"], [*rows, means[-1]], strict=True)
+            ],
+        )
+    show_targets(
+        target
+        for each, of in zip(means, ("later time", "another week"), strict=True)
+        for target in (
+            Target(
+                f"{of}: recall above the expert's, points",
+                100 * (each.recall - each.expert),
+                at_least=10,
+            ),
+            Target(f"{of}: precision", each.precision, at_least=0.95),
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

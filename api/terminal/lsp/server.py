@@ -116,8 +116,9 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         await teller.take(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    async def _on_saved(_: lsp.DidSaveTextDocumentParams) -> None:
+    async def _on_saved(params: lsp.DidSaveTextDocumentParams) -> None:
         folder.scan()
+        teller.prove(params.text_document.uri)
         await teller.tell()
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)

@@ -10,6 +10,7 @@ from pygls.lsp.server import LanguageServer
 
 from tollkeeper.api.terminal.lsp.folder import Folder
 from tollkeeper.api.terminal.lsp.positions import Places, path_of, uri_of
+from tollkeeper.api.terminal.lsp.proving import prove_saved
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 QUIET_S = 0.03
@@ -26,13 +27,29 @@ class Teller:
         self._told: dict[Path, tuple[tuple[Diagnostic, ...], int | None]] = {}
         self._closed_told = 0
         self._edits = 0
+        self._proved: dict[Path, tuple[Diagnostic, ...]] = {}
+        self._proving: asyncio.Task[None] | None = None
 
     async def take(self, uri: str) -> None:
         """Takes a text as the editor has it."""
         path = path_of(uri)
+        if self._proving is not None:
+            self._proving.cancel()
+        self._proved.clear()  # another file's definitions may be what was edited
         self._uris[path] = uri
         self._folder.write(path, self._server.workspace.get_text_document(uri).source)
         await self.tell()
+
+    def prove(self, uri: str) -> None:
+        """Tells what the prover finds of a saved file as well, unless there is an edit before."""
+        path = path_of(uri)
+        if self._proving is not None:
+            self._proving.cancel()
+        self._proving = asyncio.create_task(self._prove(path))
+
+    async def _prove(self, path: Path) -> None:
+        self._proved[path] = await prove_saved(path, self._folder.document(path))
+        self._tell_of(path)
 
     async def tell(self) -> None:
         """Tells what is found in each file: in the open ones first, and until the next edit."""
@@ -59,6 +76,7 @@ class Teller:
         shown = self._server.workspace.text_documents.get(uri)
         document = self._folder.document(path)
         diagnostics = document.diagnostics if self._folder.text(path) is not None else ()
+        diagnostics = (*diagnostics, *self._proved.get(path, ()))
         found = (diagnostics, None if shown is None else shown.version)
         if self._told.get(path, ((), None)) == found:
             return

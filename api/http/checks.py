@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
+from tollkeeper.api.http.file_kinds import NOUNS, FileNoun
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import FLAG, query_parameter
 from tollkeeper.api.http.proofs import ProofView, proof_view
@@ -33,7 +34,6 @@ from tollkeeper.engine.offline.testing.files import library_of_account
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.programs.reference import every_name
 from tollkeeper.engine.publish.diff import Difference
-from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.known import known_of
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
@@ -148,7 +148,7 @@ class CheckAnswer(Struct, frozen=True):
     are those in meaning from the active version of its name, null without one. `proofs` are there when they were asked for.
     """
 
-    kind: ProgramKind | None
+    kind: FileNoun | None
     name: str | None
     diagnostics: list[FoundDiagnostic]
     formatted: str | None
@@ -316,7 +316,7 @@ ROUTES = (check, read_vocabulary)
 def _answer(found: CheckedText, text: str, plans: Sequence[SeriesPlan]) -> CheckAnswer:
     source = Source.of(found.name or "", text)
     return CheckAnswer(
-        kind=found.kind,
+        kind=None if found.kind is None else NOUNS[found.kind],
         name=found.name,
         diagnostics=[_diagnostic(source, each) for each in found.diagnostics],
         formatted=found.formatted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, defstruct
 
@@ -12,6 +12,8 @@ from tollkeeper.api.http import examples
 from tollkeeper.api.http.tags import DEFINITIONS, EVENT_TYPES, RULES, SCORECARDS
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.trials import Decider
+
+FileNoun: TypeAlias = Literal["rule", "scorecard", "event_type", "definitions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class FileKind:
 
     kind: ProgramKind
     path: str
-    noun: str
+    noun: FileNoun
     tag: str
     type_name: str
     words: str
@@ -89,5 +91,7 @@ FILE_KINDS: Final = (
         examples.DEFINITIONS,
     ),
 )
+NOUNS: Final[dict[ProgramKind, FileNoun]] = {each.kind: each.noun for each in FILE_KINDS}
+KINDS: Final[dict[FileNoun, ProgramKind]] = {each.noun: each.kind for each in FILE_KINDS}
 DECIDERS: Final = tuple(each for each in FILE_KINDS if each.kind in get_args(Decider))
 """The kinds that can be tried beside the active version."""

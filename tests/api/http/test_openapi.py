@@ -206,6 +206,24 @@ def test_every_error_example_has_a_type_that_is_explained() -> None:
                 assert item["type"] in TYPES or "-" in item["type"]
 
 
+def test_a_file_of_an_event_type_is_called_so_wherever_kinds_of_files_are_named() -> None:
+    named = [each for each in enums(document()) if "scorecard" in each and "definitions" in each]
+    assert named
+    assert all("event_type" in each and "event" not in each for each in named)
+
+
+def enums(described: Any) -> Iterator[list[Any]]:
+    match described:
+        case {"enum": list(values)}:
+            yield values
+        case dict():
+            for value in described.values():
+                yield from enums(value)
+        case list():
+            for value in described:
+                yield from enums(value)
+
+
 VERSION = {"name": "checkout", "version": 1}
 SAYABLE = [
     ("POST", "/v1/backtests", {}),

@@ -42,6 +42,12 @@ def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -
     return document(words, title, body, ("console.js", "vendor/htmx.js", *scripts))
 
 
+def first_page(visit: Visit) -> str:
+    """The address of the first page that the person has; `/console/score` is everybody's."""
+    has = [each for each in NAVIGATION if visit.may(each[2]) and visit.sees(each[0])]
+    return has[0][1] if has else "/console/score"
+
+
 def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) -> Html:
     """A whole HTML document."""
     head = element(
@@ -71,7 +77,7 @@ def _header(visit: Visit) -> Html:
             data_page=name,
         )
         for name, address, scope in NAVIGATION
-        if visit.may(scope)
+        if visit.may(scope) and visit.sees(name)
     ]
     return element(
         "header",

@@ -17,6 +17,8 @@ from tollkeeper.api.console.words import Words, choose
 COOKIE = "__Host-toll"
 ATTEMPT_COOKIE = "__Host-toll-sign-in"
 """Held by the browser of a person who is at an OpenID provider."""
+OF_ALL_MERCHANTS = frozenset(("now", "alerts"))
+"""Pages that who sees some merchants alone does not have, though the role reads payments."""
 SIGN_IN = "/console/sign-in"
 
 
@@ -31,7 +33,7 @@ class SignedOutError(Exception):
 @dataclass(frozen=True, slots=True)
 class Visit:
     """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
-    `four_eyes` says that what is published needs another person.
+    `merchants` are those that the person sees, none for all. `four_eyes` says that what is published needs another person.
     """
 
     client: PublicClient
@@ -41,6 +43,7 @@ class Visit:
     account: str
     owner: str
     scopes: frozenset[str]
+    merchants: tuple[str, ...]
     zone: ZoneInfo
     four_eyes: bool
     now: datetime
@@ -48,6 +51,10 @@ class Visit:
     def may(self, scope: str) -> bool:
         """Whether the person may do what needs the scope."""
         return scope in self.scopes
+
+    def sees(self, page: str) -> bool:
+        """Whether the page of this name can be shown: some tell of all merchants."""
+        return not self.merchants or page not in OF_ALL_MERCHANTS
 
     def address(self, **changed: str | None) -> str:
         """This page with some of its query changed, or left out where it is None."""
@@ -88,6 +95,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         account=session["account"],
         owner=session["owner"],
         scopes=scopes,
+        merchants=tuple(session["merchants"]),
         zone=zone,
         four_eyes=four_eyes,
         now=datetime.now(UTC),

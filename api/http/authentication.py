@@ -11,7 +11,14 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.bodies import header
-from tollkeeper.api.http.errors import Problem, forbidden, invalid, suspended, unauthorized
+from tollkeeper.api.http.errors import (
+    Problem,
+    forbidden,
+    invalid,
+    of_all_merchants,
+    suspended,
+    unauthorized,
+)
 from tollkeeper.api.http.request import Exchange, state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
@@ -42,6 +49,8 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
         key = key_of_request(request)
         if needed != ANY_SCOPE:
             check_scope(key, needed)
+            if key.merchants and not route.opt["of_merchants"]:
+                raise of_all_merchants()
         known = state_of(request)
         allowance = known.service.limiter.take(key, needed, monotonic())
         known.answer_headers += allowance.headers()

@@ -42,6 +42,7 @@ class ClaimList(Struct, frozen=True):
     summary="Take payments to judge",
     doc="The newest that the search finds and nobody else is judging, for 15 minutes; those that are yours already among them, anew. With `label=none` those that were judged meanwhile are not found again. Claims are kept in memory: after a start of the service there are none.",
     scope="personal:read",
+    of_merchants=True,
     answers={200: Answer("They are yours.")},
     refusals=(422, 503),
 )

@@ -58,6 +58,11 @@ def forbidden(scope: str) -> Problem:
     return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
 
 
+def of_all_merchants() -> Problem:
+    message = "this tells of all merchants, and you see some of them alone"
+    return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
+
+
 def suspended() -> Problem:
     message = "the account is suspended"
     return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])

@@ -157,6 +157,7 @@ class PerformanceAnswer(Struct, frozen=True):
     doc="""Exact counts of the payments that the filter means, of the last 24 hours when `since` is left out. Days and months are those of the account's time zone. A dimension has at most 200 values, those with the most payments.
 """,
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The figures, oldest first.")},
     refusals=(422, 503),
 )
@@ -266,6 +267,7 @@ async def find_movers(
     summary="How scores are distributed",
     doc="101 buckets, one for each score, each an exact count: a score has two decimals.",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The buckets, from 0.00 to 1.00.")},
     refusals=(422, 503),
 )

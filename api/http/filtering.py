@@ -20,6 +20,7 @@ from tollkeeper.engine.search.filters import (
     read_filter,
     read_members,
     read_moment,
+    within_merchants,
 )
 
 T = TypeVar("T")
@@ -104,7 +105,8 @@ def with_filter(
 ) -> Callable[..., Awaitable[T]]:
     """The handler with every parameter of a filter, which it gets as `wanted`.
 
-    A parameter may be given several times: then any of its values will do. Raises `Invalid`.
+    A parameter may be given several times: then any of its values will do. The filter means
+    nothing of merchants that who asks does not see. Raises `Invalid`.
     """
 
     async def run(request: Request, **given: str | None) -> T:
@@ -155,4 +157,5 @@ def _filter(request: Request) -> Filter:
             members += read_members(str(text))
         elif name in NAMES:
             members.append((name, str(text)))
-    return read_filter(members, request.engine.clock())
+    wanted = read_filter(members, request.engine.clock())
+    return within_merchants(wanted, request.key.merchants)

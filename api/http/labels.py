@@ -33,6 +33,7 @@ from tollkeeper.api.http.queries import (
 )
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
+from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import LABELS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import RequiredText
@@ -153,6 +154,7 @@ class LabelResults(Struct, frozen=True):
     doc="""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure.
 """,
     scope="labels:write",
+    of_merchants=True,
     sent=Body(
         LabelBody,
         {"fraud": Example("a chargeback", {"label": "fraud", "reason": "card not present"})},
@@ -165,6 +167,7 @@ async def put_label(
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
     source: SourceName,
 ) -> LabelAnswer:
+    await check_seen(request, id)
     sent = await read_json(request, LabelBody)
     label = _label(request, _source(source), sent.label, sent.reason, sent.at)
     await set_label(request.engine, request.key.account, id, label)
@@ -179,6 +182,7 @@ async def put_label(
     summary="Take a label back",
     doc="As when a dispute is won. Whoever reads the past reads it as it was known then.",
     scope="labels:write",
+    of_merchants=True,
     answers={200: Answer("It is taken back, on disk.")},
     refusals=(404, 503),
 )
@@ -187,6 +191,7 @@ async def remove_label(
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
     source: SourceName,
 ) -> LabelRemovalAnswer:
+    await check_seen(request, id)
     label = _label(request, _source(source), None, None, None)
     if not await set_label(request.engine, request.key.account, id, label):
         raise not_found("source", "the payment has no label of this source")
@@ -201,6 +206,7 @@ async def remove_label(
     summary="A payment's labels",
     doc="What each source says now.",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The labels.")},
     refusals=(404, 503),
 )
@@ -208,6 +214,7 @@ async def read_labels(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> PaymentLabels:
+    await check_seen(request, id)
     engine, account = request.engine, request.key.account
     if not await engine.journal.exists(account, Kind.PAYMENT, id):
         raise not_found("id", "no payment has this id")

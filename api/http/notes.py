@@ -12,6 +12,7 @@ from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.journal.entries import Kind
@@ -50,6 +51,7 @@ class NoteList(Struct, frozen=True):
     summary="Read a payment's notes",
     doc="Oldest first. They go with the payment, and with the person when that is erased.",
     scope="personal:read",
+    of_merchants=True,
     answers={200: Answer("All of them.")},
     refusals=(404, 503),
 )
@@ -57,6 +59,7 @@ async def list_notes(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> NoteList:
+    await check_seen(request, id)
     engine, account = request.engine, request.key.account
     if not await engine.journal.exists(account, Kind.PAYMENT, id):
         raise not_found("id", "no payment has this id")
@@ -71,6 +74,7 @@ async def list_notes(
     summary="Write a note about a payment",
     doc="For whoever looks at it next: it is no verdict, and no rule reads it. It can't be changed.",
     scope="labels:write",
+    of_merchants=True,
     sent=Body(NoteBody, {"called": Example("a note", {"note": {"text": "called, no answer"}})}),
     answers={201: Answer("The note, on disk.", NoteAnswer)},
     refusals=(404, 409, 503),
@@ -79,6 +83,7 @@ async def post_note(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> NoteAnswer:
+    await check_seen(request, id)
     text = (await read_json(request, NoteBody)).note.text
     key = request.key
     return NoteAnswer(_note_view(await add_note(request.engine, key.account, id, key.id, text)))

@@ -90,10 +90,13 @@ def operation(
     refusals: tuple[Refusal, ...] = (),
     errors: Mapping[str, Example] | None = None,
     repeatable: bool = False,
+    of_merchants: bool = False,
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of `answers` is its usual status.
 
     Parameters of the path and the query are the handler's own, described in their annotations.
+    `of_merchants` says that it tells a user who sees some merchants alone of no others; where it
+    does not, it refuses them.
     """
     (usual, answer), *others = answers.items()
 
@@ -119,7 +122,7 @@ def operation(
             media_type=answer.media_type,
             request_class=Request,
             guards=[authorize],
-            opt={_DECLARED: declared, "scope": scope, "query": query},
+            opt={_DECLARED: declared, "scope": scope, "query": query, "of_merchants": of_merchants},
             sync_to_thread=None,
         )(handler)
 

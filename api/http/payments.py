@@ -28,6 +28,7 @@ from tollkeeper.api.http.forcing import obey, obey_update
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.views import (
     ExplanationAnswer,
@@ -258,6 +259,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     doc="The fields as known now, under the names they were sent with, and the creation and every "
     "update, oldest first. Confidential headers and full card numbers were never stored.",
     scope="personal:read",
+    of_merchants=True,
     answers={
         200: Answer(
             "The payment.",
@@ -293,6 +295,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
 )
 async def read_payment(request: Request, raw_id: RawId) -> bytes:
     payment_id = _payment_id(raw_id)
+    await check_seen(request, payment_id)
     states = await request.engine.journal.states(request.key.account, payment_id)
     if not states:
         raise _no_payment()

@@ -11,6 +11,7 @@ from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.keep_accesses import note_reveal
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
@@ -49,6 +50,7 @@ class RevealAnswer(Struct, frozen=True):
     doc="For people who look at a masked payment: the audit log says who was shown which field of "
     "which payment, before it is shown. A card is its first 8 and last 4 digits.",
     scope="personal:read",
+    of_merchants=True,
     sent=Body(RevealBody, {"email": Example("the e-mail", {"reveal": {"field": "email"}})}),
     answers={201: Answer("The value.", RevealAnswer)},
     refusals=(404, 503),
@@ -57,6 +59,7 @@ async def reveal_field(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> RevealAnswer:
+    await check_seen(request, id)
     wanted = (await read_json(request, RevealBody)).reveal.field
     engine, key = request.engine, request.key
     known = await engine.journal.first_and_last(key.account, id)

@@ -20,6 +20,7 @@ from tollkeeper.api.http.parameters import (
 )
 from tollkeeper.api.http.queries import read_limit, read_place, show_place
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.label import Verdict
@@ -122,6 +123,7 @@ class RelatedAnswer(Struct, frozen=True):
 The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
 """,
     scope="personal:read",
+    of_merchants=True,
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
@@ -144,6 +146,7 @@ async def find_payments(
     doc="How many payments the same parameters would find. A payment whose id is `count` is at "
     "`/v1/payments/%63ount`.",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("How many.")},
     refusals=(422, 503),
 )
@@ -162,6 +165,7 @@ async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
     doc="By card, device, address, network, user, e-mail, order and BIN: how many payments have "
     "the same, this one among them, and what became of them.",
     scope="personal:read",
+    of_merchants=True,
     answers={200: Answer("What is shared, the most telling first.")},
     refusals=(404, 422, 503),
 )
@@ -183,7 +187,10 @@ async def find_related(
         ),
     ] = None,
 ) -> RelatedAnswer:
-    question = FindRelated(id, read_moment_at("since", since, request.engine.clock()))
+    question = FindRelated(
+        id, read_moment_at("since", since, request.engine.clock()), request.key.merchants
+    )
+    await check_seen(request, id)
     # A union is not a type that can be passed as one.
     found, lag = await request.search.ask(
         request.key.account,

@@ -87,11 +87,14 @@ class StartedAnswer(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """Who asks: `owner` is the key's id, or the person who signed in; `role` is there for a user."""
+    """Who asks: `owner` is the key's id, or the person who signed in; `role` is there for a user.
+    `merchants` are those that the user sees, none for all.
+    """
 
     account: str
     owner: str
     role: Role | None
+    merchants: tuple[str, ...]
     scopes: list[str]
     ends_at: InstantText | None
 
@@ -187,6 +190,7 @@ async def read_session(request: Request) -> SessionAnswer:
             request.account.name,
             key.id,
             None if user is None else user.role,
+            key.merchants,
             sorted(key.granted),
             None if session is None else show_instant(session.ends_at),
         )

@@ -47,6 +47,7 @@ _encode = msgspec.json.Encoder().encode
     doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most {SENT_AT_A_TIME} payments come at a time, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
 """,
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The stream.", str, media_type=_EVENT_STREAM)},
     refusals=(422, 503),
 )

@@ -87,6 +87,7 @@ class ThresholdsAnswer(Struct, frozen=True):
 
 A fraud that passes costs its amount and the fee of a chargeback; a person that is denied the margin; a person that is challenged a part of it. A challenge is taken to stop every fraud. Rules are left out: this is about the score alone.""",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The outcomes, and the bands from 0.00 to 1.00.")},
     refusals=(422, 503),
 )

@@ -23,7 +23,12 @@ UserName = Annotated[
 
 
 class UserChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """`merchants` are the ids of those that the user sees, and no other; none for all, and as they
+    were when they are left out.
+    """
+
     role: Role
+    merchants: tuple[str, ...] | None = None
 
 
 class UserBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +39,7 @@ class SentUser(Struct, frozen=True, forbid_unknown_fields=True):
     """A `UserChange` that is still to be checked."""
 
     role: str
+    merchants: tuple[str, ...] | None = None
 
 
 class SentUserBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +51,7 @@ class UserView(Struct, frozen=True):
 
     name: str
     role: Role
+    merchants: tuple[str, ...]
     since: InstantText
     by: str
 
@@ -96,7 +103,7 @@ async def list_users(request: Request) -> UserList:
     "set_user",
     tag=ACCESS,
     summary="Let a person in, or give them another role",
-    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing.",
+    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing. Who sees some merchants alone reads their payments, figures and labels, and says labels and notes, as far as the role does; everything that tells of others is refused.",
     scope="users:write",
     sent=Body(UserBody, {"lead": Example("a lead", {"user": {"role": "lead"}})}),
     answers={200: Answer("The user as it is now.")},
@@ -104,7 +111,9 @@ async def list_users(request: Request) -> UserList:
 )
 async def set_user(request: Request, name: UserName) -> UserAnswer:
     sent = (await read_json(request, SentUserBody)).user
-    await put_user(request.engine, request.key.account, request.key.id, name, sent.role)
+    await put_user(
+        request.engine, request.key.account, request.key.id, name, sent.role, sent.merchants
+    )
     return UserAnswer(user_view(request.account.users[name]))
 
 
@@ -141,7 +150,7 @@ async def make_user_link(request: Request, name: UserName) -> LinkAnswer:
 
 
 def user_view(user: AccountUser) -> UserView:
-    return UserView(user.name, user.role, show_instant(user.since), user.set_by)
+    return UserView(user.name, user.role, user.merchants, show_instant(user.since), user.set_by)
 
 
 ROUTES = (list_users, set_user, remove_user, make_user_link)

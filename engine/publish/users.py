@@ -21,10 +21,17 @@ class UserLink:
     ends_at: int
 
 
-async def put_user(engine: Engine, account: int, by: str, name: str, role: str) -> None:
-    """Raises `Invalid`, `Conflict`, and `Forbidden` in a test account."""
+async def put_user(
+    engine: Engine,
+    account: int,
+    by: str,
+    name: str,
+    role: str,
+    merchants: tuple[str, ...] | None = None,
+) -> None:
+    """`merchants` as for `users.set_user`. Raises `Invalid`, `Conflict`, and `Forbidden` in a test account."""
     async with engine.changing:
-        change = users.set_user(engine.state.accounts[account], name, role)
+        change = users.set_user(engine.state.accounts[account], name, role, merchants)
         if change is not None:
             await make_change(engine, account, by, change)
 
@@ -51,13 +58,14 @@ async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLin
 
 
 class PutUser(AccountVerb, frozen=True):
-    """Let a person sign in, or give them another role."""
+    """Let a person sign in, or give them another role, or other merchants to see."""
 
     name: str
     role: str
+    merchants: tuple[str, ...] | None = None
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await put_user(engine, self.number(engine), author, self.name, self.role)
+        await put_user(engine, self.number(engine), author, self.name, self.role, self.merchants)
         return Effect()
 
 

@@ -70,7 +70,7 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     AccountResumed: (),
     AccountDeleted: (),
     KeyRevoked: (),
-    UserSet: ("role",),
+    UserSet: ("role", "merchants"),
     UserRemoved: (),
     UserLinkMade: (),
     SessionEnded: (),

@@ -133,10 +133,13 @@ class KeyRevoked(Struct, frozen=True, tag="key_revoked"):
 
 
 class UserSet(Struct, frozen=True, tag="user_set"):
-    """From now on a person of this name may sign in, as what the role says."""
+    """From now on a person of this name may sign in, as what the role says; with `merchants`, they
+    see what is of these alone.
+    """
 
     name: str
     role: Role
+    merchants: tuple[str, ...] = ()
 
 
 class UserRemoved(Struct, frozen=True, tag="user_removed"):

@@ -63,6 +63,7 @@ MAX_SESSIONS = 10_000
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """`granted` is all that its `scopes` let it do; `owner` is the user who answers for it, if any.
+    Where `merchants` names any, it reads what is of these alone.
 
     Times in µs; `expires_at` and `revoked_at` are None while there is no end.
     """
@@ -78,16 +79,21 @@ class ApiKey:
     expires_at: int | None = None
     revoked_at: int | None = None
     owner: str = ""
+    merchants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AccountUser:
-    """A person who may sign in; `since` (µs) and `set_by` are of the last change of the role."""
+    """A person who may sign in; `since` (µs) and `set_by` are of the last change of the role.
+
+    With `merchants`, they see what is of these alone.
+    """
 
     name: str
     role: Role
     since: int
     set_by: str
+    merchants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +422,7 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
             key = replace(account.keys[change.id], revoked_at=recorded.at)
             return replace(account, keys={**account.keys, key.id: key})
         case UserSet():
-            user = AccountUser(change.name, change.role, recorded.at, recorded.by)
+            user = AccountUser(change.name, change.role, recorded.at, recorded.by, change.merchants)
             return replace(account, users={**account.users, user.name: user})
         case UserRemoved():
             users = {name: user for name, user in account.users.items() if name != change.name}

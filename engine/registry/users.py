@@ -9,18 +9,23 @@ from tollkeeper.engine.registry.accounts import check_live
 from tollkeeper.engine.registry.changes import UserLinkMade, UserRemoved, UserSet
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.keys import PREFIX
-from tollkeeper.engine.registry.roles import ROLE_NAMES, ROLES
+from tollkeeper.engine.registry.roles import OF_MERCHANTS, ROLE_NAMES, ROLES
 from tollkeeper.engine.registry.scopes import KEY_SCOPES
 from tollkeeper.engine.registry.state import Account, AccountUser, ApiKey
 
 MAX_USERS = 1000
+MAX_MERCHANTS = 100
+"""How many merchants a user who does not see all may see."""
+_LONGEST_MERCHANT = 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?")
 
 
-def set_user(account: Account, name: str, role: str) -> UserSet | None:
+def set_user(
+    account: Account, name: str, role: str, merchants: tuple[str, ...] | None = None
+) -> UserSet | None:
     """A new user, or another role for one who is there; None when that changes nothing.
 
-    Raises `Invalid` with all that is wrong, `Conflict` when there are too many.
+    `merchants` are those that the user sees, none for all; None leaves them as they were. Raises `Invalid` with all that is wrong, `Conflict` when there are too many.
     """
     check_live(account)
     violations = []
@@ -31,12 +36,23 @@ def set_user(account: Account, name: str, role: str) -> UserSet | None:
     chosen = next((each for each in ROLE_NAMES if each == role), None)
     if chosen is None:
         violations.append(not_one_of("user.role", ROLE_NAMES))
+    if len(merchants or ()) > MAX_MERCHANTS or not all(map(_is_merchant, merchants or ())):
+        message = (
+            f"at most {MAX_MERCHANTS} ids of merchants, each of 1 to {_LONGEST_MERCHANT} characters"
+        )
+        violations.append(Violation("user.merchants", "invalid_value", message))
     if violations or chosen is None:
         raise Invalid(violations)
     known = account.users.get(name)
+    seen = merchants if merchants is not None else () if known is None else known.merchants
     if known is None and len(account.users) >= MAX_USERS:
         raise Conflict("user", f"an account has at most {MAX_USERS} users")
-    return None if known is not None and known.role == chosen else UserSet(name, chosen)
+    is_same = known is not None and (known.role, known.merchants) == (chosen, seen)
+    return None if is_same else UserSet(name, chosen, seen)
+
+
+def _is_merchant(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST_MERCHANT and text.isprintable()
 
 
 def remove_user(account: Account, name: str) -> UserRemoved:
@@ -61,6 +77,8 @@ def find_user(account: Account, name: str) -> AccountUser:
 def key_of_user(account: Account, user: AccountUser) -> ApiKey:
     """What a session of the user may do now, in the form of a key."""
     scopes = ROLES[user.role]
+    if user.merchants:
+        scopes &= OF_MERCHANTS
     return ApiKey(
         id=user.name,
         account=account.number,
@@ -70,6 +88,7 @@ def key_of_user(account: Account, user: AccountUser) -> ApiKey:
         granted=scopes,
         created_at=user.since,
         created_by=user.set_by,
+        merchants=user.merchants,
     )
 
 

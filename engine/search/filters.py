@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
@@ -138,6 +139,14 @@ def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
     if violations:
         raise Invalid(violations)
     return reading.filter()
+
+
+def within_merchants(wanted: Filter, merchants: tuple[str, ...]) -> Filter:
+    """The same of these merchants' payments alone; of all where none is named."""
+    if not merchants:
+        return wanted
+    seen: tuple[Term, ...] = tuple((Facet.MERCHANT, merchant) for merchant in merchants)
+    return replace(wanted, terms=(*wanted.terms, seen))
 
 
 def read_members(text: str) -> list[FilterMember]:

@@ -59,13 +59,16 @@ class CountPayments(Struct, frozen=True, tag=True):
 
 
 class FindRelated(Struct, frozen=True, tag=True):
-    """By each entity of a payment, the payments that arrived at `since` (µs) or later."""
+    """By each entity of a payment, the payments that arrived at `since` (µs) or later, of
+    `merchants` where any is named.
+    """
 
     payment: str
     since: int | None
+    merchants: tuple[str, ...] = ()
 
     def answer(self, index: AccountIndex) -> list[RelatedPayments] | None:
-        return find_related(index, self.payment, self.since)
+        return find_related(index, self.payment, self.since, self.merchants)
 
 
 class FindLabels(Struct, frozen=True, tag=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from tollkeeper.engine.search.blocks import SHIFT, numbers_from
@@ -23,9 +25,10 @@ class RelatedPayments(Struct, frozen=True):
 
 
 def find_related(
-    index: AccountIndex, payment_id: str, since: int | None
+    index: AccountIndex, payment_id: str, since: int | None, merchants: tuple[str, ...] = ()
 ) -> list[RelatedPayments] | None:
-    """By each entity of a payment, the payments that arrived at `since` (µs) or later.
+    """By each entity of a payment, the payments that arrived at `since` (µs) or later, of `merchants`
+    where any is named.
 
     None when the index has no payment of the id.
     """
@@ -36,11 +39,24 @@ def find_related(
     begin = index.sequence_at(since, 0)
     blocks = index.blocks(begin, index.last + 1)
     counted = TallySets(index)
+    seen = _of_merchants(index, merchants, blocks) if merchants else None
     found = []
     for facet, value in entities_of(read_facts(known)):
-        shared = _sharing(index, counted, facet, value, begin, blocks)
+        shared = _sharing(index, counted, facet, value, begin, blocks, seen)
         if shared is not None:
             found.append(shared)
+    return found
+
+
+def _of_merchants(
+    index: AccountIndex, merchants: tuple[str, ...], blocks: list[int]
+) -> dict[int, int]:
+    """The payments of any of them, by their blocks."""
+    found: dict[int, int] = {}
+    for merchant in merchants:
+        value = index.value(Facet.MERCHANT, merchant)
+        for block, members in index.members_in(Facet.MERCHANT, value, blocks).items():
+            found[block] = found.get(block, 0) | members
     return found
 
 
@@ -51,8 +67,11 @@ def _sharing(
     value: str,
     begin: int,
     blocks: list[int],
+    seen: Mapping[int, int] | None,
 ) -> RelatedPayments | None:
     sets = index.members_in(facet, index.value(facet, value), blocks)
+    if seen is not None:
+        sets = {block: members & seen.get(block, 0) for block, members in sets.items()}
     if blocks and blocks[-1] in sets:
         sets[blocks[-1]] &= numbers_from(blocks[-1], begin)
     sets = {block: members for block, members in sets.items() if members}

@@ -10,9 +10,9 @@ from urllib.parse import quote_plus
 from litestar import Request, get
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import html
+from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
-from tollkeeper.api.console.page import page
+from tollkeeper.api.console.page import first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address
 from tollkeeper.api.console.parts import (
     bar,
@@ -46,6 +46,8 @@ _SHOWN = 8
 @get("/console")
 async def now(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
+    if not here.sees("now"):
+        return go_to(first_page(here))
     ask = here.client.get
     flow = (await ask("/v1/figures", {"since": _REACH, "every": "minute"}))["figures"]
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}

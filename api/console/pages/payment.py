@@ -180,6 +180,8 @@ def _fingerprint(card: JsonObject) -> str | None:
 async def _read_explanation(
     here: Visit, path: str
 ) -> tuple[JsonObject | None, RefusalError | None]:
+    if here.merchants:  # what was counted tells of other merchants too
+        return None, None
     try:
         return (await here.client.get(f"{path}/explanation"))["explanation"], None
     except RefusalError as refusal:
@@ -215,7 +217,9 @@ def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
         words("payment.no_rule")
         if not rule
         else join_html(
-            element("a", rule["name"], href=f"/console/rules/{segment(rule['name'])}"),
+            element("a", rule["name"], href=f"/console/rules/{segment(rule['name'])}")
+            if here.may("rules:read")
+            else rule["name"],
             f" v{rule['version']}",
         )
     )

@@ -52,7 +52,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
     # What the page shows of its calls would show the value that payments share.
     ask = here.client.get if shared is None else here.client.aside
-    saved = (await here.client.get("/v1/searches"))["searches"]
+    saved = [] if here.merchants else (await here.client.get("/v1/searches"))["searches"]
     try:
         found = await ask(
             "/v1/payments", {**wanted, "limit": _PAGE, "cursor": here.query.get("cursor")}
@@ -149,7 +149,7 @@ def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
     """A name for the search that is shown, or its end."""
     words = here.words
     known = next((each["name"] for each in saved if each["query"] == query), None)
-    if not query or not here.may("labels:write"):
+    if not query or here.merchants or not here.may("labels:write"):
         return Html("")
     said = (
         (

@@ -39,7 +39,11 @@ async def change_user(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
     name = sent["name"].strip()
-    await here.client.send("PUT", _path(name), body={"user": {"role": sent["role"]}})
+    user: dict[str, Any] = {"role": sent["role"]}
+    # As they were where none is named.
+    if merchants := sent.get("merchants").replace(",", " ").split():
+        user["merchants"] = merchants
+    await here.client.send("PUT", _path(name), body={"user": user})
     return go_to(target(USERS, set=name))
 
 
@@ -70,7 +74,7 @@ async def give_link(request: Request[Any, Any, Any], name: FromPath[str]) -> Res
 async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     words = here.words
     found = (await here.client.get("/v1/users"))["users"]
-    titles = ("name", "role", "since", "by", "act")
+    titles = ("name", "role", "merchants", "since", "by", "act")
     rows = [_row(here, each) for each in found]
     content = join_html(
         element("h1", words("users.title")),
@@ -96,6 +100,7 @@ def _row(here: Visit, user: JsonObject) -> Html:
     return row(
         name,
         _role_form(here, user),
+        ", ".join(user["merchants"]) or words("users.all"),
         instant(here, user["since"], "%d %b %Y"),
         user["by"],
         control_if_allowed(here, "users:write", act),
@@ -146,6 +151,12 @@ def _new(here: Visit) -> Html:
                 words("users.role"),
                 choices(
                     "role", [(role, words(f"role.{role}")) for role in OFFERED_ROLES], "analyst"
+                ),
+            ),
+            field(
+                words("users.merchants"),
+                element(
+                    "input", name="merchants", placeholder=words("users.all"), autocomplete="off"
                 ),
             ),
             element("button", words("users.add")),

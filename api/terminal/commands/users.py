@@ -25,17 +25,25 @@ def users() -> None:
 @users.command("set")
 @click.argument("name")
 @click.option("--role", required=True, type=click.Choice(_ROLES), help="What they may do.")
+@click.option(
+    "--merchant",
+    "merchants",
+    multiple=True,
+    help="Id of a merchant that they see, and no other; give it more than once for several.",
+)
 @account_option
 @author_option
 @data_option
-def put_user(name: str, role: str, account: str, data: JournalSource) -> None:
+def put_user(
+    name: str, role: str, merchants: tuple[str, ...], account: str, data: JournalSource
+) -> None:
     """Let the person NAME in, or give them another role.
 
     NAME is an address of e-mail where people sign in by OpenID.
     """
     from tollkeeper.engine.publish.users import PutUser
 
-    perform(data, PutUser(account, name, role))
+    perform(data, PutUser(account, name, role, merchants or None))
     say(f"{name} is {role}")
 
 
@@ -48,8 +56,11 @@ def list_users(account: str, as_json_: bool, data: JournalSource) -> None:
     from tollkeeper.engine.instants import show_instant
 
     found = sorted(read_account(data, account).users.items())
-    rows = [(name, user.role, show_instant(user.since), user.set_by) for name, user in found]
-    show_rows(("name", "role", "since", "by"), rows, as_json_)
+    rows = [
+        (name, user.role, " ".join(user.merchants), show_instant(user.since), user.set_by)
+        for name, user in found
+    ]
+    show_rows(("name", "role", "merchants", "since", "by"), rows, as_json_)
 
 
 @users.command("remove")

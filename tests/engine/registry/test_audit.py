@@ -19,6 +19,7 @@ EVERY = [
     changes.KeyCreated("toll_abcdefgh", SECRET.encode(), ("payments", "rules"), "till", 17),
     changes.KeyRevoked("toll_abcdefgh"),
     changes.UserSet("ana@shop.example", "lead"),
+    changes.UserSet("rui@shop.example", "viewer", ("m-1",)),
     changes.UserRemoved("ana@shop.example"),
     changes.SessionStarted(SECRET.encode(), "ana@shop.example", 17),
     changes.SessionStarted(SECRET.encode(), "toll_abcdefgh", 17, parent="toll_abcdefgh"),

@@ -1,0 +1,17 @@
+"""What a user who sees some merchants alone may read of one payment: nothing of another merchant's."""
+
+from __future__ import annotations
+
+from tollkeeper.api.http.errors import not_found
+from tollkeeper.api.http.request import Request
+from tollkeeper.engine.search.terms import read_facts
+
+
+async def check_seen(request: Request, payment_id: str) -> None:
+    """Raises `Problem` 404, as for an id that no payment has, for one of another merchant."""
+    key = request.key
+    if not key.merchants:
+        return
+    known = await request.engine.journal.first_and_last(key.account, payment_id)
+    if known is None or read_facts(known[1]).payment.merchant.id not in key.merchants:
+        raise not_found("id", "no payment has this id")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
-from tollkeeper.api.http.file_kinds import NOUNS, FileNoun
+from tollkeeper.api.http.file_kinds import NOUN_OF, FileNoun
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import FLAG, query_parameter
 from tollkeeper.api.http.proofs import ProofView, proof_view
@@ -316,7 +316,7 @@ ROUTES = (check, read_vocabulary)
 def _answer(found: CheckedText, text: str, plans: Sequence[SeriesPlan]) -> CheckAnswer:
     source = Source.of(found.name or "", text)
     return CheckAnswer(
-        kind=None if found.kind is None else NOUNS[found.kind],
+        kind=None if found.kind is None else NOUN_OF[found.kind],
         name=found.name,
         diagnostics=[_diagnostic(source, each) for each in found.diagnostics],
         formatted=found.formatted,

@@ -14,6 +14,7 @@ from tollkeeper.api.http.queries import read_choice, read_flag, read_limit
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, TallyView, lag_ms, tally_view
 from tollkeeper.api.http.tags import FIGURES
+from tollkeeper.engine.explain.also_met import AlsoMet, also_met
 from tollkeeper.engine.instants import DAY, HOUR, show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.errors import NotFound
@@ -21,6 +22,7 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.search.figures import Dimension, Figure
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.find import FoundPage
 from tollkeeper.engine.search.holdout import FalsePositives
 from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
 from tollkeeper.engine.search.performance import ConditionPerformance
@@ -28,17 +30,21 @@ from tollkeeper.engine.search.questions import (
     FindFalsePositives,
     FindFigures,
     FindMovers,
+    FindPayments,
     FindPerformance,
     FindScores,
 )
 from tollkeeper.engine.search.scores import Bucket
 from tollkeeper.engine.search.spans import EVERY, MOST, Every, count_spans
+from tollkeeper.engine.search.terms import Facet
 from tollkeeper.grammar.program import Rule
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 USUAL = DAY
 """How far back figures go when it is not said."""
 USUAL_OF_RULES = 30 * DAY
+EXPLAINED, MOST_EXPLAINED = 10, 100
+"""Of how many hits of a condition, and of a rule, it is looked up which conditions held beside."""
 
 MoneyView = Annotated[
     dict[str, str], Meta(description="By currency, what they amount to, as decimal text.")
@@ -121,6 +127,15 @@ class CameBackView(Struct, frozen=True):
     succeeded: int
 
 
+class AlsoMetView(Struct, frozen=True):
+    """Of the newest `of` hits, how many each later condition held for as well: those would be caught
+    without this one.
+    """
+
+    of: int
+    conditions: dict[str, int]
+
+
 class ConditionView(Struct, frozen=True):
     """What a condition of one version decided, and what became of it.
 
@@ -137,6 +152,7 @@ class ConditionView(Struct, frozen=True):
     immature: float | None
     came_back: CameBackView
     by_score_too: int
+    also_met: AlsoMetView
     last: str | None
     trend: list[int]
 
@@ -312,7 +328,7 @@ async def read_false_positives(request: Request, wanted: Filter) -> FalsePositiv
     "read_performance",
     tag=FIGURES,
     summary="How a rule performs",
-    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, and the hits by day. Of 30 days when `since` is left out.
+    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, which later conditions held for its newest hits as well, and the hits by day. Of 30 days when `since` is left out.
 """,
     scope="payments:read",
     answers={200: Answer("The conditions, those of the newest version first.")},
@@ -341,7 +357,12 @@ async def read_performance(
         settings.time_zone,
     )
     found, lag = await request.search.ask(request.key.account, question, list[ConditionPerformance])
-    views = [_condition_view(each) for each in found]
+    views = []
+    left = MOST_EXPLAINED
+    for each in found:
+        also = await _also_met(request, name, each, (begin, end), min(left, EXPLAINED))
+        left -= also.of
+        views.append(_condition_view(each, also))
     return PerformanceAnswer(show_instant(begin), show_instant(end), views, lag_ms(lag))
 
 
@@ -391,7 +412,22 @@ def _figure_view(figure: Figure) -> FigureView:
     )
 
 
-def _condition_view(found: ConditionPerformance) -> ConditionView:
+async def _also_met(
+    request: Request, rule: str, hits: ConditionPerformance, span: tuple[int, int], most: int
+) -> AlsoMet:
+    """What held beside a condition, looked up for at most so many of its newest hits."""
+    if hits.condition is None or not (hits.tally.payments and most):
+        return AlsoMet(0, {})
+    terms = ((Facet.RULE, rule), (Facet.VERSION, hits.version), (Facet.CONDITION, hits.condition))
+    wanted = Filter(since=span[0], until=span[1], terms=tuple((each,) for each in terms))
+    question = FindPayments(wanted, None, most)
+    account, engine = request.key.account, request.engine
+    page, _ = await request.search.ask(account, question, FoundPage)
+    ids = [each.id for each in page.payments]
+    return await also_met(engine.journal, engine.past_states, account, ids)
+
+
+def _condition_view(found: ConditionPerformance, also: AlsoMet) -> ConditionView:
     precision = found.precision
     return ConditionView(
         condition=found.condition,
@@ -404,6 +440,7 @@ def _condition_view(found: ConditionPerformance) -> ConditionView:
         immature=found.immature,
         came_back=CameBackView(found.came_back.of, found.came_back.succeeded),
         by_score_too=found.by_score_too,
+        also_met=AlsoMetView(also.of, dict(also.conditions)),
         last=None if found.last is None else show_instant(found.last),
         trend=list(found.trend),
     )

@@ -91,7 +91,7 @@ FILE_KINDS: Final = (
         examples.DEFINITIONS,
     ),
 )
-NOUNS: Final[dict[ProgramKind, FileNoun]] = {each.kind: each.noun for each in FILE_KINDS}
-KINDS: Final[dict[FileNoun, ProgramKind]] = {each.noun: each.kind for each in FILE_KINDS}
+NOUN_OF: Final[dict[ProgramKind, FileNoun]] = {each.kind: each.noun for each in FILE_KINDS}
+KIND_OF: Final[dict[FileNoun, ProgramKind]] = {each.noun: each.kind for each in FILE_KINDS}
 DECIDERS: Final = tuple(each for each in FILE_KINDS if each.kind in get_args(Decider))
 """The kinds that can be tried beside the active version."""

@@ -13,7 +13,7 @@ from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.file_kinds import KINDS, NOUNS, FileNoun
+from tollkeeper.api.http.file_kinds import KIND_OF, NOUN_OF, FileNoun
 from tollkeeper.api.http.files import read_terms, require_passing
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, whole
@@ -325,14 +325,14 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
     account = request.account
     if sent.publish is not None:
         wanted = sent.publish
-        kind = KINDS[wanted.kind]
+        kind = KIND_OF[wanted.kind]
         version = find_version(account, kind, wanted.name, wanted.version)
         if not wanted.untested:
             await require_passing(request, wanted.name, version.text.encode())
         terms = read_terms(request, wanted.untested, wanted.until, sent.note)
         return activate(account, kind, wanted.name, wanted.version, terms)
     if sent.unpublish is not None:
-        return deactivate(account, KINDS[sent.unpublish.kind], sent.unpublish.name)
+        return deactivate(account, KIND_OF[sent.unpublish.kind], sent.unpublish.name)
     if sent.rollout is not None:
         each = sent.rollout
         return set_rollout(account, each.kind, each.name, each.version, each.percent, each.by)
@@ -374,7 +374,7 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
     return ProposalView(
         number=proposal.number,
         action=_ACTIONS[type(change)],
-        kind=None if isinstance(change, SettingsChanged) else NOUNS[change.kind],
+        kind=None if isinstance(change, SettingsChanged) else NOUN_OF[change.kind],
         name=None if isinstance(change, SettingsChanged) else change.name,
         version=version,
         base=proposal.base,

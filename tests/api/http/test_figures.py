@@ -100,6 +100,29 @@ async def test_how_a_rule_performs(shop: Service) -> None:
     assert answer.status_code == 404
 
 
+async def test_conditions_that_held_beside_the_one_that_decided_are_counted(
+    service: Service,
+) -> None:
+    rule = "rule gate\n" + "".join(
+        f"  condition {name} when amount > {least} then deny\n"
+        for name, least in (("large", "200.00"), ("middle", "100.00"), ("huge", "400.00"))
+    )
+    client = service.client
+    stored = await client.post("/v1/rules/gate/versions?publish=true", content=rule)
+    assert stored.status_code == 201
+    asked = {"bot_behaviour": True, "rule": {"name": "gate"}}
+    for number, amount in enumerate((150, 300, 300, 500)):
+        body = payment(id=f"p-{number}", amount=amount, analyze=asked)
+        assert (await client.post("/v1/payments", json=body)).status_code == 201
+    found = await read(service, "/v1/rules/gate/performance?until=2026-09-10T01:00:00Z")
+    by = {each["condition"]: each["also_met"] for each in found["conditions"]}
+    assert by == {
+        "large": {"of": 3, "conditions": {"middle": 3, "huge": 1}},
+        "middle": {"of": 1, "conditions": {}},
+        "huge": {"of": 0, "conditions": {}},
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "field"),
     [

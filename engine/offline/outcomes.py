@@ -46,7 +46,8 @@ def known_outcomes(
     """The payments that are labelled, and those that nobody labelled though they are older than
     `mature` (µs), which count as honest; of more than `most` the newest.
 
-    A denial keeps from us what would have become of its payment: without a label it says nothing.
+    A denial keeps from us what would have become of its payment: without a label it says nothing, unless it
+    was held out.
     Raises `NothingToLearnError`.
     """
     last = 0
@@ -55,7 +56,7 @@ def known_outcomes(
     for payment, read in seen:
         last = max(last, payment.arrived)
         label = label_of(payment)
-        if label is None and is_denied(payment):
+        if label is None and is_denied(payment) and not _passed(payment):
             set_aside["denied"] += 1
         elif label is not None and label not in FRAUDULENT | HONEST:
             set_aside["unsure"] += 1
@@ -75,6 +76,11 @@ def known_outcomes(
             f"there is {missing} among {len(known):,} payments whose outcome is known"
         )
     return Outcomes(known, {why: count for why, count in set_aside.items() if count})
+
+
+def _passed(payment: ReplayedPayment) -> bool:
+    """Whether it was held out: denied, and answered with `allow`."""
+    return payment.was is not None and payment.was.held_out
 
 
 def is_denied(payment: ReplayedPayment) -> bool:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.labels.label import LabelSource, Verdict
+from tollkeeper.engine.search.drift import ScoreWeek, score_weeks
 from tollkeeper.engine.search.figures import Dimension, Figure, figures
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import (
@@ -166,6 +167,16 @@ class FindScoreBands(Struct, frozen=True, tag=True):
         return score_bands(index, self.wanted, self.now)
 
 
+class FindScoreWeeks(Struct, frozen=True, tag=True):
+    """How the scores of the payments that a filter takes moved from week to week; `now` in µs."""
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> list[ScoreWeek]:
+        return score_weeks(index, self.wanted, self.now)
+
+
 Question: TypeAlias = (
     FindPayments
     | FindNew
@@ -177,5 +188,6 @@ Question: TypeAlias = (
     | FindScores
     | FindPerformance
     | FindScoreBands
+    | FindScoreWeeks
     | FindFalsePositives
 )

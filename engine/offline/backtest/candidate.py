@@ -37,6 +37,7 @@ class PastDecision(Struct, frozen=True, gc=False):
     score: int | None = None
     rule: AppliedRule | None = None
     lost: tuple[int, ...] = ()
+    held_out: bool = False
 
 
 class PastDecisionInFull(PastDecision, frozen=True, gc=False):

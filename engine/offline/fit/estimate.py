@@ -18,7 +18,7 @@ BASELINE_DOUBT = 3.0
 """Standard deviation of the prior of the baseline's logit: labelled samples differ most in it."""
 LEAST = 0.05
 """The least that a weight may come to, as a share of the authored one."""
-MOST = 3.0
+MOST_FACTOR = 3.0
 """The most that calibration makes of each weight: bots and people that no score parts would ask for
 any factor."""
 
@@ -69,7 +69,7 @@ def estimate(
 def calibrate(sums: Floats, labels: Floats, baseline: float) -> tuple[float, float]:
     """The baseline's logit and the factor of `sums` by which probabilities come true most.
 
-    `baseline` is the author's, as a logit. The factor lies between `LEAST` and `MOST`.
+    `baseline` is the author's, as a logit. The factor lies between `LEAST` and `MOST_FACTOR`.
     """
 
     def loss(found: Floats) -> tuple[float, Floats]:
@@ -78,6 +78,6 @@ def calibrate(sums: Floats, labels: Floats, baseline: float) -> tuple[float, flo
         likelihood = np.logaddexp(0.0, logits).sum() - labels @ logits
         return float(likelihood), np.array((residual.sum(), residual @ sums))
 
-    start, bounds = np.array((baseline, 1.0)), [(None, None), (LEAST, MOST)]
+    start, bounds = np.array((baseline, 1.0)), [(None, None), (LEAST, MOST_FACTOR)]
     shift, factor = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return float(shift), float(factor)

@@ -400,6 +400,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/figures/movers")
     await good("GET", "/v1/figures/holdout")
     await good("GET", "/v1/scores")
+    await good("GET", "/v1/scores/drift?since=30d")
     await good("GET", "/v1/thresholds?challenge=0.4")
     await good("GET", "/v1/rules/checkout/performance")
     await good("GET", "/v1/payments/order-1001-1/related")

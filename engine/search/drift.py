@@ -1,0 +1,100 @@
+"""Whether scores still mean what they did: by week, how far they moved and how far they came true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.reading import AccountIndex
+from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
+
+WEEK = 7 * 86_400_000_000
+MOST_WEEKS = 53
+SHIFTED = 0.25
+"""From here on a distribution is commonly said to have changed; below 0.1 it has not."""
+_BEFORE = 4
+_PARTS = 10
+_UNSEEN = 0.5
+"""Counted into each part on both sides, so that one without payments has a share."""
+
+
+class ScoreWeek(Struct, frozen=True):
+    """Seven days from `since` (µs): the payments that were scored, and `shift`, the population
+    stability index of their scores against those of the four weeks before, None without either.
+
+    Of the `known` ones, whose outcome is labelled or too old for a label to come, `expected` are
+    the frauds that the scores add up to, `frauds` those that there were.
+    """
+
+    since: int
+    payments: int
+    shift: float | None
+    known: int
+    expected: float
+    frauds: int
+
+
+def score_weeks(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreWeek]:
+    """The weeks up to the filter's end, or `now` (µs), oldest first; `MOST_WEEKS` at most."""
+    until = now if wanted.until is None else min(wanted.until, now)
+    since = until - 8 * WEEK if wanted.since is None else wanted.since
+    count = min(MOST_WEEKS, max(1, -(-(until - since) // WEEK)))
+    starts = [until - number * WEEK for number in range(count + _BEFORE, 0, -1)]
+    bands = [
+        score_bands(index, replace(wanted, since=start, until=start + WEEK), now)
+        for start in starts
+    ]
+    scored = [[_payments(band) for band in each] for each in bands]
+    return [
+        _week(starts[place], bands[place], scored[place], _total(scored[place - _BEFORE : place]))
+        for place in range(_BEFORE, len(starts))
+    ]
+
+
+def population_stability(before: Sequence[int], after: Sequence[int]) -> float | None:
+    """The population stability index of counts by score, over tenths of the payments `before`."""
+    if not sum(before) or not sum(after):
+        return None
+    parts = _tenths(before)
+    pairs = [(sum(before[part]) + _UNSEEN, sum(after[part]) + _UNSEEN) for part in parts]
+    totals = [sum(side) for side in zip(*pairs, strict=True)]
+    shares = [(old / totals[0], new / totals[1]) for old, new in pairs]
+    return float(sum((new - old) * log(new / old) for old, new in shares))
+
+
+def _tenths(counts: Sequence[int]) -> list[slice]:
+    """Runs of scores that hold a tenth of the payments each, or more where one score does."""
+    least, held, start = sum(counts) / _PARTS, 0, 0
+    parts = []
+    for score, count in enumerate(counts):
+        held += count
+        if held >= least:
+            parts.append(slice(start, score + 1))
+            held, start = 0, score + 1
+    return [*parts, slice(start, len(counts))] if start < len(counts) else parts
+
+
+def _week(
+    since: int, bands: Sequence[ScoreBand], scored: Sequence[int], before: Sequence[int]
+) -> ScoreWeek:
+    known = [band.people.payments + band.frauds.payments for band in bands]
+    return ScoreWeek(
+        since=since,
+        payments=sum(scored),
+        shift=population_stability(before, scored),
+        known=sum(known),
+        expected=sum(band.score * count for band, count in zip(bands, known, strict=True)) / 100,
+        frauds=sum(band.frauds.payments for band in bands),
+    )
+
+
+def _payments(band: ScoreBand) -> int:
+    return band.people.payments + band.frauds.payments + band.unripe
+
+
+def _total(weeks: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(counts) for counts in zip(*weeks, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
     help="Export here first, and ask the export in place of the service's data.",
 )
 @click.option(
+    "--on",
+    "master",
+    metavar="SPARK",
+    help="Ask the export on Spark: `spark://HOST:PORT`, `local[2]`.",
+)
+@click.option(
     "--labels",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="What is known of payments by now.",
@@ -54,6 +61,7 @@ def backtest(
     account: str | None,
     histories: tuple[Path, ...],
     columns: Path | None,
+    master: str | None,
     labels: Path | None,
     late: int,
     html: Path | None,
@@ -82,6 +90,8 @@ def backtest(
         raise click.UsageError("give either --account or --history")
     if columns is not None and account is None:
         raise click.UsageError("an export is of accounts: give --account, too")
+    if master is not None and columns is None:
+        raise click.UsageError("Spark reads an export: give --columns, too")
     try:
         with refusals():
             program, event_types = read_candidate(candidate, account, data)
@@ -92,9 +102,8 @@ def backtest(
                 _export(data, columns, account or "")
             with progress_bar("replaying") as progress:
                 if columns is not None:
-                    report = _over_columns(
-                        columns, account or "", program, (begin, moment), known, progress, late
-                    )
+                    over = (columns, account or "", program, (begin, moment), known, progress, late)
+                    report = _over_columns(master, *over)
                 elif account:
                     report = backtest_account(
                         data, account, program, (begin, moment), known, progress, late
@@ -124,6 +133,7 @@ def _export(data: Path, columns: Path, account: str) -> None:
 
 
 def _over_columns(
+    master: str | None,
     columns: Path,
     account: str,
     program: Rule | Scorecard,
@@ -133,9 +143,17 @@ def _over_columns(
     late: int,
 ) -> Report:
     with extra("columns"):
-        from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+        from tollkeeper.engine.offline.columns import backtest as over
 
+    compare: over.CompareColumns = over.compare_here
+    if master is not None:
+        with extra("spark"):
+            from tollkeeper.engine.offline.columns.on_spark import compare_on_spark
+
+        compare = partial(compare_on_spark, master)
     try:
-        return backtest_columns(columns, account, program, period, labels, progress, late)
-    except NotExportedError as error:
+        return over.backtest_columns(
+            columns, account, program, period, labels, progress, late, compare
+        )
+    except over.NotExportedError as error:
         refuse(str(error))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
 from tollkeeper.engine.offline.backtest.backtest import (
@@ -17,6 +19,7 @@ from tollkeeper.engine.offline.backtest.report import Report, report_of
 from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows, plan_of
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.seen import (
     RowsAsked,
     lacking_windows,
@@ -33,6 +36,32 @@ class NotExportedError(Exception):
     """An export can't answer this; the message is one line for its author."""
 
 
+class ColumnsAsked(NamedTuple):
+    """A rule over an export, for payments that arrived from `since` (µs) on; `late` (µs) is how far
+    behind the latest arrival the service counts a payment. `labels` count before those exported.
+    """
+
+    target: Path
+    account: str
+    rule: Rule
+    since: int
+    late: int
+    labels: Labels
+
+
+CompareColumns: TypeAlias = Callable[[ColumnsAsked, Progress], tuple[Comparison, Collection[int]]]
+"""What would change, and the indexes of the windows that were counted anew for that."""
+
+
+def compare_here(asked: ColumnsAsked, progress: Progress) -> tuple[Comparison, Collection[int]]:
+    with open_export(asked.target, asked.account, asked.since) as exported:
+        rows = rows_asked(asked, exported)
+        facts = make_concerned(rows)
+        windows = windows_asked(asked, lacking_windows(rows))
+        counted = count_windows(windows, exported.tables, lambda share: progress(share * 0.8))
+        return decide_exported(asked, rows, facts, counted, progress), windows.indexes
+
+
 def backtest_columns(
     target: Path,
     account_name: str,
@@ -41,42 +70,61 @@ def backtest_columns(
     labels: Labels,
     progress: Progress,
     late: int = LATE,
+    compare: CompareColumns = compare_here,
 ) -> Report:
     """What a rule would change of an account's decisions, as `backtest_account` says it.
 
     Aggregates that all the recorded decisions read are taken from them; others are counted anew.
+    `compare` is where that is done, by default in processes of this machine.
     Raises `NotExportedError` for a scorecard, and for a rule that needs events,
     `Invalid` for a list that the account has with another type, JournalError.
     """
     if isinstance(program, Scorecard):
         raise NotExportedError("a scorecard is tried on the service's data: leave --columns out")
     since, _ = period
+    asked = ColumnsAsked(target, account_name, program, since, late, labels)
     with open_export(target, account_name, since) as exported:
-        account = exported.account
-        make_declared_lists(account, program.lists, program.tables)
-        candidate = candidate_of(program, account, late)
-        notes = list(account_notes(account, program))
-        found = Comparison()
-        if exported.days:
-            everyone = not was_published(account, program)
-            asked = RowsAsked(exported, candidate, program, since, everyone)
-            facts = make_concerned(asked)
-            lacking = WindowsAsked(
-                target, account_name, program, lacking_windows(asked), since, late
-            )
-            plan = plan_of(lacking)
-            if plan.events:
-                raise NotExportedError(
-                    f"`{program.name}` reads metrics of events in windows that not every decision"
-                    " read, which takes the service's data: leave --columns out"
-                )
-            counted = count_windows(lacking, exported.tables, lambda share: progress(share * 0.8))
-            make_seen(asked, counted)
-            found = decide_rows(asked, facts, {**_labels(exported), **labels}, progress)
-            notes = [*shortfalls(plan, exported.begins, since), *notes]
-    return report_of(
-        program, account_name, period, found, [*candidate_notes(candidate, found), *notes]
+        account, begins, is_empty = exported.account, exported.begins, not exported.days
+    make_declared_lists(account, program.lists, program.tables)
+    found, counted = (Comparison(), ()) if is_empty else compare(asked, progress)
+    progress(1.0)
+    notes = candidate_notes(candidate_of(program, account, late), found)
+    lacking = shortfalls(plan_of(windows_asked(asked, counted)), begins, since)
+    all_notes = [*notes, *lacking, *account_notes(account, program)]
+    return report_of(program, account_name, period, found, all_notes)
+
+
+def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
+    """The same of the days that were opened."""
+    account, rule = exported.account, asked.rule
+    everyone = not was_published(account, rule)
+    return RowsAsked(exported, candidate_of(rule, account, asked.late), rule, asked.since, everyone)
+
+
+def windows_asked(asked: ColumnsAsked, indexes: Collection[int]) -> WindowsAsked:
+    """Windows that are to be counted anew. Raises `NotExportedError` for those over events."""
+    windows = WindowsAsked(
+        asked.target, asked.account, asked.rule, tuple(indexes), asked.since, asked.late
     )
+    if any(asked.rule.histories[index].series.event is not None for index in indexes):
+        raise NotExportedError(
+            f"`{asked.rule.name}` reads metrics of events in windows that not every decision"
+            " read, which takes the service's data: leave --columns out"
+        )
+    return windows
+
+
+def decide_exported(
+    asked: ColumnsAsked,
+    rows: RowsAsked,
+    facts: FactRows,
+    counted: Mapping[int, str],
+    progress: Progress,
+) -> Comparison:
+    """What would change by the recorded windows and those of the tables that were `counted`."""
+    make_seen(rows, counted)
+    labels = {**_labels(rows.exported), **asked.labels}
+    return decide_rows(rows, facts, labels, progress)
 
 
 def _labels(exported: ExportedHistory) -> dict[str, Verdict]:

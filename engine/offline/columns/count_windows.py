@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tollkeeper.engine.columns.columns import column_form
 from tollkeeper.engine.columns.write import ROW_GROUP, TableWriter
-from tollkeeper.engine.facts.fields_read import Access, facts_read
+from tollkeeper.engine.facts.fields_read import facts_read
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
@@ -34,6 +34,7 @@ from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.backtest.replay import without_cycles
 from tollkeeper.engine.offline.backtest.stored import configured_history
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
 from tollkeeper.engine.offline.columns.seen import raw_window, translation_of
 from tollkeeper.engine.offline.columns.slices import SequenceSlices
@@ -97,16 +98,22 @@ class WindowsPart:
 
 
 def split_windows(asked: WindowsAsked, folder: Path, most: int) -> Iterator[WindowsPart]:
-    """The windows by their keys, those of equal keys together, and each of these in up to so many parts."""
+    """The windows of equal keys together, and each of these in up to so many parts."""
+    for windows in alike_windows(asked):
+        key = key_of(windows) if most > 1 else None
+        for number in range(most if key else 1):
+            file = folder / f"{windows.indexes[0]}-{number}.parquet"
+            yield WindowsPart(windows, key, number, most, file)
+
+
+def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
+    """The windows by their keys."""
     digests = Digests(asked.rule.lets)
     alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
         alike[tuple(map(digests.of, asked.rule.histories[index].keys))].append(index)
     for indexes in alike.values():
-        windows = replace(asked, indexes=tuple(indexes))
-        key = _key(windows) if most > 1 else None
-        for number in range(most if key else 1):
-            yield WindowsPart(windows, key, number, most, folder / f"{indexes[0]}-{number}.parquet")
+        yield replace(asked, indexes=tuple(indexes))
 
 
 def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
@@ -122,20 +129,20 @@ def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
     return found
 
 
-def _start(asked: WindowsAsked, plan: ReplayPlan) -> int:
+def start_of(asked: WindowsAsked, plan: ReplayPlan) -> int:
     """The event time (µs) at which counting begins."""
     return 0 if plan.reach is None else max(0, asked.since - plan.reach)
 
 
 def _opened(asked: WindowsAsked, plan: ReplayPlan) -> AbstractContextManager[ExportedHistory]:
-    return open_export(asked.target, asked.account, _start(asked, plan) - TIME_TO_ARRIVAL)
+    return open_export(asked.target, asked.account, start_of(asked, plan) - TIME_TO_ARRIVAL)
 
 
-def _key(asked: WindowsAsked) -> str | None:
+def key_of(asked: WindowsAsked) -> str | None:
     """The windows' keys as one number in SQL; None where SQL can't tell equal ones of all rows."""
     keys, plan = asked.rule.histories[asked.indexes[0]].keys, plan_of(asked)
     with _opened(asked, plan) as exported:
-        facts = make_happened(exported.tables, plan, _start(asked, plan))
+        facts = make_happened(exported.tables, plan, start_of(asked, plan))
         translation = translation_of(asked.rule, facts)
         try:
             said = ", ".join(translation.test(each).sql(DIALECT) for each in keys)
@@ -165,78 +172,88 @@ def _performed(parts: Sequence[WindowsPart]) -> Iterator[None]:
 def count_part(part: WindowsPart) -> None:
     """Counts the windows of a part. Raises `JournalError`."""
     asked, plan = part.asked, plan_of(part.asked)
-    forms = [column_form(asked.rule.histories[index].type) for index in asked.indexes]
-    fields = [
-        pa.field(raw_window(index), arrow)
-        for index, (arrow, _) in zip(asked.indexes, forms, strict=True)
+    with _opened(asked, plan) as exported:
+        if part.key is not None:
+            # The other parts have the other processors.
+            exported.tables.execute("SET threads = 1")
+        facts = make_happened(exported.tables, plan, start_of(asked, plan))
+        rows = part_rows(part, plan, exported.tables)
+        with closing(TableWriter(part.file, values_schema(asked))) as file:
+            for arrays in count_rows(asked, plan, exported, facts, rows):
+                file.put(arrays)
+
+
+def values_schema(asked: WindowsAsked) -> Any:
+    """The columns of what payments read in the windows."""
+    read = [
+        pa.field(raw_window(index), column_form(asked.rule.histories[index].type)[0])
+        for index in asked.indexes
     ]
-    schema = pa.schema([pa.field("sequence", pa.int64()), *fields])
-    with (
-        _opened(asked, plan) as exported,
-        closing(TableWriter(part.file, schema)) as file,
-        without_cycles(),
-    ):
-        for sequences, values in _counted(part, plan, exported):
-            columns = zip(forms, zip(*values, strict=True), strict=True)
-            file.put([pa.array(sequences), *(array(held) for (_, array), held in columns)])
+    return pa.schema([pa.field("sequence", pa.int64()), *read])
 
 
-def _counted(
-    part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory
-) -> Iterator[tuple[list[int], list[Sequence[Any]]]]:
-    """Sequence numbers of payments with what they read, in batches that are not empty."""
-    asked, tables = part.asked, exported.tables
-    if part.key is not None:
-        # The other parts have the other processors.
-        tables.execute("SET threads = 1")
-    facts = make_happened(tables, plan, _start(asked, plan))
-    rows, elsewhere = _rows(part, plan, tables)
+def part_rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> str:
+    """In SQL, what happened to the part's payments; `reads` says which of these read in it."""
+    if part.key is None:
+        return "SELECT *, TRUE AS reads FROM happened"
+    own = f"{part.key} % {part.parts} = {part.number}"
+    if not _can_move(part.asked, plan):
+        return f"SELECT *, TRUE AS reads FROM happened AS seen WHERE {own}"
+    # What leaves a group, or comes to it, is told to both: by the payment as it was created.
+    tables.execute(
+        f"CREATE OR REPLACE TABLE own AS SELECT DISTINCT payment FROM happened AS seen WHERE {own}"
+    )
+    return (
+        f"SELECT *, coalesce({own}, FALSE) AS reads FROM happened AS seen"
+        " WHERE payment IN (SELECT payment FROM own)"
+    )
+
+
+def count_rows(
+    asked: WindowsAsked, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
+) -> Iterator[list[Any]]:
+    """What the payments among the rows, in SQL, read in the windows: columns of `values_schema`."""
+    tables, elsewhere = exported.tables, frozenset[int]()
+    if _can_move(asked, plan):
+        others = f"SELECT place FROM ({rows}) WHERE kind = {Kind.PAYMENT:d} AND NOT reads"
+        elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
     slices = SequenceSlices(read_happened(tables, plan, facts, rows))
     span = (exported.progress.days[exported.days[0]].first - 1, exported.progress.sequence)
     history = configured_history(exported.changes, NUMBER, asked.rule, span, slices.between)
     windows, environment = PlannedWindows(plan), history.situation.environment
+    forms = [column_form(asked.rule.histories[index].type)[1] for index in asked.indexes]
     sequences: list[int] = []
     values: list[Sequence[Any]] = []
-    for batch in history.happened:
-        if isinstance(batch, Situation):
-            environment = batch.environment
-            continue
-        for entry in batch:
-            place, _, kind, payment, arrived, _, body, decision = entry
-            if kind == Kind.UPDATE:
-                windows.update(entry)
-            elif kind == Kind.LABEL:
-                windows.tell(entry)
-            elif arrived < asked.since or place in elsewhere:
-                windows.count(payment, body, decision, environment)
-            else:
-                sequences.append(place)
-                values.append(windows.read(payment, body, decision, environment))
-        if len(sequences) >= ROW_GROUP:
-            yield sequences, values
-            sequences, values = [], []
-    if sequences:
-        yield sequences, values
+
+    def arrays() -> list[Any]:
+        columns = zip(forms, zip(*values, strict=True), strict=True)
+        return [pa.array(sequences), *(array(held) for array, held in columns)]
+
+    with without_cycles():
+        for batch in history.happened:
+            if isinstance(batch, Situation):
+                environment = batch.environment
+                continue
+            for entry in batch:
+                place, _, kind, payment, arrived, _, body, decision = entry
+                if kind == Kind.UPDATE:
+                    windows.update(entry)
+                elif kind == Kind.LABEL:
+                    windows.tell(entry)
+                elif arrived < asked.since or place in elsewhere:
+                    windows.count(payment, body, decision, environment)
+                else:
+                    sequences.append(place)
+                    values.append(windows.read(payment, body, decision, environment))
+            if len(sequences) >= ROW_GROUP:
+                yield arrays()
+                sequences, values = [], []
+        if sequences:
+            yield arrays()
 
 
-def _rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> tuple[str, Collection[int]]:
-    """In SQL, what happened to the part's payments, and which of these came into it by an update."""
-    if part.key is None:
-        return "SELECT * FROM happened", ()
-    own = f"{part.key} % {part.parts} = {part.number}"
-    if plan.changing is None or not any(map(can_change, _facts_of_keys(part.asked))):
-        return f"SELECT * FROM happened AS seen WHERE {own}", ()
-    # What leaves a group, or comes to it, is told to both: by the payment as it was created.
-    tables.execute(f"CREATE TABLE own AS SELECT DISTINCT payment FROM happened AS seen WHERE {own}")
-    of_own = "payment IN (SELECT payment FROM own)"
-    moved = (
-        f"SELECT payment FROM happened AS seen WHERE kind = {Kind.PAYMENT:d} AND {of_own}"
-        f" AND NOT {own}"
-    )
-    elsewhere = frozenset(payment for (payment,) in tables.execute(moved).fetchall())
-    return f"SELECT * FROM happened WHERE {of_own}", elsewhere
-
-
-def _facts_of_keys(asked: WindowsAsked) -> frozenset[Access]:
+def _can_move(asked: WindowsAsked, plan: ReplayPlan) -> bool:
+    """Whether an update can give a payment another key."""
     keys = asked.rule.histories[asked.indexes[0]].keys
-    return facts_read(keys, asked.rule.lets, full_vocabulary())
+    read = facts_read(keys, asked.rule.lets, full_vocabulary())
+    return plan.changing is not None and any(map(can_change, read))

@@ -26,6 +26,7 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
@@ -59,8 +60,10 @@ class ExportedHistory:
 
 
 @contextmanager
-def open_export(target: Path, name: str, begin: int) -> Iterator[ExportedHistory]:
-    """What an export has of an account, payments from the day of `begin` (µs) on.
+def open_export(
+    target: Path, name: str, begin: int, end: int = LAST_INSTANT
+) -> Iterator[ExportedHistory]:
+    """What an export has of an account, payments from the day of `begin` to that of `end` (µs).
 
     Raises `JournalError` for a folder that is no export, or has nothing of the account.
     """
@@ -69,7 +72,8 @@ def open_export(target: Path, name: str, begin: int) -> Iterator[ExportedHistory
         raise JournalError(f"`{target}` is no export with an account `{name}`")
     if progress.sequence < progress.target:
         raise JournalError(f"the export of `{name}` in `{target}` was cut off: run it again")
-    days = tuple(each for each in sorted(progress.days) if (day_number(each) + 1) * DAY > begin)
+    earliest, latest = begin // DAY, end // DAY
+    days = tuple(each for each in sorted(progress.days) if earliest <= day_number(each) <= latest)
     try:
         with (
             closing(_connect()) as tables,

@@ -1,0 +1,285 @@
+"""A backtest over an export on Spark: what one machine does with all of history, done with parts of it.
+
+A day's files are read by one task, and what happened goes to the task that counts the keys concerned;
+what is read there goes back to the task that decides about the day. Between tasks rows travel as
+Arrow in bytes, which Spark doesn't look into; in a task they are counted and decided by the code that
+does it on one machine. Each worker needs this package, and the export under the same path.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from tollkeeper.engine.columns.layout import day_number
+from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
+from tollkeeper.engine.offline.backtest.compare import (
+    SHOWN_EXAMPLES,
+    AmountTally,
+    Cell,
+    ComparedPayment,
+    Comparison,
+    OutcomePair,
+)
+from tollkeeper.engine.offline.columns.backtest import (
+    ColumnsAsked,
+    decide_exported,
+    rows_asked,
+    windows_asked,
+)
+from tollkeeper.engine.offline.columns.count_windows import (
+    WindowsAsked,
+    WindowsPart,
+    alike_windows,
+    count_rows,
+    key_of,
+    part_rows,
+    plan_of,
+    start_of,
+    values_schema,
+)
+from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.happened import make_happened
+from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned
+from tollkeeper.engine.progress import Progress
+
+PAYMENTS_A_PART = 500_000
+"""About so many payments are counted by one task, which holds them in memory."""
+_MEMORY = "1g"
+
+_Sent = tuple[int, bytes]
+"""What goes from one task to another: whose task it is, and rows as Arrow."""
+_SENT = "place long, sent binary"
+_Compared = tuple[
+    list[tuple[Cell, AmountTally]],
+    list[tuple[OutcomePair, list[ComparedPayment]]],
+    int,
+    int,
+    int | None,
+    int | None,
+]
+_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(_Compared).decode
+
+
+def compare_on_spark(
+    master: str, asked: ColumnsAsked, progress: Progress
+) -> tuple[Comparison, Collection[int]]:
+    """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`."""
+    with open_export(asked.target, asked.account, asked.since) as exported:
+        days = [day_number(each) for each in exported.days]
+        parts = (
+            1 + sum(each.payments for each in exported.progress.days.values()) // PAYMENTS_A_PART
+        )
+    with _session(master) as spark:
+
+        def tasks(numbers: Sequence[int]) -> Any:
+            each = spark.sparkContext.parallelize([(number,) for number in numbers], len(numbers))
+            return spark.createDataFrame(each, "place long")
+
+        found = tasks(days).mapInArrow(partial(_each_day, _lacking, asked), _SENT).collect()
+        lacking = sorted({row.place for row in found})
+        progress(0.1)
+        counted = None
+        for windows in alike_windows(windows_asked(asked, lacking)):
+            begin = start_of(windows, plan_of(windows)) - TIME_TO_ARRIVAL
+            with open_export(asked.target, asked.account, begin) as exported:
+                before = [day_number(each) for each in exported.days]
+            part = WindowsPart(windows, key_of(windows), 0, parts, Path())
+            read = tasks(before).mapInArrow(partial(_each_day, _happened, part), _SENT)
+            values = read.groupBy("place").applyInArrow(_counting(windows), _SENT)
+            counted = values if counted is None else counted.unionAll(values)
+        decided = (
+            tasks(days).mapInArrow(partial(_each_day, _decided, asked), _SENT)
+            if counted is None
+            else counted.groupBy("place").applyInArrow(_deciding(asked), _SENT)
+        )
+        rows = sorted((row.place, bytes(row.sent)) for row in decided.collect())
+    return _together(sent for _, sent in rows), lacking
+
+
+@contextmanager
+def _session(master: str) -> Iterator[SparkSession]:
+    builder = SparkSession.builder.appName("toll backtest").master(master)
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    for name, value in {
+        "spark.driver.memory": _MEMORY,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "32",
+        **(here if master.startswith("local") else {}),
+    }.items():
+        builder = builder.config(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _each_day(
+    work: Callable[[Any, int], Iterable[_Sent]], asked: Any, batches: Iterable[Any]
+) -> Iterator[Any]:
+    for batch in batches:
+        for day in batch.column(0).to_pylist():
+            for place, sent in work(asked, day):
+                yield _sent(place, sent).to_batches()[0]
+
+
+def _sent(place: int, sent: bytes) -> Any:
+    return pa.table({"place": pa.array([place], pa.int64()), "sent": pa.array([sent], pa.binary())})
+
+
+def _opened(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
+    return open_export(asked.target, asked.account, day * DAY, day * DAY)
+
+
+def _lacking(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+    with _opened(asked, day) as exported:
+        rows = rows_asked(asked, exported)
+        make_concerned(rows)
+        return [(index, b"") for index in lacking_windows(rows)]
+
+
+def _happened(part: WindowsPart, day: int) -> Iterator[_Sent]:
+    """What happened to the payments of a day, to each task that counts some of them."""
+    asked, plan = part.asked, plan_of(part.asked)
+    with _opened(asked, day) as exported:
+        tables = exported.tables
+        make_happened(tables, plan, start_of(asked, plan))
+        tables.execute("CREATE TABLE told AS FROM happened")
+        tables.execute("CREATE OR REPLACE VIEW happened AS FROM told")
+        for number in range(part.parts if part.key else 1):
+            rows = part_rows(
+                WindowsPart(asked, part.key, number, part.parts, part.file), plan, tables
+            )
+            yield number, _packed(tables.sql(rows).to_arrow_table())
+
+
+# Spark tells by the types that a function takes and gives what to call it with.
+def _counting(asked: WindowsAsked) -> Callable[[Any], Any]:
+    def count(told: pa.Table) -> pa.Table:
+        return _counted(asked, told)
+
+    return count
+
+
+def _deciding(asked: ColumnsAsked) -> Callable[[Any], Any]:
+    def decide(counted: pa.Table) -> pa.Table:
+        day = counted.column("place")[0].as_py()
+        return _sent(day, _decide_day(asked, day, counted.column("sent").to_pylist()))
+
+    return decide
+
+
+def _counted(asked: WindowsAsked, told: Any) -> Any:
+    """What the payments of a part read, to the tasks that decide about their days."""
+    plan = plan_of(asked)
+    begin = start_of(asked, plan) - TIME_TO_ARRIVAL
+    with open_export(asked.target, asked.account, begin) as exported:
+        tables = exported.tables
+        facts = make_happened(tables, plan, start_of(asked, plan))
+        _put_table(tables, "told", _unpacked(told.column("sent").to_pylist()))
+        tables.execute("SET threads = 1")
+        rows = list(count_rows(asked, plan, exported, facts, "SELECT * FROM told"))
+        found = pa.concat_tables(
+            [pa.table(each, schema=values_schema(asked)) for each in rows]
+            or [values_schema(asked).empty_table()]
+        )
+        return pa.concat_tables(
+            [
+                _sent(number, _packed(values))
+                for number, values in _by_days(exported, found)
+                if values.num_rows
+            ]
+            or [_sent(0, b"").slice(1)]
+        )
+
+
+def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]]:
+    """The values of each day's payments: a day is a span of sequence numbers."""
+    exported.tables.register("values_read", values)
+    for name in exported.days:
+        day = exported.progress.days[name]
+        of_day = f"FROM values_read WHERE sequence >= {day.first} AND sequence < {day.beyond}"
+        yield day_number(name), exported.tables.sql(of_day).to_arrow_table()
+
+
+def _decided(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+    return [(day, _decide_day(asked, day, ()))]
+
+
+def _decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes:
+    read: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
+    for values in _unpacked(counted):
+        read[tuple(values.column_names)].append(values)
+    with _opened(asked, day) as exported:
+        rows = rows_asked(asked, exported)
+        facts = make_concerned(rows)
+        tables: dict[int, str] = {}
+        for number, (columns, parts) in enumerate(read.items()):
+            _put_table(exported.tables, f"windows_{number}", parts)
+            tables |= {_index(column): f"windows_{number}" for column in columns[1:]}
+        found = decide_exported(asked, rows, facts, tables, lambda _share: None)
+    return _encode(
+        (
+            list(found.cells.items()),
+            list(found.examples.items()),
+            found.lost,
+            found.scoreless,
+            found.first,
+            found.last,
+        )
+    )
+
+
+def _index(column: str) -> int:
+    return int(column.rpartition("_")[2])
+
+
+def _together(sent: Iterable[bytes]) -> Comparison:
+    """The comparison of all the days, from those of each in their order."""
+    cells: defaultdict[Cell, AmountTally] = defaultdict(AmountTally)
+    examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
+    found = Comparison()
+    for of_day in map(_decode, sent):
+        of_cells, of_examples, lost, scoreless, first, last = of_day
+        for cell, tally in of_cells:
+            cells[cell].add(tally)
+        for pair, shown in of_examples:
+            examples[pair] = [*examples[pair], *shown][-SHOWN_EXAMPLES:]
+        found.lost += lost
+        found.scoreless += scoreless
+        found.first = first if found.first is None else found.first
+        found.last = found.last if last is None else last
+    found.cells, found.examples = dict(cells), dict(examples)
+    return found
+
+
+def _put_table(tables: Any, name: str, parts: Sequence[Any]) -> None:
+    """Makes a table that cursors see as well."""
+    tables.register("sent", pa.concat_tables(parts))
+    tables.execute(f"CREATE TABLE {name} AS FROM sent")
+    tables.unregister("sent")
+
+
+def _packed(table: Any) -> bytes:
+    into = pa.BufferOutputStream()
+    with pa.ipc.new_stream(into, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(into.getvalue())
+
+
+def _unpacked(sent: Iterable[bytes]) -> list[Any]:
+    return [pa.ipc.open_stream(each).read_all() for each in sent]

@@ -31,6 +31,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "mutants": ("--every", "20"),
     "windows": ("--payments", "100000"),
     "scores": ("201",),
+    "suggest": ("601",),
     "journal": ("100000",),
     "postgres": ("--appends", "3200"),
     "rebuild": ("50000",),

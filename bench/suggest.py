@@ -69,13 +69,20 @@ class Week(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Shares: `people` of honest payments that the conditions met, the others of bots' payments."""
+    """What the conditions met: so many bots' payments, and so many of honest people; the others are
+    shares of the bots' payments, but `honest` the share of honest ones that were met."""
 
-    recall: float
-    precision: float
+    stopped: float
     people: float
+    honest: float
+    recall: float
     expert: float
     scorecard: float
+
+    @property
+    def precision(self) -> float | None:
+        """None where nothing is met."""
+        return self.stopped / (self.stopped + self.people) if self.stopped + self.people else None
 
 
 def week(seed: int, number: int, folder: Path) -> Week:
@@ -168,9 +175,10 @@ def judge(of: Week, met: Flags, expert: list[Flags], begin: int) -> Judged:
     met, fraud = met[begin:], of.fraud[begin:]
     stopped, people = int((met & fraud).sum()), int((met & ~fraud).sum())
     return Judged(
-        stopped / int(fraud.sum()),
-        stopped / max(1, stopped + people),
+        stopped,
+        people,
         people / int((~fraud).sum()),
+        stopped / int(fraud.sum()),
         best_of_expert([each[begin:] for each in expert], fraud, people),
         best_score(of.scores[begin:], fraud, people),
     )
@@ -203,8 +211,8 @@ def main() -> None:
             [
                 [
                     name,
-                    f"{each.precision:.3f}",
-                    f"{100 * each.people:.2f} %",
+                    "–" if each.precision is None else f"{each.precision:.3f}",
+                    f"{100 * each.honest:.2f} %",
                     *(f"{share:.3f}" for share in (each.recall, each.expert, each.scorecard)),
                 ]
                 for name, each in zip([*map(str, seeds), "mean"], [*rows, means[-1]], strict=True)
@@ -219,7 +227,7 @@ def main() -> None:
                 100 * (each.recall - each.expert),
                 at_least=10,
             ),
-            Target(f"{of}: precision", each.precision, at_least=0.95),
+            Target(f"{of}: precision of all together", each.precision or 0.0, at_least=0.95),
         )
     )
 

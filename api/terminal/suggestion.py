@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.offline.suggest.report import StoppedFigures, Suggestion
 
 _SET_ASIDE = {
@@ -56,6 +57,9 @@ def _words(found: Suggestion, by_score: float | None) -> Iterator[str]:
             f"together they stop {' and '.join(money) or 'nothing'};"
             f" {together.beyond_today:,} of these payments were not denied when they came"
         )
+    if found.backtest is not None:
+        yield _backtest_words(found.backtest)
+    yield from _proof_words(found)
     if by_score is not None:
         yield f"there are no labels in it: a score of {by_score:g} and more was taken for fraud"
     for why, count in found.set_aside.items():
@@ -64,3 +68,24 @@ def _words(found: Suggestion, by_score: float | None) -> Iterator[str]:
         yield f"dropped, as it did not hold in later time: {text}"
     if not found.conditions:
         yield "nothing to suggest: no condition holds, or none is worth more than chance gives"
+
+
+def _backtest_words(report: Report) -> str:
+    met = sum(each.now.payments for each in report.conditions if each.condition is not None)
+    return (
+        f"the file in a backtest of that time: {met:,} of {report.payments.payments:,} payments are"
+        " met by its conditions, labelled or not"
+    )
+
+
+def _proof_words(found: Suggestion) -> Iterator[str]:
+    for each in found.proved:
+        if each.reached != "proved":
+            yield f"not proved: that a payment is decided by {each.name}"
+        elif each.beyond == "refuted":
+            yield f"{each.name} adds nothing: what is active takes the same action on all it meets"
+        elif each.beyond == "not proved":
+            yield f"not proved: that {each.name} meets more than what is active"
+    held = [each for each in found.proved if each.reached == each.beyond == "proved"]
+    if held and len(held) == len(found.proved):
+        yield "proved: each condition decides payments that no condition before it, and nothing that is active, does"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -103,6 +104,35 @@ def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict
     if replayed.condition != rule.conditions[index].name:
         return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
     return ProofVerdict("proved", (), witness, (replayed,))
+
+
+def reach_beyond(
+    rule: p.Rule, index: int, others: Sequence[p.Rule], *, seconds: float = SECONDS
+) -> ProofVerdict:
+    """Whether a payment is decided by the condition of that index to which none of the other rules
+    gives the same action by a condition of its own; refuted when there is none."""
+    encoder = Encoder(PaymentSource(full_vocabulary()))
+    action = rule.conditions[index].action
+    try:
+        decides = _Formulas(encoder, rule).decides(index)
+        taken = [
+            formulas.decides(number)
+            for formulas in (_Formulas(encoder, each) for each in others)
+            for number, condition in enumerate(formulas.rule.conditions)
+            if condition.action == action
+        ]
+        goal = all_of([decides, *(z3.Not(each) for each in taken)])
+        witness = find_payment(encoder, goal, seconds)
+    except NotProvedError as error:
+        return ProofVerdict("not proved", (str(error),))
+    if witness is None:
+        return ProofVerdict("refuted")
+    replayed = tuple(decide_witness(each, witness) for each in (rule, *others))
+    own, *theirs = replayed
+    beside = any(each.condition is not None and each.action == action for each in theirs)
+    if own.condition != rule.conditions[index].name or beside:
+        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+    return ProofVerdict("proved", (), witness, replayed)
 
 
 def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from tollkeeper.engine.offline.suggest.report import SuggestedAction, Suggestion
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.errors import Invalid
 
-_REPLAYING = 0.8
-"""The share of the time that the replay takes."""
+_REPLAYING, _SEARCHING = 0.7, 0.15
+"""The shares of the time that the replay takes, and the search."""
 
 
 class SuggestionWish(Struct, frozen=True):
@@ -62,10 +62,29 @@ def suggest_for_account(
     aims = SearchAims(
         wish.conditions, precision=wish.precision, people=wish.people, without=without
     )
-    return suggest(
+    found = suggest(
         table,
         aims,
         wish.name,
         wish.action,
-        lambda share: progress(_REPLAYING + (1 - _REPLAYING) * share),
+        lambda share: progress(_REPLAYING + _SEARCHING * share),
+    )
+    return examine_for_account(found, source, account, wish.late, int(table.arrived[-1]) + 1)
+
+
+def examine_for_account(
+    found: Suggestion, source: JournalSource, account: str, late: int, until: int
+) -> Suggestion:
+    """Beside what is active in the account, over its payments up to `until` (µs). Raises
+    `NotFound`, `JournalError`."""
+    from tollkeeper.engine.offline.backtest.backtest import backtest_account
+    from tollkeeper.engine.offline.backtest.stored import account_now
+    from tollkeeper.engine.offline.suggest.examine import active_rules, examine
+
+    return examine(
+        found,
+        active_rules(account_now(source, account)),
+        lambda rule, since: backtest_account(
+            source, account, rule, (since, until), {}, lambda _: None, late
+        ),
     )

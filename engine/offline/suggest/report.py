@@ -7,8 +7,13 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from tollkeeper.engine.offline.backtest.report import Report
+
 SuggestedAction: TypeAlias = Literal["challenge", "deny"]
 """What suggested conditions may do."""
+
+
+ProvedAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
 
 
 class StoppedFigures(Struct, frozen=True):
@@ -41,10 +46,21 @@ class SuggestedCondition(Struct, frozen=True):
     later: StoppedFigures
 
 
+class ProvedCondition(Struct, frozen=True):
+    """`reached` says whether a payment can be decided by it, `beyond` whether one can to which no
+    active rule gives the same action by a condition of its own."""
+
+    name: str
+    reached: ProvedAnswer
+    beyond: ProvedAnswer
+
+
 class Suggestion(Struct, frozen=True):
     """`text` is a rule file of the conditions, empty without any; `together` is what all stop later.
 
-    `floor` is what a condition is worth by chance; `dropped` are those that found nothing, or too
+    `judged_since` (µs) is when the time begins that is shown. `proved` tells of each condition, and is
+    empty without the extra `prove`; `backtest` is what the rule file, taken through that time, would
+    have changed, None without any. `floor` is what a condition is worth by chance; `dropped` are those that found nothing, or too
     many people, in the time between learning and judging.
     """
 
@@ -57,3 +73,6 @@ class Suggestion(Struct, frozen=True):
     floor: float
     dropped: tuple[str, ...]
     set_aside: Mapping[str, int]
+    judged_since: int
+    proved: tuple[ProvedCondition, ...] = ()
+    backtest: Report | None = None

@@ -33,7 +33,7 @@ class SearchAims:
     `without` are the families that no condition may read (`SuggestionColumn`)."""
 
     conditions: int = 5
-    price: float = 10.0
+    price: float = 20.0
     precision: float = 0.9
     people: float = 0.002
     incidents: int = 3

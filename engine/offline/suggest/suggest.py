@@ -51,6 +51,7 @@ def suggest(
         floor=floor,
         dropped=tuple(each.text for each in dropped),
         set_aside=table.set_aside,
+        judged_since=int(table.arrived[later[0]]),
     )
 
 

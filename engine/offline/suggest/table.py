@@ -45,7 +45,7 @@ from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.grammar.types import Boolean, Number, Type
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-MOST_PAYMENTS = 300_000
+MOST_PAYMENTS = 200_000
 """Of more payments the newest are learned from, so that the search has a bound of memory."""
 _COLUMNS = tuple(column.name for column in suggestion_columns())
 _TEXTS = ("the_type", "the_client_kind")

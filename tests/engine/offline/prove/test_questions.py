@@ -16,6 +16,7 @@ from tollkeeper.engine.offline.prove.questions import (
     keep_promise,
     meet_always,
     reach,
+    reach_beyond,
 )
 from tollkeeper.engine.offline.prove.worker import Worker, open_worker
 from tollkeeper.engine.programs.source import read_file
@@ -209,3 +210,14 @@ def test_a_changed_entropy_is_told_apart_by_a_text_that_is_made_up(changed: str)
         for bound in ("> 3.5", changed)
     )
     assert compare_programs(old, new, seconds=0.2).answer == "refuted"
+
+
+def test_a_condition_that_another_rule_covers_decides_nothing_beyond_it() -> None:
+    made = rule(
+        "condition large when amount > 50 and currency == 'EUR' then deny".replace("'", '"')
+    )
+    covering = rule('condition some when amount > 40 and currency in ["EUR", "USD"] then deny')
+    other_action = rule('condition some when amount > 40 and currency == "EUR" then challenge')
+    assert reach_beyond(made, 0, [covering], seconds=PATIENT).answer == "refuted"
+    assert reach_beyond(made, 0, [other_action], seconds=PATIENT).answer == "proved"
+    assert reach_beyond(made, 0, [], seconds=PATIENT).answer == "proved"

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.engine.offline.backtest.backtest import candidate_of
+from tollkeeper.engine.offline.backtest.backtest import backtest_files, candidate_of
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.outcomes import NothingToLearnError
 from tollkeeper.engine.offline.suggest.atoms import Atom, atoms_of
 from tollkeeper.engine.offline.suggest.columns import SuggestionColumn, families
+from tollkeeper.engine.offline.suggest.examine import examine
 from tollkeeper.engine.offline.suggest.incidents import incidents
 from tollkeeper.engine.offline.suggest.search import SearchAims, SearchSpace, cover, wilson
 from tollkeeper.engine.offline.suggest.suggest import Suggestion, suggest
@@ -159,3 +160,24 @@ def test_what_is_taken_is_counted_as_a_plain_count_does(data: Any) -> None:
         assert int(np.bitwise_count(taken.honest).sum()) == good
         hit |= met
     assert (hit & ~fraud).sum() <= 0.5 * (~fraud).sum()
+
+
+def test_it_is_proved_beside_what_is_active_and_taken_through_later_time(
+    suggestion: Suggestion, history: Path
+) -> None:
+    rule = read_file(suggestion.text.encode(), KnownNames()).program
+    assert isinstance(rule, Rule)
+
+    def examined(active: list[Rule]) -> Suggestion:
+        return examine(
+            suggestion,
+            active,
+            lambda made, since: backtest_files([history], made, {}, since, {}, untold),
+        )
+
+    alone = examined([])
+    assert {(each.reached, each.beyond) for each in alone.proved} == {("proved", "proved")}
+    assert alone.backtest is not None
+    met = sum(each.now.payments for each in alone.backtest.conditions if each.condition)
+    assert met == suggestion.together.stopped + suggestion.together.people
+    assert {each.beyond for each in examined([rule]).proved} == {"refuted"}

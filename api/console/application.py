@@ -128,6 +128,8 @@ def _console() -> ASGIApp:
             lists.one_list,
             lists.change_entries,
             lists.export_list,
+            lists.preview_file,
+            lists.import_file,
             score.score,
             report.report,
             report.report_file,

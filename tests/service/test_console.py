@@ -217,6 +217,29 @@ def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
     page.context.close()
 
 
+def test_one_value_is_shown_in_its_place_and_the_others_stay_masked(desk: Desk) -> None:
+    page = desk.page()
+    address = f"{desk.url}/console/payments/person-5"
+    page.goto(address)
+    assert "u-5" in page.inner_text("dl.facts")
+    page.click("button[name=field][value=ip]")
+    page.wait_for_selector("#shown-ip")
+    assert page.inner_text("#shown-ip") == "203.0.113.5"
+    assert page.evaluate("document.activeElement.id") == "shown-ip"
+    page.click("button[name=field][value=card]")
+    page.wait_for_selector("#shown-card")
+    assert page.inner_text("#shown-ip") == "203.0.113.5"
+    assert page.url == address
+    log = desk.client.get("/audit").json()["audit"]
+    shown = [each["detail"] for each in log if each["action"] == "personal_data_revealed"]
+    assert shown == [{"field": "card"}, {"field": "ip"}]
+    page.fill("textarea[name=text]", "called, no answer")
+    page.click("form[action$='/notes'] button")
+    page.wait_for_selector(".notes li")
+    assert "called, no answer" in page.inner_text(".notes")
+    page.context.close()
+
+
 def test_everything_is_read_without_scripts(desk: Desk) -> None:
     page = desk.page(java_script_enabled=False)
     for address in PAGES:

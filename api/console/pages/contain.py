@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +13,12 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.asked_lists import FIELDS, lists_asked_by, read_live_rules
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.alerts import AROUND, LONE_ALERT, alert_address, mark_text
-from tollkeeper.api.console.pages.payment import FIELDS, entities
+from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.pages.score import scores_beside
 from tollkeeper.api.console.parts import (
@@ -39,7 +39,6 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 CONTAIN = "/console/contain"
-_ASKED = re.compile(r"([a-z_.]+)[ \t]+in[ \t]+@([a-z0-9_]+)")
 _SUGGESTED = 6
 """How many values are suggested, those with most payments beyond their usual first."""
 _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
@@ -205,7 +204,7 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
     wanted = [mover for mover in movers if mover["by"] in FIELDS][:_SUGGESTED]
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
-    rules = await _live_rules(here)
+    rules = await read_live_rules(here)
     found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
     titles = ("pick", "value", "hour", "usually", "day", "denied", "passed", "list")
@@ -246,14 +245,6 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
     )
 
 
-async def _live_rules(here: Visit) -> Mapping[str, str]:
-    """The texts of the rules that are live, by name."""
-    rules = (await here.client.get("/v1/rules"))["rules"]
-    live = [each["name"] for each in rules if each["active"] is not None]
-    texts = await asyncio.gather(*(here.client.get(f"/v1/rules/{segment(name)}") for name in live))
-    return {name: answer["rule"]["text"] for name, answer in zip(live, texts, strict=True)}
-
-
 async def _weigh_block(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
 ) -> BlockOffer | None:
@@ -276,8 +267,7 @@ async def _weigh_block(
     if not newest["payments"]:
         return None
     like = newest["payments"][0]["id"]
-    asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
-    lists = tuple(dict.fromkeys(name for field_, name in asked if field_ == FIELDS[by]))
+    lists = lists_asked_by(rules, by)
     return BlockOffer(mover, like, span, day, denied, passed, lists, next(iter(rules), None))
 
 

@@ -10,10 +10,11 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
+from tollkeeper.api.console.asked_lists import FIELDS
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.payment import FIELDS, entities
+from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import (
     difference,
     publishing_scope,

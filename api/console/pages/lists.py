@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
+from tollkeeper.api.console.asked_lists import asked_of, read_live_rules
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
@@ -19,6 +21,7 @@ from tollkeeper.api.console.parts import (
     field,
     next_page,
     notice,
+    number,
     row,
     table,
     text_of,
@@ -26,8 +29,13 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-_TITLES = ("expires_at", "note", "by")
+_TITLES = ("expires_at", "note")
 _PAGES_IN_FILE = 100
+_AT_ONCE = 40
+"""Values in one search, which takes 50 members."""
+_WEIGHED = 400
+"""New values of a file that payments are searched for, the first."""
+_HITS = {"met": "", "deny": " action:deny", "passed": " status:succeeded label:none"}
 _ENTRY_TYPES = ("string", "integer", "decimal", "ip", "network")
 
 
@@ -98,6 +106,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
         ),
         _done(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
+        control_if_allowed(here, "lists:write", _import_form(here, name)),
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
         if rows
         else element("p", words("lists.empty"), class_="empty"),
@@ -148,6 +157,118 @@ async def change_entries(request: Request[Any, Any, Any], name: FromPath[str]) -
     entries = [{"value": value, **more} for value in values]
     await here.client.send("PUT", path, body={"entries": entries})
     return go_to(target(list_address(name), added=str(len(entries))))
+
+
+@post("/console/lists/{name:str}/preview")
+async def preview_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """What a file would change, and which payments its new values would have met."""
+    here = await visit(request)
+    text = (await read_form(request))["csv"]
+    sent = await here.client.send("POST", f"/v1/lists/{segment(name)}/previews", text=text)
+    preview, words = sent["preview"], here.words
+    new, present = preview["new"], preview["present"]
+    content = join_html(
+        element("h1", words("lists.preview", list=name)),
+        element(
+            "p",
+            words(
+                "lists.would",
+                new=number(len(new)),
+                present=number(len(present)),
+                malformed=number(preview["malformed_count"]),
+            ),
+        ),
+        _malformed(here, preview["malformed"]),
+        await _hits(here, name, new) if here.may("rules:read") else Html(""),
+        _apply(here, name, text) if not preview["malformed"] and (new or present) else Html(""),
+        element("p", element("a", words("lists.back"), href=list_address(name))),
+    )
+    return html(page(here, name, content))
+
+
+@post("/console/lists/{name:str}/import")
+async def import_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    here = await visit(request)
+    text = (await read_form(request))["csv"]
+    put = await here.client.send("POST", f"/v1/lists/{segment(name)}/imports", text=text)
+    return go_to(target(list_address(name), added=str(put["list"]["put"])))
+
+
+def _malformed(here: Visit, lines: list[JsonObject]) -> Html:
+    if not lines:
+        return Html("")
+    items = [element("li", element("code", each["place"]), " ", each["message"]) for each in lines]
+    return element(
+        "div",
+        element("p", here.words("lists.malformed")),
+        element("ul", *items),
+        class_="notice error",
+        role="alert",
+    )
+
+
+async def _hits(here: Visit, name: str, values: list[str]) -> Html:
+    """How many payments of the last week had one of the first values, by what live rules look up."""
+    by = asked_of(await read_live_rules(here), name) if values else None
+    if by is None:
+        return Html("")
+    counts = dict.fromkeys(_HITS, 0)
+    for start in range(0, min(len(values), _WEIGHED), _AT_ONCE):
+        some = values[start : start + _AT_ONCE]
+        own = " ".join(f"{by}:{json.dumps(value, ensure_ascii=False)}" for value in some)
+        for which, more in _HITS.items():
+            query = {"q": f"{own} since:7d{more}"}
+            counts[which] += (await here.client.aside("/v1/payments/count", query))["count"]
+    return element(
+        "p",
+        element(
+            "strong",
+            here.words(
+                "lists.hits",
+                count=number(counts["met"]),
+                denied=number(counts["deny"]),
+                passed=number(counts["passed"]),
+                by=here.words(f"by.{by}"),
+                values=number(min(len(values), _WEIGHED)),
+            ),
+        ),
+    )
+
+
+def _apply(here: Visit, name: str, text: str) -> Html:
+    return element(
+        "form",
+        element("textarea", text, name="csv", hidden=""),
+        element("button", here.words("lists.apply")),
+        method="post",
+        action=f"{list_address(name)}/import",
+    )
+
+
+def _import_form(here: Visit, name: str) -> Html:
+    words = here.words
+    return element(
+        "details",
+        element("summary", words("lists.import")),
+        element(
+            "form",
+            field(
+                words("lists.csv"),
+                element(
+                    "textarea",
+                    name="csv",
+                    rows="6",
+                    required="",
+                    spellcheck="false",
+                    placeholder="value,expires_at,note",
+                ),
+            ),
+            element("button", words("lists.see"), class_="quiet"),
+            method="post",
+            action=f"{list_address(name)}/preview",
+            class_="stack",
+        ),
+    )
 
 
 def list_address(name: str) -> str:

@@ -44,15 +44,6 @@ from tollkeeper.api.html import Html, element, join_html
 
 SOURCE = "review"
 """A verdict that a person gives here is a label of this source."""
-FIELDS = {
-    "device": "device.fingerprint.id",
-    "ip": "device.ip_address",
-    "user": "user.id",
-    "email": "user.email",
-    "bin": "method.card.bin",
-    "merchant": "merchant.id",
-}
-"""What can be blocked, and the field by which a rule knows it."""
 _VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
 
 

@@ -138,3 +138,34 @@ async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
         assert answer.status_code in (404, 422), wrong
     entries = await attacked.service.client.get("/v1/lists/blocked/entries")
     assert entries.json()["entries"] == []
+
+
+async def test_a_file_of_entries_is_seen_through_before_it_is_added(attacked: Shop) -> None:
+    lists = "/console/lists/blocked"
+    kept = await attacked.browser.post(f"{lists}/entries", data={"values": "d-old"})
+    assert kept.status_code == 303
+    bad = {"csv": "value,expires_at\nd-1,tomorrow\nd-2,\n"}
+    seen = await attacked.browser.post(f"{lists}/preview", data=bad)
+    assert "line 2" in seen.text
+    assert f'action="{lists}/import"' not in seen.text
+    refused = await attacked.browser.post(f"{lists}/import", data=bad)
+    assert refused.status_code == 422
+    good = {"csv": "value,note\nd-bot-7,card testing\nd-old,seen again\nd-9,<b>\n"}
+    seen = await attacked.browser.post(f"{lists}/preview", data=good)
+    assert "2 new, 1 there already and renewed, 0 lines" in seen.text
+    assert "12 payments had one of the first 2 new values (Device): 0 were denied" in seen.text
+    assert "<b>" not in seen.text
+    entries = f"/v1{lists.removeprefix('/console')}/entries"
+    listed = (await attacked.service.client.get(entries)).json()["entries"]
+    assert [each["value"] for each in listed] == ["d-old"]
+    added = await attacked.browser.post(f"{lists}/import", data=good)
+    assert added.headers["location"] == f"{lists}?added=3"
+    listed = (await attacked.service.client.get(entries)).json()["entries"]
+    assert [(each["value"], each["note"]) for each in listed] == [
+        ("d-9", "<b>"),
+        ("d-bot-7", "card testing"),
+        ("d-old", "seen again"),
+    ]
+    again = await attacked.browser.get(f"{lists}/export.csv")
+    back = await attacked.browser.post(f"{lists}/preview", data={"csv": again.text})
+    assert "0 new, 3 there already" in back.text

@@ -423,12 +423,15 @@ async def test_every_answer_is_as_described(service: Service) -> None:
 
     plain = {"value": "41", "expires_at": "2099-01-01T00:00:00Z"}
     row = plain | {"columns": {"country": "BR"}}
+    files = {"list": "value\n41\n", "table": "value,country,funding\n41,BR,\n"}
     for name, entry in (("list", plain), ("table", row)):
         for _ in range(2):
             await good("PUT", f"/v1/lists/{name}", json=sent_example("/v1/lists/{name}", name))
         await good("GET", f"/v1/lists/{name}")
         await good("PUT", f"/v1/lists/{name}/entries", json={"entries": [entry]})
         await good("GET", f"/v1/lists/{name}/entries")
+        for path in ("previews", "imports"):
+            await good("POST", f"/v1/lists/{name}/{path}", content=files[name])
         await good("DELETE", f"/v1/lists/{name}/entries", json={"entries": [entry]})
     await good("GET", "/v1/lists")
 

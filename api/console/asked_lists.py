@@ -1,0 +1,40 @@
+"""Which lists the live rules look values up in, and by which field."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+from tollkeeper.api.console.client import segment
+from tollkeeper.api.console.visit import Visit
+
+FIELDS = {
+    "device": "device.fingerprint.id",
+    "ip": "device.ip_address",
+    "user": "user.id",
+    "email": "user.email",
+    "bin": "method.card.bin",
+    "merchant": "merchant.id",
+}
+"""What can be blocked, and the field by which a rule knows it."""
+_ASKED = re.compile(r"([a-z_.]+)[ \t]+in[ \t]+@([a-z0-9_]+)")
+
+
+async def read_live_rules(here: Visit) -> Mapping[str, str]:
+    """The texts of the rules that are live, by name."""
+    rules = (await here.client.get("/v1/rules"))["rules"]
+    live = [each["name"] for each in rules if each["active"] is not None]
+    texts = await asyncio.gather(*(here.client.get(f"/v1/rules/{segment(name)}") for name in live))
+    return {name: answer["rule"]["text"] for name, answer in zip(live, texts, strict=True)}
+
+
+def lists_asked_by(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
+    """The lists in which the rules look such a value up."""
+    asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
+    return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS[by]))
+
+
+def asked_of(rules: Mapping[str, str], name: str) -> str | None:
+    """By what the rules look the list up; None where they don't, or by what payments are not found."""
+    return next((by for by in FIELDS if name in lists_asked_by(rules, by)), None)

@@ -1,0 +1,109 @@
+"""A file of entries over HTTP: what it would change, and all of it put into the list, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from io import BytesIO
+
+from msgspec import Struct
+
+from tollkeeper.api.http.bodies import read_text
+from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.lists import NamedList, PutAnswer, PutCount
+from tollkeeper.api.http.operation import TEXT, Answer, Body, Example, operation
+from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.tags import LISTS
+from tollkeeper.engine.intake.violations import Violation, cap_violations
+from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.lists.contents import has_value
+from tollkeeper.engine.lists.csv_file import read_csv
+from tollkeeper.engine.lists.entries import show_entry
+from tollkeeper.engine.lists.imports import MAX_REPORTED, BadEntry
+from tollkeeper.engine.lists.spec import Spec
+from tollkeeper.engine.publish import change_lists as list_changes
+from tollkeeper.engine.registry.lists import find_list
+
+_CSV = "value,expires_at,note\nd-1,2099-12-31T23:59:59Z,card testing\n"
+
+
+class MalformedLine(Struct, frozen=True):
+    """A line that is no entry; `place` is its number in the file, as `line 3`."""
+
+    place: str
+    message: str
+
+
+class ImportPreview(Struct, frozen=True):
+    """The values that the list does not have and those that it has, in the order of the file, and the
+    first of the `malformed_count` lines that are no entries: with any, nothing can be imported.
+    """
+
+    new: list[str]
+    present: list[str]
+    malformed: list[MalformedLine]
+    malformed_count: int
+
+
+class PreviewAnswer(Struct, frozen=True):
+    preview: ImportPreview
+
+
+@operation(
+    "POST",
+    "/v1/lists/{name:str}/previews",
+    "preview_import",
+    tag=LISTS,
+    summary="See what a file of entries would change",
+    doc="CSV with a header: `value`, a table's columns, and `expires_at` and `note` where wanted. "
+    "Changes nothing.",
+    scope="lists:write",
+    sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
+    answers={200: Answer("What is new, what is there, and what is no entry.")},
+    refusals=(404,),
+)
+async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
+    spec = find_list(request.account, name).spec
+    entries, bad = await asyncio.to_thread(_read, await read_text(request), spec)
+    held = request.engine.active[request.key.account].contents[name]
+    there = {entry.value: has_value(held, entry.value) for entry in entries}
+    lines = [MalformedLine(each.place, each.message) for each in bad[:MAX_REPORTED]]
+    new = [value for value, known in there.items() if not known]
+    present = [value for value, known in there.items() if known]
+    return PreviewAnswer(ImportPreview(new, present, lines, len(bad)))
+
+
+@operation(
+    "POST",
+    "/v1/lists/{name:str}/imports",
+    "import_entries",
+    tag=LISTS,
+    summary="Add or renew the entries of a file",
+    doc="The same CSV, all or none; entries that the file does not have stay. A whole list is "
+    "replaced by `toll lists import`.",
+    scope="lists:write",
+    sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
+    answers={200: Answer("They are in.")},
+    refusals=(404, 422, 503),
+)
+async def import_entries(request: Request, name: NamedList) -> PutAnswer:
+    key, spec = request.key, find_list(request.account, name).spec
+    entries, bad = await asyncio.to_thread(_read, await read_text(request), spec)
+    if bad:
+        wrong = [Violation(each.place, "invalid_format", each.message) for each in bad]
+        raise invalid(cap_violations(wrong))
+    given = [show_entry(spec, entry) for entry in entries]
+    count = await list_changes.put(request.engine, key.account, key.id, name, given)
+    return PutAnswer(PutCount(name, count))
+
+
+def _read(text: bytes, spec: Spec) -> tuple[list[ListEntry], list[BadEntry]]:
+    entries, bad = [], []
+    for each in read_csv(BytesIO(text), spec):
+        if isinstance(each, BadEntry):
+            bad.append(each)
+        else:
+            entries.append(each)
+    return entries, bad
+
+
+ROUTES = (preview_import, import_entries)

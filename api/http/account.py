@@ -48,7 +48,7 @@ class ApprovalsChange(Struct, forbid_unknown_fields=True):
 
 
 _Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$")]
-_RateText = Annotated[str, Meta(pattern=r"^[0-9]{1,38}(\.[0-9]{1,38})?$")]
+_RateText = Annotated[str, Meta(pattern=r"^(?=.*[1-9])[0-9]{1,12}(\.[0-9]{1,10}0*)?$")]
 _RateNumber = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -219,12 +219,15 @@ A member that is no setting is refused, and so is null, but for `default_rule`.
     },
 )
 async def change_account(request: Request) -> AccountAnswer:
-    settings = (await read_json(request, SentAccount)).account
-    if settings.get("name") == request.account.name:
-        # It is shown among the settings, so it comes back with them.
-        del settings["name"]
+    settings = without_name(request.account, (await read_json(request, SentAccount)).account)
     await set_settings(request.engine, request.key.account, request.key.id, settings)
     return AccountAnswer(account_view(request.account))
+
+
+def without_name(account: Account, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were sent; the account's name is shown among them, so it comes back."""
+    is_own = settings.get("name") == account.name
+    return {name: value for name, value in settings.items() if not (is_own and name == "name")}
 
 
 def account_view(account: Account) -> Any:

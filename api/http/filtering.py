@@ -28,12 +28,13 @@ T = TypeVar("T")
 _WRITTEN: Final = {"type": "string", "minLength": 1}
 _TEXT: Final = {**_WRITTEN, "maxLength": 256}
 _SCORE: Final = {"type": "number", "minimum": 0, "maximum": 1}
+_OCTET: Final = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _ADDRESS: Final = {
     "anyOf": [
         {"type": "string", "format": "ipv4"},
         {"type": "string", "format": "ipv6"},
-        {"type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/24$"},
-        {"type": "string", "pattern": "^[0-9a-f:]{2,39}/48$"},
+        {"type": "string", "pattern": rf"^({_OCTET}\.){{3}}0/24$"},
+        {"type": "string", "pattern": "^[1-9a-f][0-9a-f]{0,3}(:[1-9a-f][0-9a-f]{0,3}){0,2}::/48$"},
     ]
 }
 _MEMBER: Final = r'([a-z_]+:("([^"\\]|\\.)*"|[^\s"]+))'

@@ -9,6 +9,7 @@ import msgspec
 from litestar import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import NextCursor, path_parameter, query_parameter
@@ -36,7 +37,7 @@ class TableBody(Struct, frozen=True, forbid_unknown_fields=True):
 
     by: Lookup
     columns: Annotated[
-        dict[str, ColumnType],
+        dict[Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_]*$")], ColumnType],
         Meta(description="The type of each column, or the strings that it may hold."),
     ]
 
@@ -73,10 +74,10 @@ class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
     read, and is passed over.
     """
 
-    value: str | float
+    value: Annotated[str, Meta(min_length=1)] | float
     columns: dict[str, Any] | UnsetType = UNSET
     expires_at: Annotated[
-        str | UnsetType | None,
+        InstantText | UnsetType | None,
         Meta(description="ISO 8601 with an offset; from then on it is not there."),
     ] = UNSET
     note: Annotated[str, Meta(max_length=MAX_VALUE_TEXT)] | UnsetType | None = UNSET

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from litestar import Response
 from msgspec import UNSET, Struct, defstruct
 
-from tollkeeper.api.http.account import AccountChange
+from tollkeeper.api.http.account import AccountChange, without_name
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json
@@ -36,6 +36,7 @@ from tollkeeper.engine.registry.changes import (
     Deactivated,
     MovedPayments,
     Proposable,
+    RolloutKey,
     RolloutSet,
     SettingsChanged,
 )
@@ -72,7 +73,7 @@ class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     version: int
     percent: int
-    by: str
+    by: RolloutKey
     kind: Decider = "rule"
 
 
@@ -337,7 +338,7 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
         each = sent.rollout
         return set_rollout(account, each.kind, each.name, each.version, each.percent, each.by)
     assert sent.settings is not None
-    change = change_settings(account, sent.settings)
+    change = change_settings(account, without_name(account, sent.settings))
     if change is None:
         raise Conflict("proposal.settings", "the settings are so already")
     return change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
@@ -22,13 +22,16 @@ UserName = Annotated[
 ]
 
 
+_MerchantId = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
 class UserChange(Struct, frozen=True, forbid_unknown_fields=True):
     """`merchants` are the ids of those that the user sees, and no other; none for all, and as they
     were when they are left out.
     """
 
     role: Role
-    merchants: tuple[str, ...] | None = None
+    merchants: Annotated[tuple[_MerchantId, ...], Meta(max_length=100)] | None = None
 
 
 class UserBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import History, Rule
 
-_DIGITS = 18
+_DIGITS, _WIDE, _MONEY = 18, 38, 15
 _SCORES = range(101)
 
 
@@ -215,10 +215,13 @@ def carried_window(kind: t.Type, column: str) -> str:
         case t.Instant():
             return f"epoch_us({column})"
         case t.Number(scale=int(scale)) if 0 < scale < _DIGITS:
-            fitting = f"TRY_CAST({column} AS DECIMAL({_DIGITS}, {scale}))"
-            # DuckDB gives a product of two narrow decimals no more digits than they have.
-            wide = f"CAST({fitting} AS DECIMAL(38, {scale}))"
-            return f"CAST({wide} * {10**scale} AS BIGINT)"
+            # DuckDB gives a product of two narrow decimals no more digits than they have. Money leaves
+            # room for those of the factor, and so is reckoned in 64 bits, which takes a tenth.
+            fits, holds = (_MONEY, _DIGITS) if scale <= 2 else (_DIGITS, _WIDE)
+            fitting = (
+                f"CAST(TRY_CAST({column} AS DECIMAL({fits}, {scale})) AS DECIMAL({holds}, {scale}))"
+            )
+            return f"CAST({fitting} * {10**scale} AS BIGINT)"
         case _:
             return column
 

@@ -149,6 +149,17 @@ def test_a_recorded_decimal_of_all_digits_that_fit_is_carried_whole() -> None:
         assert duckdb.sql(f"SELECT {asked}").fetchall() == [(whole,)]
 
 
+def test_money_is_carried_up_to_what_is_told_to_be_missing() -> None:
+    for text, whole in (
+        ("9999999999999.99", 10**15 - 1),
+        ("-9999999999999.99", 1 - 10**15),
+        ("0.01", 1),
+        ("10000000000000", None),
+    ):
+        asked = carried_window(t.Number(scale=2), f"CAST('{text}' AS DECIMAL(38, 2))")
+        assert duckdb.sql(f"SELECT {asked}").fetchall() == [(whole,)]
+
+
 def test_what_few_would_expect_of_sql() -> None:
     """`NULL NOT IN ()` is true to SQL, `least` passes over what is missing, sums wrap or fail."""
     seen = [as_exported(situation(Random(seed), ())) for seed in range(PAYMENTS)]

@@ -34,7 +34,7 @@ from tollkeeper.engine.search.questions import (
     FindPerformance,
     FindScores,
 )
-from tollkeeper.engine.search.scores import Bucket
+from tollkeeper.engine.search.scores import ScoreBucket
 from tollkeeper.engine.search.spans import EVERY, MOST, Every, count_spans
 from tollkeeper.engine.search.terms import Facet
 from tollkeeper.grammar.program import Rule
@@ -298,7 +298,7 @@ async def read_scores(
 ) -> ScoreList:
     dimension = read_choice("by", by, DIMENSIONS) or "label"
     question = FindScores(wanted, dimension)  # type: ignore[arg-type]
-    found, lag = await request.search.ask(request.key.account, question, list[Bucket])
+    found, lag = await request.search.ask(request.key.account, question, list[ScoreBucket])
     views = [BucketView(each.score / 100, each.payments, dict(each.by)) for each in found]
     return ScoreList(views, lag_ms(lag))
 

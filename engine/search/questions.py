@@ -23,7 +23,7 @@ from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.related import RelatedPayments, find_related
-from tollkeeper.engine.search.scores import Bucket, scores
+from tollkeeper.engine.search.scores import ScoreBucket, scores
 from tollkeeper.engine.search.spans import Every
 from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 
@@ -121,7 +121,7 @@ class FindScores(Struct, frozen=True, tag=True):
     wanted: Filter
     by: Dimension
 
-    def answer(self, index: AccountIndex) -> list[Bucket]:
+    def answer(self, index: AccountIndex) -> list[ScoreBucket]:
         return scores(index, self.wanted, self.by)
 
 

@@ -14,7 +14,7 @@ from tollkeeper.engine.search.terms import Facet
 SCORE_BUCKETS = 101
 
 
-class Bucket(Struct, frozen=True):
+class ScoreBucket(Struct, frozen=True):
     """The payments with one score (hundredths), and how many of them have each value."""
 
     score: int
@@ -22,7 +22,7 @@ class Bucket(Struct, frozen=True):
     by: Mapping[str, int]
 
 
-def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[Bucket]:
+def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBucket]:
     """One bucket for each score from 0 to 100."""
     facet = Facet[by.upper()]
     names = index.names(facet)
@@ -46,4 +46,4 @@ def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[Bucket]:
                     both = (scored & of_value).bit_count()
                     if both:
                         shares[score][name] = shares[score].get(name, 0) + both
-    return [Bucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]
+    return [ScoreBucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]

@@ -76,6 +76,20 @@ def remove_members(members: int, gone: int) -> bytes:
     return left.to_bytes(_BYTES, "little") if left else b""
 
 
+def sliceable(members: int) -> bytes:
+    """A set to take many stretches of."""
+    return members.to_bytes(_BYTES, "little") if members else b""
+
+
+def stretch(members: bytes, low: int, high: int) -> int:
+    """What a sliceable set has at the positions from `low` to before `high`, the first of them 0.
+
+    Of a set as an integer, each stretch would cost as much as the whole block.
+    """
+    piece = int.from_bytes(members[low >> 3 : (high + 7) >> 3], "little")
+    return piece >> (low & 7) & ((1 << high - low) - 1)
+
+
 def descending(block: int, members: int) -> Iterator[int]:
     """The sequence numbers of a set, highest first."""
     base = block << SHIFT

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.search.blocks import SHIFT, SIZE
+from tollkeeper.engine.search.blocks import SHIFT, SIZE, sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.spans import Every, TimeSpan, spans
@@ -76,22 +76,24 @@ class _Counting:
 
     def take(self, block: int, members: int, asked: list[TimeSpan]) -> None:
         index = self._index
-        sets = [index.members(facet, value, block) for facet, _, value in self._counted]
+        sets = [sliceable(index.members(facet, value, block)) for facet, _, value in self._counted]
         slices = self._slices(block) if self._money else {}
-        values = dict(self._values(block, members))
+        values = [(value, sliceable(having)) for value, having in self._values(block, members)]
         base = block << SHIFT
         for number, span in enumerate(asked):
             low, high = max(span.first - base, 0), min(span.beyond - base, SIZE)
             if low >= high:
                 continue
-            mask = (1 << high - low) - 1
-            pieces = [each >> low & mask for each in sets]
+            pieces = [stretch(each, low, high) for each in sets]
             amounts = {
-                name: (own >> low & mask, [(bit, each >> low & mask) for bit, each in bits])
+                name: (
+                    stretch(own, low, high),
+                    [(bit, stretch(each, low, high)) for bit, each in bits],
+                )
                 for name, (own, bits) in slices.items()
             }
-            for value, having in values.items():
-                piece = having >> low & mask
+            for value, having in values:
+                piece = stretch(having, low, high)
                 if piece:
                     self._count(number, value, piece, pieces)
                     self._add(number, value, piece, amounts)
@@ -139,11 +141,11 @@ class _Counting:
         if left:
             yield _NO_VALUE, left
 
-    def _slices(self, block: int) -> dict[str, tuple[int, list[tuple[int, int]]]]:
+    def _slices(self, block: int) -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
         """By currency its payments, and of all payments those whose amount has each bit."""
-        bits = list(self._index.facet(Facet.AMOUNT, block))
+        bits = [(bit, sliceable(each)) for bit, each in self._index.facet(Facet.AMOUNT, block)]
         return {
-            self._currencies[value]: (members, bits)
+            self._currencies[value]: (sliceable(members), bits)
             for value, members in self._index.facet(Facet.CURRENCY, block)
         }
 

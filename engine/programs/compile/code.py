@@ -183,7 +183,9 @@ def when(test: ast.expr, then: Sequence[ast.stmt]) -> ast.stmt:
 
 def function(identifier: str, parameters: Sequence[str], body: Sequence[ast.stmt]) -> ast.stmt:
     arguments = ast.arguments([], [ast.arg(each) for each in parameters], None, [], [], None, [])
-    return ast.FunctionDef(identifier, arguments, list(body), [])
+    # Python 3.12 wants to be given these, and 3.11 doesn't know them.
+    later: dict[str, Any] = {"type_params": []}
+    return ast.FunctionDef(identifier, arguments, list(body), [], **later)
 
 
 def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> Callable[..., Any]:

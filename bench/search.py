@@ -34,6 +34,7 @@ from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.movers import EVERY_BY, movers
 from tollkeeper.engine.search.performance import performance
+from tollkeeper.engine.search.process import spare_collector
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
@@ -54,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--payments", type=float, default=3e5)
     payments = int(parser.parse_args().payments)
+    spare_collector()
     end = now()
     with TemporaryDirectory(prefix="toll-search-") as name:
         folder = Path(name)

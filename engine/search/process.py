@@ -33,7 +33,6 @@ _PAUSE_S = 0.1
 _FEW = 1_000
 """Fewer entries than these are not worth a step: more are waited for."""
 _COLLECT_AT = (20_000, 50, 1_000)
-"""A step leaves nothing to the collector, which otherwise takes a fifth of it."""
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 
@@ -45,8 +44,7 @@ def main(source: JournalSource) -> None:
     """Until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AT)
+    spare_collector()
     # Whoever asks finds an index, if an empty one.
     Follower(source).close()
     threading.Thread(target=follow, args=(source,), daemon=True).start()
@@ -63,6 +61,12 @@ def main(source: JournalSource) -> None:
             threads.submit(answer, asked)
     # The thread that follows may be within a transaction, which is then as if never begun.
     os._exit(0)
+
+
+def spare_collector() -> None:
+    """Has the collector look seldom: a step leaves nothing to it, and it took a fifth of one."""
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AT)
 
 
 def follow(source: JournalSource) -> None:

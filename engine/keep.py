@@ -185,8 +185,14 @@ async def recover_alerts(engine: Engine) -> None:
 
 async def remember_progress(engine: Engine) -> None:
     """Remember that nothing up to the journal's end is left to be noted, now and then."""
+    if engine.journal.last_sequence() >= engine.watch.noted + FAR:
+        await note_listed(engine)
+
+
+async def note_listed(engine: Engine) -> None:
+    """The next start finds nothing left to be noted up to the journal's end. Raises `Unavailable`."""
     sequence = engine.journal.last_sequence()
-    if not engine.watch.open and sequence >= engine.watch.noted + FAR:
+    if not engine.watch.open:
         await engine.outbox.write(partial(outbox.set_listed, sequence=sequence))
         engine.watch.noted = sequence
 

@@ -46,19 +46,12 @@ async def make_change(
     at = engine.clock()
     sequence = await engine.windows.take_sequence()
     recorded = RecordedChange(sequence, at, account, by, change)
-    engine.state = fold_change(state, recorded)
     transitions = lone_publication(recorded)
-    if account in engine.state.accounts:
-        engine.active[account] = _reload(
-            engine.state.accounts[account], active.get(account), content, contents, compiled
-        )
-        for other in sharing(engine.state, account)[1:]:
-            if engine.state.accounts[other] is not state.accounts[other]:
-                engine.active[other] = _reload(
-                    engine.state.accounts[other], active.get(other), None, None, compiled
-                )
+    if content is None:
+        put_in_force(engine, recorded, compiled=compiled)
     else:
-        engine.active.pop(account)
+        assert contents is not None
+        put_in_force(engine, recorded, (content.list, contents))
     entry = Entry(
         sequence=sequence,
         account=account,
@@ -82,16 +75,34 @@ async def make_change(
     await note_transitions(engine, account, sequence, transitions)
 
 
+def put_in_force(
+    engine: Engine,
+    recorded: RecordedChange,
+    listed: tuple[str, Contents] | None = None,
+    compiled: Mapping[VersionId, Loaded] = {},
+) -> None:
+    """What is configured and in force is as the change has left it; `listed` is the list whose
+    entries it changed, with what it holds from then on."""
+    before, account = engine.state, recorded.account
+    engine.state = state = fold_change(before, recorded)
+    if account not in state.accounts:
+        engine.active.pop(account)
+        return
+    known = engine.active.get(account)
+    if known is not None and listed is not None:
+        engine.active[account] = with_contents(known, state.accounts[account], *listed)
+    else:
+        engine.active[account] = _reload(state.accounts[account], known, compiled)
+    for other in sharing(state, account)[1:]:
+        if state.accounts[other] is not before.accounts[other]:
+            engine.active[other] = _reload(
+                state.accounts[other], engine.active.get(other), compiled
+            )
+
+
 def _reload(
-    account: Account,
-    before: ActivePrograms | None,
-    content: ListChange | None,
-    contents: Contents | None,
-    compiled: Mapping[VersionId, Loaded],
+    account: Account, before: ActivePrograms | None, compiled: Mapping[VersionId, Loaded]
 ) -> ActivePrograms:
-    if before is not None and content is not None:
-        assert contents is not None
-        return with_contents(before, account, content.list, contents)
     held = {} if before is None else dict(before.contents)
     in_force = {} if before is None else before.compiled()
     for name, entries in account.lists.items():

@@ -21,7 +21,7 @@ from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, ope
 from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
-from tollkeeper.engine.journal.reads import claim_key
+from tollkeeper.engine.journal.reads import claim_key, key_mark
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
 from tollkeeper.engine.journal.source import JournalSource, folder_of, open_source
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
@@ -70,15 +70,45 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the journal
     locked for longer than `patience_s`. Raises `Locked`, `JournalError`."""
-    folder = folder_of(source)
     opening = open_source(source, purpose, patience_s=patience_s, waiting_limit=waiting_limit)
     async with (
         opening as journal,
+        open_on(
+            journal,
+            source,
+            clock,
+            windows_cap=windows_cap,
+            windows_total_cap=windows_total_cap,
+            late=late,
+            damage=damage,
+        ) as engine,
+    ):
+        await settle_as_owner(engine)
+        async with sealing(journal):
+            yield engine
+
+
+@asynccontextmanager
+async def open_on(
+    journal: Journal,
+    source: JournalSource,
+    clock: Callable[[], int] = now,
+    *,
+    windows_cap: int = CAP,
+    windows_total_cap: int = TOTAL_CAP,
+    late: int = LATE,
+    damage: Policy = "stop",
+) -> AsyncIterator[Engine]:
+    """The engine on a journal as it is up to its last sequence number, which may be another
+    process's: nothing is written into it. Raises `JournalError`."""
+    folder, last = folder_of(source), journal.last_sequence()
+    async with (
         open_outbox(source, journal) as outbox,
         _open_own_seen_times(folder, journal) as seen_times,
     ):
         with named_damage():
-            state = fold_changes(Configuration(), recorded_changes(await journal.changes()))
+            changes = [each for each in await journal.changes() if each.sequence <= last]
+            state = fold_changes(Configuration(), recorded_changes(changes))
         engine = Engine(
             source=source,
             folder=folder,
@@ -86,7 +116,7 @@ async def open_engine(
             journal=journal,
             outbox=outbox,
             windows=MemoryWindows(
-                journal.last_sequence(),
+                last,
                 windows_cap,
                 late,
                 seen_times.open,
@@ -102,16 +132,11 @@ async def open_engine(
             sessions=Sessions(clock()),
         )
         engine.clock_watch.look(clock(), since_machine_start())
-        if damage != "read-only":
-            await settle_stored_secrets(engine)
         for account in state.accounts.values():
             engine.active[account.number] = load_account(account, contents_of(engine, account))
-        for number in state.accounts:
-            await take_up_shipped(engine, number)
         beside = [
             asyncio.create_task(record_shadows(engine)),
             asyncio.create_task(write_behind(seen_times, journal.flush)),
-            asyncio.create_task(_seal_behind(journal)),
         ]
         try:
             yield engine
@@ -119,8 +144,6 @@ async def open_engine(
             with suppress(JournalError):
                 # Else the next start reads a little more.
                 await seen_times.write(journal.flush)
-            with suppress(JournalError):
-                await journal.seal(at_least=1)
             with suppress(JournalError):
                 await journal.flush()
                 write_snapshot(engine)
@@ -130,17 +153,37 @@ async def open_engine(
             await asyncio.wait(beside)
 
 
+async def settle_as_owner(engine: Engine) -> None:
+    """What whoever owns the journal from now on does to it first. Raises `JournalError`."""
+    if not isinstance(engine.source, Path):
+        work = partial(claim_key, mark=_mark_of(engine.folder_key))
+        await cast("JournalTables", engine.journal).run(work)
+    if engine.damage.policy != "read-only":
+        before = engine.state
+        await settle_stored_secrets(engine)
+        if engine.state is not before:
+            for number, active in engine.active.items():
+                account = engine.state.accounts[number]
+                engine.active[number] = load_account(account, active.contents, active.compiled())
+    for number in engine.state.accounts:
+        await take_up_shipped(engine, number)
+
+
 async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
     """The folder's key, which must be the one that all other nodes of a database's journal have."""
     key = open_folder_key(folder_of(source))
     if not isinstance(source, Path):
-        mark = key.name_of(NameUse.CURSOR, 0, Spot(0))
-        if not await cast("JournalTables", journal).run(partial(claim_key, mark=mark)):
+        mark = await cast("JournalTables", journal).look(key_mark)
+        if mark not in ("", _mark_of(key)):
             raise JournalError(
                 f"`{source.folder / KEY_FILE}` is not the key under which this journal keeps its"
                 " secrets: copy it from the folder of a node that has served it"
             )
     return key
+
+
+def _mark_of(key: FolderKey) -> str:
+    return key.name_of(NameUse.CURSOR, 0, Spot(0))
 
 
 @asynccontextmanager
@@ -156,6 +199,19 @@ async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[
         yield seen_times
 
 
+@asynccontextmanager
+async def sealing(journal: Journal) -> AsyncIterator[None]:
+    """Seals what is written within the block, now and then and in the end."""
+    sealing = asyncio.create_task(_seal_behind(journal))
+    try:
+        yield
+        with suppress(JournalError):
+            await journal.seal(at_least=1)
+    finally:
+        sealing.cancel()
+        await asyncio.wait([sealing])
+
+
 async def _seal_behind(journal: Journal) -> None:
     while True:
         with suppress(JournalError):
@@ -166,6 +222,12 @@ async def _seal_behind(journal: Journal) -> None:
 async def rebuild(engine: Engine, progress: Progress) -> None:
     """Fill every account's windows and monitors from the journal, then let traffic in."""
     await recover_alerts(engine)
+    await fill_windows(engine, progress)
+    engine.ready.set()
+
+
+async def fill_windows(engine: Engine, progress: Progress) -> None:
+    """Fill every account's windows from the journal."""
     all_active = list(engine.active.values())
     engine.seen_times.give_up_others(
         {
@@ -190,4 +252,3 @@ async def rebuild(engine: Engine, progress: Progress) -> None:
         gc.enable()
         engine.snapshot = None
     progress(1.0)
-    engine.ready.set()

@@ -44,7 +44,8 @@ class Engine:
     accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
-    key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted.
+    key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted. `forwards_to` is the address of the
+    node that owns the journal, None where this one does or none is known.
     """
 
     source: JournalSource
@@ -79,9 +80,12 @@ class Engine:
     accesses: AccessLedger = field(default_factory=AccessLedger)
     sessions: Sessions = field(default_factory=Sessions)
     claims: Claims = field(default_factory=Claims)
+    forwards_to: str | None = None
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""
+        if self.forwards_to is not None:
+            return None
         if self.damage.policy == "read-only":
             return "the service was started read-only"
         if not self.ready.is_set():

@@ -9,7 +9,7 @@ from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import holder
-from tollkeeper.engine.journal.source import holder_of_source
+from tollkeeper.engine.journal.source import connect_to_journal
 
 
 def obstacles(settings: Settings) -> list[str]:
@@ -34,8 +34,7 @@ def obstacles(settings: Settings) -> list[str]:
     try:
         require_data(settings)
         if settings.database is not None:
-            if holder_of_source(settings.source) is not None:
-                found.append("the database is in use: the service would wait for its turn")
+            connect_to_journal(settings.source).close()
         elif holder(settings.folder) is not None:
             found.append(f"the data folder `{settings.folder}` is in use")
         elif (settings.folder / schema.DATABASE_FILE).exists():

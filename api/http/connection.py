@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
 from tollkeeper.api.http.observed import REQUEST_ID, request_id
-from tollkeeper.api.http.request import state_of
+from tollkeeper.api.http.request import has_state, state_of
 from tollkeeper.engine.intake.violations import Violation
 
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
@@ -344,7 +344,7 @@ class Connection(HttpToolsProtocol):
 
     def _give_up_body(self) -> None:
         self._due = None
-        if self.cycle.response_started:
+        if self.cycle.response_started or not has_state(self.cycle.scope):  # type: ignore[arg-type]
             self.transport.close()
         else:
             # Whoever reads the body sees this, and answers.

@@ -50,7 +50,8 @@ async def live() -> Live:
     tag=SERVICE,
     summary="Whether traffic may come",
     doc="""503 while the windows are being rebuilt after a start, with the share that is done, while the
-journal can't be written, and in a service that was started read-only; the message says which.""",
+journal can't be written, and in a service that was started read-only; the message says which. A node
+that does not own its journal is ready as long as another does.""",
     scope=None,
     answers={200: Answer("It may.")},
     refusals=(503,),
@@ -73,7 +74,7 @@ is one, else here, as long as nobody but this machine can reach the interface.
 - `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
 - `toll_requests_total` by `route`, `status` (`422`) and `reason`, the type of the first error.
 - `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
-- `toll_ready`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
+- `toll_ready`, `toll_owner`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
 - `toll_journal_waiting`, `toll_journal_errors_total`, `toll_journal_failing`, `toll_journal_bytes`.
 - `toll_disk_bytes`, `toll_disk_free_bytes`.
 - `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number; `toll_windows_total_cap`.

@@ -167,7 +167,12 @@ def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator
         "toll_rebuilt_ratio", "How much of the windows is filled, from 0 to 1.", engine.rebuilt
     )
     yield GaugeMetricFamily(
-        "toll_ready", "Whether the windows are whole and traffic may come.", engine.ready.is_set()
+        "toll_ready",
+        "Whether the windows are whole and traffic may come.",
+        engine.ready.is_set() or engine.forwards_to is not None,
+    )
+    yield GaugeMetricFamily(
+        "toll_owner", "Whether this process owns the journal and decides.", engine.ready.is_set()
     )
     yield GaugeMetricFamily(
         "toll_journal_waiting", "Entries that wait to be on disk.", journal.queue_length()

@@ -59,6 +59,11 @@ def state_of(scope: Scope) -> RequestState:
     return state
 
 
+def has_state(scope: Scope) -> bool:
+    """Whether the outermost application has the request: what is sent on to another node it never gets."""
+    return _STATE in scope.get("state", {})
+
+
 def set_state(scope: Scope, state: RequestState) -> None:
     """Give the request its state."""
     scope.setdefault("state", {})[_STATE] = state

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -25,12 +24,11 @@ from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
-from tollkeeper.api.http.proved import proved
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Fenced, JournalError
-from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, SERVICE_PURPOSE
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.source import require_current
 from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
@@ -74,18 +72,20 @@ async def _serve(settings: Settings, progress: Progress) -> None:
     require_telemetry(settings)
     openid = openid_of(settings)
     if settings.database is not None:
-        # Nobody is sent here who would have to wait.
-        await until_free(settings.database)
+        # An extra, which a data folder never needs.
+        from tollkeeper.api.http.serve_node import serve_node
+
+        await serve_node(settings, openid, progress)
+        return
     # Whatever prevents the listening is found before an hour's rebuilding.
     with (
         listening(settings.host, settings.port) as public,
-        _admin_socket(settings) as admin,
-        _console_socket(settings) as pages,
+        listening_beside(settings.admin_listener()) as admin,
+        listening_beside(settings.console_listener()) as pages,
     ):
         opening = open_engine(
             settings.source,
             SERVICE_PURPOSE,
-            patience_s=LOCK_PATIENCE_S if settings.database is None else math.inf,
             waiting_limit=settings.waiting,
             windows_cap=settings.windows_cap,
             windows_total_cap=settings.windows_total_cap,
@@ -97,24 +97,35 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             engine.key_uses = read_key_uses(engine.folder)
             figures = Figures()
             app = create_app(engine, settings, search, jobs, figures, openid)
-            if settings.database is not None:
-                app = proved(app, engine)
-            server = Server(configuration(app, settings))
-            stop_by_signals(server, search)
-            async with (
-                _telemetry(engine, settings, figures, server),
-                _beside_server(create_admin_app(engine, settings, figures), settings, admin),
-                _beside_server(console_alone(app), settings, pages),
-                run_background(engine, progress, server, settings.snapshot_minutes * 60),
-            ):
-                await server.serve(sockets=[public])
+            async with telemetry_of(engine, settings, figures) as wrapped:
+                server = Server(configuration(wrapped(app), settings))
+                stop_by_signals(server, search)
+                async with (
+                    _beside_server(create_admin_app(engine, settings, figures), settings, admin),
+                    _beside_server(console_alone(app), settings, pages),
+                    run_background(engine, progress, server, settings.snapshot_minutes * 60),
+                ):
+                    await server.serve(sockets=[public])
 
 
-async def until_free(database: str) -> None:
-    """Done once no other service owns the database's journal, or there is none yet."""
-    from tollkeeper.engine.journal.postgres.journal import wait_for_turn
+async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
+    """What whoever owns the journal does beside the requests, until cancelled: alerts, commands'
+    answers, purging, and every `snapshot_s` seconds a snapshot of the windows.
 
-    await wait_for_turn(database)
+    Raises a group with `Fenced` in it when the journal has become another's.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_end_when_lost(engine))
+        tasks.create_task(deliver(engine, notice_body))
+        tasks.create_task(answer_requests(engine))
+        tasks.create_task(keep_to_retention(engine))
+        tasks.create_task(watch_disk(engine))
+        tasks.create_task(watch_clock(engine))
+        tasks.create_task(keep_key_uses(engine))
+        tasks.create_task(end_publications(engine))
+        tasks.create_task(keep_accesses(engine))
+        if snapshot_s is not None:
+            tasks.create_task(keep_snapshots(engine, snapshot_s))
 
 
 async def _end_when_lost(engine: Engine) -> None:
@@ -170,38 +181,28 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _admin_socket(settings: Settings) -> Iterator[socket.socket | None]:
-    if settings.admin_port is None:
-        yield None
-        return
-    with listening(settings.admin_host, settings.admin_port) as bound:
-        yield bound
-
-
-@asynccontextmanager
-async def _telemetry(
-    engine: Engine, settings: Settings, figures: Figures, server: Server
-) -> AsyncIterator[None]:
-    """Has the server's application tell a collector, when one is set, until the block ends."""
-    if settings.telemetry is None:
-        yield
-        return
-    # Hundreds of modules, which nobody else should wait for.
-    from tollkeeper.api.http.telemetry import telemetry
-
-    async with telemetry(settings.telemetry, engine, figures) as wrapped:
-        server.config.app = wrapped(cast("ASGIApp", server.config.app))
-        yield
-
-
-@contextmanager
-def _console_socket(settings: Settings) -> Iterator[socket.socket | None]:
-    listener = settings.console_listener()
+def listening_beside(listener: tuple[str, int] | None) -> Iterator[socket.socket | None]:
+    """The same for a listener that there may be none of."""
     if listener is None:
         yield None
         return
     with listening(*listener) as bound:
         yield bound
+
+
+@asynccontextmanager
+async def telemetry_of(
+    engine: Engine, settings: Settings, figures: Figures
+) -> AsyncIterator[Callable[[ASGIApp], ASGIApp]]:
+    """What makes an application tell a collector, when one is set, until the block ends."""
+    if settings.telemetry is None:
+        yield lambda app: app
+        return
+    # Hundreds of modules, which nobody else should wait for.
+    from tollkeeper.api.http.telemetry import telemetry
+
+    async with telemetry(settings.telemetry, engine, figures) as wrapped:
+        yield wrapped
 
 
 @asynccontextmanager
@@ -228,8 +229,7 @@ async def run_background(
     server: Server | None = None,
     snapshot_s: float | None = None,
 ) -> AsyncIterator[None]:
-    """What runs beside the requests: the rebuilding, then alerts, commands' answers, purging, and
-    every `snapshot_s` seconds a snapshot of the windows.
+    """What runs beside the requests: the rebuilding, then what an owner does (`own_journal`).
 
     Should it fail, the server stops, and the failure is raised when it has.
     """
@@ -251,18 +251,7 @@ async def run_background(
                 accounts=len(engine.state.accounts),
                 passed_over=len(engine.damage.passed_over),
             )
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_end_when_lost(engine))
-                tasks.create_task(deliver(engine, notice_body))
-                tasks.create_task(answer_requests(engine))
-                tasks.create_task(keep_to_retention(engine))
-                tasks.create_task(watch_disk(engine))
-                tasks.create_task(watch_clock(engine))
-                tasks.create_task(keep_key_uses(engine))
-                tasks.create_task(end_publications(engine))
-                tasks.create_task(keep_accesses(engine))
-                if snapshot_s is not None:
-                    tasks.create_task(keep_snapshots(engine, snapshot_s))
+            await own_journal(engine, snapshot_s)
         except Exception as error:
             get_logger().error(
                 "stopped", reason=str(error), exc_info=not isinstance(error, JournalError)
@@ -317,6 +306,7 @@ def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
     return uvicorn.Config(
         app,
+        interface="asgi3",
         http=cast("type[Connection]", connection),
         ws="none",
         lifespan="on",

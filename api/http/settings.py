@@ -21,6 +21,7 @@ _HOUR_S = 3600
 BOUNDS: dict[str, tuple[int, int]] = {
     "port": (0, 65535),
     "admin_port": (0, 65535),
+    "node_port": (0, 65535),
     "waiting": (1, 1_000_000),
     "connections": (1, 1_000_000),
     "heads_per_address": (1, 1_000_000),
@@ -82,6 +83,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     HTTP, to which traces and figures are sent. `openid` is a file that says who lets people in by
     OpenID Connect (docs/console.md).
 
+    On a database several nodes share the journal: one listens to the others on `node_host` and
+    `node_port` (0 takes a free one), and is reached by them at `node_address` (`HOST:PORT`), where
+    that is another. In the folder `node_tls` are the certificates by which they know each other.
+
     Raises `SettingsError`.
     """
 
@@ -114,6 +119,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     console: str = "on"
     telemetry: str | None = None
     openid: Path | None = None
+    node_host: str = "127.0.0.1"
+    node_port: int = 0
+    node_address: str | None = None
+    node_tls: Path | None = None
 
     @property
     def source(self) -> JournalSource:
@@ -130,10 +139,16 @@ class Settings(Struct, frozen=True, kw_only=True):
             wrong.append(f"admin-port: {self.admin_port} is the public interface's port")
         if self.console not in ("on", "off") and self.console_listener() is None:
             wrong.append(f"console: {self.console} is not `on`, `off` or HOST:PORT")
+        if self.node_address is not None and not _LISTENER.fullmatch(self.node_address):
+            wrong.append(f"node-address: {self.node_address} is not HOST:PORT")
         if self.telemetry is not None and not self.telemetry.startswith(("http://", "https://")):
             wrong.append(f"telemetry: {self.telemetry} is no address of http or https")
         if wrong:
             raise SettingsError("\n".join(wrong))
+
+    def admin_listener(self) -> tuple[str, int] | None:
+        """The host and port of the operator's own listener; None where there is none."""
+        return None if self.admin_port is None else (self.admin_host, self.admin_port)
 
     def console_listener(self) -> tuple[str, int] | None:
         """The host and port that the console has of its own; None where it has none."""

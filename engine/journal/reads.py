@@ -183,8 +183,13 @@ def trusted_clock(connection: SqlConnection) -> int:
 def claim_key(connection: SqlConnection, mark: str) -> bool:
     """Whether the journal stands under the key with this mark; the first key is its own."""
     connection.execute("UPDATE identity SET key_mark = ? WHERE key_mark = ''", (mark,))
+    return key_mark(connection) == mark
+
+
+def key_mark(connection: SqlConnection) -> str:
+    """The mark of the key under which the journal keeps its secrets, empty as long as it has none."""
     (found,) = connection.execute("SELECT key_mark FROM identity").fetchone()
-    return bool(found == mark)
+    return str(found)
 
 
 def identity(connection: SqlConnection) -> str:

@@ -236,13 +236,14 @@ class AccountWindows:
         """Counts stored records in the series of a fill."""
         if not fill.series:
             return
-        series_set = self._filling(fill).series_set
-        for record in records:
-            series_set.arrive(record.arrived)
-            if record.before is None:
-                series_set.count(record.event, record.time, record.state)
-            else:
-                series_set.replace(record.event, record.time, record.before, record.state)
+        _count_stored(self._filling(fill).series_set, records)
+
+    def follow(self, records: Sequence[Record], up_to: int) -> None:
+        """Counts stored records up to a sequence number in the whole series."""
+        self._whole.reach(up_to)
+        _count_stored(self._whole, records)
+        for filling in self._fillings.values():
+            filling.aside.extend(_change(up_to, record) for record in records)
 
     def restore(self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]) -> None:
         """Takes in what a series held by the latest arrival `newest` (µs)."""
@@ -408,6 +409,15 @@ class AccountWindows:
         if filling is None:
             raise AbandonedError(fill.number)
         return filling
+
+
+def _count_stored(series_set: SeriesSet, records: Iterable[Record]) -> None:
+    for record in records:
+        series_set.arrive(record.arrived)
+        if record.before is None:
+            series_set.count(record.event, record.time, record.state)
+        else:
+            series_set.replace(record.event, record.time, record.before, record.state)
 
 
 def _change(sequence: int, record: Record) -> StateChange:

@@ -25,7 +25,7 @@ A new series is filled from the journal while traffic goes on:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -326,6 +326,15 @@ class Windows(Protocol):
 
     async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
         """Gives back what none of `plans` needs, abandoned fills included."""
+        ...
+
+    async def follow(self, records: Mapping[int, Sequence[Record]], up_to: int) -> None:
+        """Counts what another process observed, in one step: by account all that the journal holds
+        beyond what is counted, up to sequence number `up_to`.
+
+        As `fill` takes records, a payment's creation and updates as one. Whoever follows observes nothing
+        by itself until it has all.
+        """
         ...
 
     async def restore(

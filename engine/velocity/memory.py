@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec.structs import replace
@@ -114,6 +114,14 @@ class MemoryWindows:
 
     async def keep(self, account: int, plans: Sequence[SeriesPlan]) -> None:
         self._account(account).keep(plans)
+
+    async def follow(self, records: Mapping[int, Sequence[Record]], up_to: int) -> None:
+        for number, of_account in records.items():
+            account = self._account(number)
+            account.follow(of_account, up_to)
+            account.hold_to_cap()
+        self._sequence = up_to
+        self._hold_to_total_cap()
 
     async def restore(
         self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]

@@ -158,6 +158,11 @@ class SeriesSet:
         for route in self._find_routes(event, False):
             _replace(route, time, old, new, None)
 
+    def reach(self, sequence: int) -> None:
+        """All up to a sequence number is counted from now on."""
+        for ages in self.ages.values():
+            ages.seen_times.reach(sequence)
+
     def _reach(self, sequence: int, event: str | None) -> None:
         for ages in self.ages.values():
             if sequence > ages.up_to and ages.plan.event == event:

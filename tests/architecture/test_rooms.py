@@ -54,6 +54,7 @@ ROOMS = (
     "search",
     "nodes",
     "privacy",
+    "following",
     "backup",
     "columns",
     "offline",

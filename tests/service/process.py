@@ -114,6 +114,7 @@ def _serve(settings: Settings) -> None:
 
 def _logged(log: Path, environment: dict[str, str], run: Callable[..., None], given: Any) -> None:
     """What a process does: `run(given)`, all that it prints in the log."""
+    os.environ.clear()
     os.environ.update(environment)
     with log.open("ab") as lines:
         os.dup2(lines.fileno(), 1)

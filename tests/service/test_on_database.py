@@ -1,18 +1,15 @@
-"""A service whose journal is in PostgreSQL: what a user does with one, and how the next takes over."""
+"""A service whose journal is in PostgreSQL: what a user does with one."""
 
 from __future__ import annotations
 
 import json
 import sys
-import threading
 from pathlib import Path
-from shutil import copy
 from typing import Any
 
 import httpx
 import pytest
 
-from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.postgres.moving import MovingTarget
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving, toll
@@ -88,41 +85,6 @@ def test_the_commands_and_the_service_work_on_one_journal(tmp_path: Path, on_dat
     verified = json.loads(good(folder, "verify", "--windows", "--json"))
     assert (verified["entries"]["payment"], verified["faults"]) == (5, [])
     assert not (folder / "tollkeeper.db").exists()
-
-
-def test_the_next_service_takes_over_with_all_that_was_acknowledged(
-    tmp_path: Path, on_database: str
-) -> None:
-    key = new_key(tmp_path / "first", "payments")
-    publish(tmp_path / "first", tmp_path)
-    (tmp_path / "second").mkdir()
-    copy(tmp_path / "first" / KEY_FILE, tmp_path / "second")
-    taken_over = threading.Event()
-    answered: list[Any] = []
-
-    def stand_by() -> None:
-        # Not ready before the first has ended, as it waits for its turn.
-        with serving(tmp_path / "second") as second, client_of(second.url, key) as client:
-            assert first.process.poll() is not None
-            answered.append([client.get(f"/v1/payments/{id_}").json() for id_ in kept])
-            answered.append(pay(client, "p3"))
-            taken_over.set()
-
-    with serving(tmp_path / "first") as first:
-        with client_of(first.url, key) as client:
-            kept = {id_: pay(client, id_) for id_ in ("p1", "p2")}
-        waiting = threading.Thread(target=stand_by)
-        waiting.start()
-        waiting.join(1.0)
-        assert waiting.is_alive()
-        first.kill()
-        waiting.join(PATIENCE_S)
-    assert taken_over.is_set()
-    assert [each["payment"]["analyses"] for each in answered[0]] == [
-        each["analyses"] for each in kept.values()
-    ]
-    # The third of an hour, of which two were decided by the service that is gone.
-    assert conditions(answered[1]) == ["often"]
 
 
 @pytest.mark.parametrize("command", [("backup", "copy"), ("restore", "copy")])

@@ -116,6 +116,14 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "TOML file of who lets people in to the console by OpenID Connect (docs/console.md).",
     type=click.Path(dir_okay=False, path_type=Path),
 )
+@setting("node_host", "On a database: address to listen on for other nodes.", type=str)
+@setting("node_port", "Its port; 0 takes a free one.")
+@setting("node_address", "HOST:PORT by which other nodes reach this one, if another.", type=str)
+@setting(
+    "node_tls",
+    "Folder with authority.pem, certificate.pem and key.pem, by which nodes know each other.",
+    type=click.Path(file_okay=False, path_type=Path),
+)
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context
 def serve(ctx: click.RichContext, /, data: JournalSource, check: bool, **settings: Any) -> None:

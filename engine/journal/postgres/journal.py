@@ -12,12 +12,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from itertools import islice
 from queue import Empty, LifoQueue
 from typing import TypeVar
 
-from structlog import get_logger
-
-from tollkeeper.engine.journal import reads, requests, staging
+from tollkeeper.engine.journal import list_contents, reads, requests, staging
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import (
     CommandRequest,
@@ -26,21 +25,21 @@ from tollkeeper.engine.journal.contract import (
     Locked,
     Unavailable,
 )
-from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange, ListEntry
 from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
     connect,
-    shown_address,
 )
 from tollkeeper.engine.journal.postgres.ownership import (
     LEASE_S,
+    JournalStanding,
     Ownership,
     give_back,
-    holder_of,
     nobody,
-    owner_of,
     require_moved,
+    standing_of,
     take,
+    try_to_take,
 )
 from tollkeeper.engine.journal.postgres.schema import (
     prepare_tables,
@@ -60,7 +59,8 @@ from tollkeeper.engine.journal.writer import (
 
 _POINT_READS = 4
 """How many point reads run side by side, and how many connections wait for the next read at most."""
-_RENEW_S = LEASE_S / 3
+_LISTED = 500
+_RENEW_S = LEASE_S / 4
 _TRY_S = 0.25
 
 T = TypeVar("T")
@@ -77,12 +77,10 @@ async def open_database(
     """
     ownership = await _take(url, purpose, patience_s)
     journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
-    renewing = asyncio.create_task(journal.renew())
+    journal.begin_renewing()
     try:
         yield journal
     finally:
-        renewing.cancel()
-        await asyncio.wait([renewing])
         await journal.close()
 
 
@@ -102,25 +100,36 @@ async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
         await asyncio.sleep(_TRY_S)
 
 
-async def wait_for_turn(url: str) -> None:
-    """Done once no living process owns the journal. Raises `JournalError`."""
+@asynccontextmanager
+async def follow_database(
+    url: str, *, waiting_limit: int = WAITING_LIMIT
+) -> AsyncIterator[PostgresJournal]:
+    """The database's journal, to be followed and, some time, taken over (`take_over`).
 
-    def warn() -> None:
+    What ages and snapshots on this machine hold is in what can be followed. Raises `JournalError`.
+    """
+
+    def look() -> Ownership:
         with closing(connect(url)) as connection:
+            if not _has_current_tables(connection, url):
+                prepare_tables(connection, url)
+            require_moved(connection, url)
             warn_of_settings(connection, url)
+            return nobody(connection)
 
-    def look() -> str | None:
-        with closing(connect(url)) as connection:
-            return holder_of(connection)
+    ownership = await asyncio.to_thread(look)
+    journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
+    try:
+        yield journal
+    finally:
+        await journal.close()
 
-    await asyncio.to_thread(warn)
 
-    is_told = False
-    while (purpose := await asyncio.to_thread(look)) is not None:
-        if not is_told:
-            get_logger().info("waiting_for_journal", database=shown_address(url), holder=purpose)
-            is_told = True
-        await asyncio.sleep(_TRY_S)
+def _has_current_tables(connection: PostgresConnection, url: str) -> bool:
+    with suppress(JournalError):
+        require_current_tables(connection, url)
+        return True
+    return False
 
 
 def connect_reader(url: str) -> PostgresConnection:
@@ -155,6 +164,7 @@ class PostgresJournal(SqlJournal):
         self._idle: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
         self._seen_at = 0.0
         self._look: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
         with self._reader() as connection:
             self._identity = reads.identity(connection)
             self._trusted_clock = reads.trusted_clock(connection)
@@ -234,6 +244,25 @@ class PostgresJournal(SqlJournal):
         )
         return (found[0], found[-1]) if found else None
 
+    def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
+        """A payment's creation and updates up to a sequence number, oldest first; blocks as `replay`."""
+        with self._reader() as connection:
+            found = reads.states(connection, account, record_id)
+        return [entry for entry in found if entry.sequence <= up_to]
+
+    def list_entries(
+        self, account: int, list_name: str, *, beyond: str | None = None
+    ) -> Iterator[list[ListEntry]]:
+        if self._ownership.epoch >= 0 or beyond is not None:
+            yield from super().list_entries(account, list_name, beyond=beyond)
+            return
+        # As of what has been followed: the owner may be ahead.
+        with self._reader() as connection:
+            last = self._ownership.last_place
+            entries = list_contents.entries_at(connection, account, list_name, last)
+            while batch := list(islice(entries, _LISTED)):
+                yield batch
+
     async def entry(self, sequence: int) -> Entry | None:
         return await self._point(lambda connection: reads.entry_at(connection, sequence))
 
@@ -265,8 +294,60 @@ class PostgresJournal(SqlJournal):
     def identity(self) -> str:
         return self._identity
 
-    async def renew(self) -> None:
-        """Proves the ownership now and then, until cancelled or until it is another's."""
+    @property
+    def node(self) -> str:
+        """What this process is called among those that share the journal."""
+        return self._ownership.owner
+
+    async def standing(self) -> JournalStanding:
+        """Whose journal it is, and how far it goes."""
+        return await self._point(standing_of)
+
+    def followed(self, sequence: int) -> None:
+        """All up to a sequence number is known here, as long as the journal is another's."""
+        if self._ownership.epoch < 0:
+            self._ownership.last_place = sequence
+
+    async def take_over(self, purpose: str, address: str) -> bool:
+        """Makes the journal this process's, reached by others at `address`; False while another's
+        lease lasts. Raises `Unavailable`."""
+
+        def attempt() -> bool:
+            with self._reader() as connection:
+                return try_to_take(connection, self._ownership, purpose, address)
+
+        self._store.proved_at = time.monotonic()
+        if not await asyncio.to_thread(attempt):
+            return False
+        self._last_appended = self._ownership.last_place
+        self.begin_renewing()
+        return True
+
+    async def hand_over(self) -> None:
+        """Lets another take over at once what was written here; nothing can be any more."""
+        await self._end_renewing()
+        with suppress(Unavailable):
+            await self.flush()
+            await asyncio.to_thread(self._give_back)
+            self._ownership.epoch = -1
+        self._store.is_lost = True
+
+    def begin_renewing(self) -> None:
+        """Proves the ownership now and then, until it is another's or the journal is closed."""
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def _end_renewing(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+
+    async def flush(self) -> None:
+        # What is followed is in the database already.
+        if self._ownership.epoch >= 0:
+            await super().flush()
+
+    async def _renew(self) -> None:
         while not self._store.is_lost:
             await asyncio.sleep(_RENEW_S)
             if time.monotonic() - self._store.proved_at > _RENEW_S:
@@ -279,6 +360,11 @@ class PostgresJournal(SqlJournal):
                 connection.execute("SELECT pg_database_size(current_database())").fetchone()[0]
             )
         )
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the journal was this process's, and is another's by now."""
+        return self._store.is_lost
 
     async def lost(self) -> None:
         while not self._store.is_lost:
@@ -296,13 +382,14 @@ class PostgresJournal(SqlJournal):
             await asyncio.shield(self._look)
 
     async def close(self) -> None:
+        await self._end_renewing()
         self._store.ending.set()
         await self._writer.close()
         await asyncio.to_thread(self._points.shutdown)
         with suppress(Empty):
             while True:
                 self._idle.get_nowait().close()
-        if not self._store.is_lost:
+        if self._ownership.epoch >= 0 and not self._store.is_lost:
             with suppress(Unavailable):
                 await asyncio.to_thread(self._give_back)
 
@@ -372,7 +459,7 @@ class PostgresJournal(SqlJournal):
     async def _look_whose(self) -> None:
         begun = time.monotonic()
         try:
-            if await self._point(owner_of) != self._ownership.owner:
+            if (await self.standing()).owner != self._ownership.owner:
                 raise Fenced("another process has taken the journal over")
             self._seen_at = begun
         finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import uuid4
 
 from tollkeeper.engine.journal.connection import SqlConnection
@@ -18,33 +19,53 @@ from tollkeeper.engine.journal.contract import JournalError, Locked, Unavailable
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
 
-LEASE_S = 5.0
+LEASE_S = 2.0
 """How long after the owner's last word another may take over."""
+_UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _TAKE = (
-    "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?,"
-    f" lease_until = clock_timestamp() + interval '{LEASE_S} seconds'"
+    "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?, address = ?,"
+    f" taken_at = clock_timestamp(), lease_until = {_UNTIL}"
     " WHERE shard = 1 AND (lease_until < clock_timestamp() OR owner = ?)"
     " RETURNING epoch, last_place"
 )
 _TAKE_AGAIN = (
-    "UPDATE shards SET epoch = epoch + 1,"
-    f" lease_until = clock_timestamp() + interval '{LEASE_S} seconds'"
+    f"UPDATE shards SET epoch = epoch + 1, lease_until = {_UNTIL}"
     " WHERE shard = 1 AND owner = ? RETURNING epoch, last_place"
 )
 _GIVE_BACK = (
     "UPDATE shards SET lease_until = '-infinity' WHERE shard = 1 AND owner = ? AND epoch = ?"
 )
 _HOLDER = "SELECT purpose, process, lease_until > clock_timestamp() FROM shards WHERE shard = 1"
+_STANDING = (
+    "SELECT owner, address, lease_until > clock_timestamp(), last_place, safe_place"
+    " FROM shards WHERE shard = 1"
+)
 
 
 @dataclass(slots=True)
 class Ownership:
-    """`owner` is made anew at each start; `last_place` is the last sequence number that was given
-    by an append of whichever owner."""
+    """`owner` is made anew at each start; `epoch` is -1 while the journal is not its own. `last_place`
+    is the last sequence number that was given by an append of whichever owner."""
 
     owner: str
     epoch: int
     last_place: int
+
+
+class JournalStanding(NamedTuple):
+    """Whose journal it is at a moment: where its owner is reached by other nodes, whether the lease
+    lasts, the last sequence number and the one up to which the standby has it too."""
+
+    owner: str
+    address: str
+    is_held: bool
+    last: int
+    safe: int
+
+
+def standing_of(connection: SqlConnection) -> JournalStanding:
+    """How it stands now."""
+    return JournalStanding(*connection.execute(_STANDING).fetchone())
 
 
 def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str = "") -> Ownership:
@@ -52,16 +73,32 @@ def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str 
     a journal other than `moving` is only partly moved here, `Unavailable` as long as no standby has
     heard of it."""
     require_moved(connection, url, moving)
-    owner = uuid4().hex
-    process = f"{os.getpid()} on {socket.gethostname()}"
-    row = connection.execute(_TAKE, (owner, purpose, process, owner)).fetchone()
-    if row is None:
+    ownership = nobody(connection)
+    if not try_to_take(connection, ownership, purpose):
         purpose, process, _ = connection.execute(_HOLDER).fetchone()
         who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
         raise Locked(f"the database `{shown_address(url)}` is in use by {who}, process {process}")
+    return ownership
+
+
+def try_to_take(
+    connection: PostgresConnection, ownership: Ownership, purpose: str, address: str = ""
+) -> bool:
+    """Makes the journal its own; False while another's lease lasts. Raises `Unavailable` as long as
+    no standby has heard of it."""
+    owner, connection.was_warned = ownership.owner, False
+    row = connection.execute(_TAKE, (owner, purpose, process_name(), address, owner)).fetchone()
+    if row is None:
+        return False
     if connection.was_warned:
         raise Unavailable("no standby has heard whose journal it is")
-    return Ownership(owner, *row)
+    ownership.epoch, ownership.last_place = row
+    return True
+
+
+def process_name() -> str:
+    """This process, as a person finds it."""
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
@@ -88,20 +125,13 @@ def require_moved(connection: PostgresConnection, url: str, moving: str = "") ->
 
 
 def nobody(connection: SqlConnection) -> Ownership:
-    """An ownership that no append proves."""
-    ((last,),) = connection.execute("SELECT last_place FROM shards WHERE shard = 1").fetchall()
-    return Ownership("", -1, last)
+    """Of a process whose journal it is not: no append can prove it."""
+    return Ownership(uuid4().hex, -1, standing_of(connection).last)
 
 
 def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
     """Lets another take over at once."""
     connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
-
-
-def owner_of(connection: SqlConnection) -> str:
-    """Whose journal it is, or was last: the name that the owner made of itself."""
-    ((owner,),) = connection.execute("SELECT owner FROM shards WHERE shard = 1").fetchall()
-    return str(owner)
 
 
 def holder_of(connection: SqlConnection) -> str | None:

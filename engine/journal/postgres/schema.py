@@ -136,7 +136,16 @@ _KEY = "ALTER TABLE identity ADD COLUMN key_mark text NOT NULL DEFAULT ''"
 _MOVING = "ALTER TABLE identity ADD COLUMN moving text NOT NULL DEFAULT ''"
 # What the owner has heard to be kept, by the standby too; whoever follows reads no further.
 _SAFE = "ALTER TABLE shards ADD COLUMN safe_place bigint NOT NULL DEFAULT 0"
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE)
+_NODES = """
+ALTER TABLE shards ADD COLUMN address text NOT NULL DEFAULT '',
+  ADD COLUMN taken_at timestamptz NOT NULL DEFAULT '-infinity';
+-- What each service says of itself, again and again; `place` is how far its windows are.
+CREATE TABLE nodes (
+  node text PRIMARY KEY, process text NOT NULL, address text NOT NULL, release text NOT NULL,
+  place bigint NOT NULL, is_whole boolean NOT NULL, seen_at timestamptz NOT NULL
+);
+"""
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 

@@ -30,10 +30,9 @@ def in_sqlite() -> Iterator[SqlConnection]:
 
 @contextmanager
 def in_postgres() -> Iterator[SqlConnection]:
-    with own_database() as url:
-        prepare_tables(url)
-        with closing(connect(url)) as opened:
-            yield opened
+    with own_database() as url, closing(connect(url)) as opened:
+        prepare_tables(opened, url)
+        yield opened
 
 
 @pytest.fixture(params=[in_sqlite, in_postgres])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
@@ -262,6 +263,37 @@ class History(RuleBasedStateMachine):
             for name in names
             if name in whole
         }
+
+    @rule(cuts=st.lists(st.integers(0, 100), min_size=1, max_size=4).map(sorted), late=lateness)
+    def follow(self, cuts: list[int], late: int) -> None:
+        """Another process fills its windows up to one place, follows from there, and reads alike."""
+        last = max(self.do(self.windows.take_sequence()) - 1, 1)
+        places = [last * cut // 100 for cut in cuts]
+        follower = MemoryWindows(places[0], memory=self.memory)
+        for number, whole in self.whole.items():
+            plans = [plan(name, over, ages=ages) for name, (over, ages) in whole.items()]
+            fill = self.do(follower.add(number, plans))
+            self.do(follower.fill(fill, self.stored(number, places[0], once=True)))
+            while not self.do(follower.seal(fill)):
+                pass
+        for after, up_to in pairwise((*places, last)):
+            records = {number: self.brought(number, after, up_to) for number in ACCOUNTS}
+            self.do(follower.follow(records, up_to))
+        for number in ACCOUNTS:
+            at, reads = self.now - late, self.reads(number)
+            self.check(number, reads, self.do(follower.read(number, at, reads)), at, None)
+        assert self.do(follower.take_sequence()) == last + 1
+
+    def brought(self, number: int, after: int, up_to: int) -> list[Record]:
+        """What the journal has beyond one place up to another, each payment once."""
+        found = []
+        for kept in self.kept[number].values():
+            known = [state for sequence, state in kept.entries if sequence <= up_to]
+            before = [state for sequence, state in kept.entries if sequence <= after]
+            if len(known) > len(before):
+                last = before[-1] if before else None
+                found.append(replace(kept.record, state=known[-1], before=last))
+        return found
 
     @rule(number=st.sampled_from(ACCOUNTS), late=lateness)
     def look(self, number: int, late: int) -> None:

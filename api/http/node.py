@@ -1,0 +1,121 @@
+"""A node: one of several equal services on one journal in a database.
+
+One of them owns the journal, decides and answers; each of the others follows it, sends the requests
+that come to it on to the owner, and takes over when the owner ends or is not heard of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+
+from tollkeeper.api.http.connection import RESERVED
+from tollkeeper.api.http.errors import Problem, answer, unavailable
+from tollkeeper.api.http.forward import NOT_OWNER, Forwarded, Forwarder, hold, may_repeat
+from tollkeeper.api.http.proved import proved
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.runtime import Engine
+
+_PAUSE_S = 0.05
+"""How long a request waits before it is sent on again."""
+_PATIENCE_S = 10.0
+"""How long a request waits for a node that owns the journal."""
+
+
+class SharingNode:
+    """Where requests go: `decides` is true while the journal is this node's and they are answered
+    here."""
+
+    def __init__(self, forwarder: Forwarder) -> None:
+        self.decides = False
+        self.forwarder = forwarder
+        self.engine: Engine | None = None
+        self.app: ASGIApp | None = None
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._owner = ""
+        self._ceased = asyncio.Event()
+
+    def serve(self, engine: Engine, app: ASGIApp) -> None:
+        """Requests are answered by this application of an engine, once it decides."""
+        self.engine, self.app = engine, proved(app, engine)
+
+    async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application that anybody reaches."""
+        assert self.app is not None
+        if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
+            await self.app(scope, receive, send)
+        elif self.decides:
+            await self._answer(scope, receive, send)
+        else:
+            await self._pass_on(scope, receive, send)
+
+    async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application that other nodes reach: what is sent on to it is never sent on again."""
+        assert self.app is not None
+        if scope["type"] != ScopeType.HTTP:
+            await self.app(scope, receive, send)
+        elif self.decides:
+            await self._answer(scope, receive, send)
+        else:
+            problem = unavailable("this node does not own the journal")
+            headers = [*problem.headers, (NOT_OWNER, b"1")]
+            await answer(send, Problem(problem.status, problem.violations, headers))
+
+    def learn(self, owner: str, address: str | None) -> None:
+        """Whose journal it is, and where that node is reached; None where it is this one or nobody."""
+        assert self.engine is not None
+        if owner != self._owner:
+            self._ceased.set()
+            self._owner, self._ceased = owner, asyncio.Event()
+        self.engine.forwards_to = address
+
+    async def cease(self, seconds: float) -> None:
+        """Answers no more; done once what was begun is answered, or after so many seconds."""
+        self.decides = False
+        self._idle.clear()
+        if self._in_flight:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.app is not None
+        self._in_flight += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+    async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        deadline = monotonic() + _PATIENCE_S
+        body = await hold(receive)
+        if body is None:
+            return
+        while not self.decides:
+            assert self.engine is not None
+            address = self.engine.forwards_to
+            outcome = Forwarded.NOT_DONE
+            if address is not None:
+                ceased = self._ceased
+                outcome = await self.forwarder.forward(address, scope, body, send, ceased)
+            if outcome is Forwarded.ANSWERED:
+                return
+            if outcome is Forwarded.UNKNOWN and not (may_repeat(scope) and body.is_whole):
+                await answer(send, _unknown())
+                return
+            if monotonic() > deadline or not (address is None or body.is_whole):
+                await answer(send, unavailable("no node owns the journal at the moment"))
+                return
+            await asyncio.sleep(_PAUSE_S)
+        await self._answer(scope, body.receive, send)
+
+
+def _unknown() -> Problem:
+    message = "the node that owned the journal ended before it answered: this may have been done"
+    return Problem(502, [Violation("body", "unavailable", message)], [])

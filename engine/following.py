@@ -1,0 +1,236 @@
+"""Follow a journal that another process writes, so as to decide in its place at once.
+
+Windows, lists and programs are kept as the owner's are after the last entry that the standby has too.
+What it rewrites or removes (an erasure, an account's retention) is not undone piece by piece: the
+account is filled again from the journal, once that has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tollkeeper.engine.filling import fill, records_in
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.contract import JournalError, Unavailable
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.postgres.journal import PostgresJournal
+from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL, sequence_at
+from tollkeeper.engine.keep import recover_alerts
+from tollkeeper.engine.labels.label import verdict_in
+from tollkeeper.engine.labels.payment_state import past_environments
+from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
+from tollkeeper.engine.make_change import contents_of, put_in_force
+from tollkeeper.engine.open import settle_as_owner
+from tollkeeper.engine.privacy.deletion import finish_deletions
+from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.registry.accounts import sharing
+from tollkeeper.engine.registry.changes import (
+    EntriesChanged,
+    ListReplaced,
+    PersonErased,
+    RecordedChange,
+)
+from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.engine.registry.sessions import Sessions
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import StoredRecords
+from tollkeeper.engine.velocity.contract import Record
+
+STEP = 500
+"""How many sequence numbers are counted before the event loop gets its turn."""
+_LAST_AMENDMENT = "SELECT seq FROM numbers WHERE name = 'amendments'"
+_ACCOUNTS = "SELECT DISTINCT account FROM journal WHERE place > ? AND place <= ?"
+_AMENDED = (
+    "SELECT account, max(place), max(number) FROM amendments WHERE number > ? GROUP BY account"
+)
+
+
+class Interrupted(JournalError):  # noqa: N818 - named for what happened
+    """The engine is no longer as the journal is: it must be opened again."""
+
+
+@dataclass(slots=True)
+class Following:
+    """`counted` is the sequence number up to which all is known here, `amended` the last of the
+    journal's amendments that was looked at, `forgotten` the accounts whose past has changed since
+    their windows were filled.
+    """
+
+    engine: Engine
+    journal: PostgresJournal
+    counted: int
+    amended: int
+    forgotten: set[int] = field(default_factory=set)
+    is_whole: bool = False
+
+
+async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following:
+    """To be called before the engine's windows are filled. Raises `Unavailable`."""
+    amended = await journal.look(_last_amendment)
+    return Following(engine, journal, journal.last_sequence(), amended)
+
+
+async def catch_up(following: Following, up_to: int) -> None:
+    """Counts what the journal has up to a sequence number.
+
+    Raises `Unavailable`, after which it can be called again, `Interrupted`, `Damaged`.
+    """
+    journal = following.journal
+    if up_to <= following.counted:
+        return
+    entries = await journal.changes(following.counted)
+    for change in recorded_changes(entry for entry in entries if entry.sequence <= up_to):
+        await _count(following, change.sequence - 1)
+        await _counted(following, change.sequence, {})
+        try:
+            await _meet(following.engine, change)
+        except Unavailable as error:
+            raise Interrupted(f"what a change brings was not all read: {error}") from error
+        if isinstance(change.change, PersonErased):
+            following.forgotten.add(change.account)
+    await _count(following, up_to)
+
+
+async def look_for_amendments(following: Following) -> bool:
+    """Notes whose past has changed where windows may count it; whether anything was new."""
+    engine, journal = following.engine, following.journal
+    after = following.amended
+    found = await journal.look(lambda c: c.execute(_AMENDED, (after,)).fetchall())
+    for account, place, number in found:
+        following.amended = max(following.amended, number)
+        if account in engine.active and await _reaches(following, account, place):
+            following.forgotten.add(account)
+    return bool(found)
+
+
+async def fill_again(following: Following) -> None:
+    """Fills the windows of the accounts whose past has changed. Raises `Unavailable`."""
+    engine = following.engine
+    for account in list(following.forgotten & engine.active.keys()):
+        plans = engine.active[account].plans()
+        await engine.windows.keep(account, ())
+        engine.seen_times.give_up_account(account)
+        await fill(engine, account, plans, lambda _share: None)
+        following.forgotten.discard(account)
+
+
+async def become_owner(following: Following) -> None:
+    """Once the journal is this process's: all is counted and settled, and traffic may come.
+
+    Raises `JournalError`.
+    """
+    engine = following.engine
+    await catch_up(following, following.journal.last_sequence())
+    await look_for_amendments(following)
+    await fill_again(following)
+    await settle_as_owner(engine)
+    await finish_deletions(engine)
+    await recover_alerts(engine)
+    # No session was idle here before.
+    engine.sessions = Sessions(engine.clock())
+    engine.forwards_to = None
+    engine.ready.set()
+
+
+def _last_amendment(connection: SqlConnection) -> int:
+    ((number,),) = connection.execute(_LAST_AMENDMENT).fetchall()
+    return int(number)
+
+
+async def _reaches(following: Following, account: int, place: int) -> bool:
+    engine = following.engine
+    plans = engine.active[account].plans()
+    if any(plan.ages for plan in plans):
+        return True
+    reach = max((plan.over or 0 for plan in plans), default=0) + engine.windows.late
+    since = engine.clock() - reach - TIME_TO_ARRIVAL
+    return place >= await following.journal.look(lambda c: sequence_at(c, since))
+
+
+async def _count(following: Following, up_to: int) -> None:
+    engine = following.engine
+    while following.counted < up_to:
+        to = min(up_to, following.counted + STEP)
+        accounts = await following.journal.look(partial(_accounts, span=(following.counted, to)))
+        records = {
+            account: await asyncio.to_thread(_records, following, account, to)
+            for account in accounts
+            if account in engine.active
+        }
+        await _counted(following, to, records)
+
+
+def _accounts(connection: SqlConnection, span: tuple[int, int]) -> list[int]:
+    return [account for (account,) in connection.execute(_ACCOUNTS, span)]
+
+
+async def _counted(
+    following: Following, up_to: int, records: Mapping[int, Sequence[Record]]
+) -> None:
+    await following.engine.windows.follow(records, up_to)
+    following.counted = up_to
+    following.journal.followed(up_to)
+
+
+def _records(following: Following, account: int, up_to: int) -> list[Record]:
+    """What the journal has of an account beyond what is counted, up to a sequence number."""
+    engine, journal, after = following.engine, following.journal, following.counted
+    active = engine.active[account]
+    plans = active.plans()
+    if not plans:
+        return []
+
+    def label(id_: str, at: int = up_to) -> str | None:
+        return verdict_in(journal.record_entries(account, Kind.LABEL, id_, at))
+
+    environments = past_environments(engine, account)
+    stored = StoredRecords(active.account, plans, environments.at, label)
+    records = []
+    if any(plan.labelled for plan in plans):
+        for batch in journal.replay(account, after=after, up_to=up_to, kinds=(Kind.LABEL,)):
+            for id_ in dict.fromkeys(entry.id for entry in batch):
+                states = journal.record_states(account, id_, after)
+                if states and (before := label(id_, after)) != label(id_):
+                    latest = states[0]._replace(body=states[-1].body)
+                    records.append(stored.relabelled(latest, before))
+    stretches = journal.replay_latest(account, after=after, up_to=up_to, kinds=stored.kinds)
+    for stretch in stretches:
+        records += records_in(stored, stretch, engine.damage)
+    return records
+
+
+async def _meet(engine: Engine, recorded: RecordedChange) -> None:
+    """What is configured, in force and filled after a change, the last that is counted."""
+    number, change = recorded.account, recorded.change
+    if isinstance(change, EntriesChanged | ListReplaced):
+        contents = await asyncio.to_thread(_contents, engine, recorded.sequence, number, change)
+        put_in_force(engine, recorded, (change.list, contents))
+        return
+    put_in_force(engine, recorded)
+    if number not in engine.active:
+        await engine.windows.keep(number, ())
+        engine.seen_times.give_up_account(number)
+        return
+    if isinstance(change, PersonErased):
+        # What was said of the lists' values has been rewritten, too.
+        account, active = engine.state.accounts[number], engine.active[number]
+        held = await asyncio.to_thread(contents_of, engine, account)
+        engine.active[number] = load_account(account, held, active.compiled())
+    for each in sharing(engine.state, number):
+        plans = engine.active[each].plans()
+        await fill(engine, each, plans, lambda _share: None)
+        await engine.windows.keep(each, plans)
+
+
+def _contents(
+    engine: Engine, sequence: int, account: int, change: EntriesChanged | ListReplaced
+) -> Contents:
+    held = engine.active[account].contents[change.list]
+    if isinstance(change, EntriesChanged) and change.count == len(change.values):
+        found = engine.journal.list_entries_at(account, change.list, sequence, change.values)
+        return add_entries(remove_values(held, change.values), found)
+    batches = engine.journal.list_entries(account, change.list)
+    return build_contents(held.spec, (entry for batch in batches for entry in batch))

@@ -1,0 +1,77 @@
+"""The services that share a journal, as each of them tells it again and again."""
+
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.postgres.ownership import process_name
+
+SILENT_S = 5.0
+"""A node that has not told anything for so long is taken for gone."""
+FORGOTTEN_S = 86_400
+_RECENT = f"seen_at > clock_timestamp() - interval '{SILENT_S} seconds'"
+_TELL = (
+    "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, clock_timestamp())"
+    " ON CONFLICT (node) DO UPDATE SET place = excluded.place, is_whole = excluded.is_whole,"
+    " seen_at = excluded.seen_at"
+)
+_ANOTHER = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
+_NODES = (
+    "SELECT nodes.process, nodes.address, release, coalesce(owner = node AND lease_until >"
+    " clock_timestamp(), FALSE), is_whole, greatest(0, last_place - place),"
+    " extract(epoch FROM clock_timestamp() - seen_at)::float8,"
+    " CASE WHEN owner = node THEN (1000000 * extract(epoch FROM taken_at))::bigint END"
+    " FROM nodes CROSS JOIN shards WHERE shard = 1 ORDER BY nodes.process, node"
+)
+
+
+class Heartbeat(NamedTuple):
+    """What a node says of itself: its name, where others reach it, its release, the sequence number
+    up to which its windows are, and whether they are whole."""
+
+    node: str
+    address: str
+    release: str
+    counted: int
+    is_whole: bool
+
+
+class SeenNode(NamedTuple):
+    """A node as the others see it: `behind` the journal by so many sequence numbers, heard of
+    `silent_s` seconds ago; `owner_since` (µs since 1970) where the journal is its own."""
+
+    process: str
+    address: str
+    release: str
+    is_owner: bool
+    is_whole: bool
+    behind: int
+    silent_s: float
+    owner_since: int | None
+
+
+def tell(connection: SqlConnection, heartbeat: Heartbeat) -> None:
+    """Says that a node is there; those that were not for a day are forgotten."""
+    node, address, release, counted, is_whole = heartbeat
+    connection.execute(_TELL, (node, process_name(), address, release, counted, is_whole))
+    connection.execute(
+        f"DELETE FROM nodes WHERE seen_at < clock_timestamp() - interval '{FORGOTTEN_S} seconds'"
+    )
+
+
+def leave(connection: SqlConnection, node: str) -> None:
+    """Says that a node has ended."""
+    connection.execute("DELETE FROM nodes WHERE node = ?", (node,))
+
+
+def has_successor(connection: SqlConnection, node: str) -> bool:
+    """Whether another node could take over at once."""
+    return bool(connection.execute(_ANOTHER, (node,)).fetchone()[0])
+
+
+def nodes_of(connection: SqlConnection) -> list[SeenNode]:
+    """All that were heard of within a day."""
+    return [SeenNode(*row) for row in connection.execute(_NODES)]

@@ -1,0 +1,185 @@
+"""What becomes of a request that is sent on to another node: answered, certainly not done, or unknown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from tollkeeper.api.http import forward
+from tollkeeper.api.http.forward import (
+    Forwarded,
+    Forwarder,
+    HeldBody,
+    hold,
+    may_repeat,
+    node_context,
+)
+
+pytestmark = pytest.mark.anyio
+ANSWER = b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nconnection: close\r\nx-more: 1\r\n\r\n{}"
+NOT_OWNER = b"HTTP/1.1 503 Unavailable\r\ntoll-not-owner: 1\r\ncontent-length: 0\r\n\r\n"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Peer:
+    """Another node, which answers what it is told to: nothing, where that is empty."""
+
+    def __init__(self, answer: bytes | None) -> None:
+        self.answer = answer
+        self.received = asyncio.Event()
+        self.request = b""
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0] or b"0")
+        self.request = head + await reader.readexactly(length)
+        self.received.set()
+        if self.answer is not None:
+            writer.write(self.answer)
+            writer.close()
+
+
+@asynccontextmanager
+async def peer(answer: bytes | None, context: Any = None) -> AsyncIterator[tuple[Peer, str]]:
+    found = Peer(answer)
+    server = await asyncio.start_server(found.accept, "127.0.0.1", 0, ssl=context)
+    try:
+        yield found, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        for writer in found.writers:
+            writer.close()
+        server.close()
+
+
+def scope(method: str = "POST", path: str = "/v1/payments", *headers: tuple[bytes, bytes]) -> Any:
+    found = [(b"host", b"shop"), (b"connection", b"keep-alive"), *headers]
+    return {
+        "method": method,
+        "raw_path": path.encode(),
+        "query_string": b"a=1",
+        "headers": found,
+    }
+
+
+async def sent_on(
+    address: str, ceased: asyncio.Event | None = None, certificates: Path | None = None
+) -> tuple[Forwarded, list[dict[str, Any]]]:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    forwarder = Forwarder(certificates, 8, 30)
+    scheme = "http" if certificates is None else "https"
+    body = await hold(receive)
+    assert isinstance(body, HeldBody)
+    try:
+        with_body = scope("POST", "/v1/payments", (b"content-length", b"2"))
+        outcome = await forwarder.forward(
+            f"{scheme}://{address}", with_body, body, send, ceased or asyncio.Event()
+        )
+    finally:
+        await forwarder.close()
+    return outcome, sent
+
+
+async def test_what_is_answered_is_passed_back_as_it_is() -> None:
+    async with peer(ANSWER) as (node, address):
+        outcome, sent = await sent_on(address)
+    assert outcome is Forwarded.ANSWERED
+    assert node.request.startswith(b"POST /v1/payments?a=1 HTTP/1.1\r\n")
+    assert node.request.endswith(b"\r\n\r\n{}")
+    assert (sent[0]["status"], sent[0]["headers"]) == (
+        201,
+        [(b"content-length", b"2"), (b"x-more", b"1")],
+    )
+    assert b"".join(each["body"] for each in sent[1:]) == b"{}"
+
+
+async def test_what_no_owner_has_had_is_certainly_not_done() -> None:
+    async with peer(NOT_OWNER) as (_, address):
+        assert await sent_on(address) == (Forwarded.NOT_DONE, [])
+    assert await sent_on(address) == (Forwarded.NOT_DONE, [])
+
+
+async def test_of_what_an_owner_had_and_did_not_answer_nobody_knows() -> None:
+    async with peer(b"") as (_, address):
+        assert await sent_on(address) == (Forwarded.UNKNOWN, [])
+
+
+async def test_an_owner_that_is_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "GRACE_S", 0.0)
+    ceased = asyncio.Event()
+    async with peer(None) as (node, address):
+        sending = asyncio.create_task(sent_on(address, ceased))
+        await node.received.wait()
+        assert not sending.done()
+        ceased.set()
+        assert await sending == (Forwarded.UNKNOWN, [])
+
+
+def make_certificates(folder: Path) -> None:
+    """An authority, and a node that it has signed for 127.0.0.1."""
+    folder.mkdir()
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in ("ca", "node")]
+    now = datetime.now(UTC)
+    for key, name, file, is_authority in (
+        (keys[0], names[0], "authority.pem", True),
+        (keys[1], names[1], "certificate.pem", False),
+    ):
+        host = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+        signer = keys[0].public_key()
+        made = (
+            x509.CertificateBuilder(names[0], name, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - timedelta(1))
+            .not_valid_after(now + timedelta(1))
+            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            .add_extension(host, critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), False)
+            .sign(keys[0], hashes.SHA256())
+        )
+        (folder / file).write_bytes(made.public_bytes(Encoding.PEM))
+    kept = keys[1].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(kept)
+
+
+async def test_nodes_know_each_other_by_their_certificates(tmp_path: Path) -> None:
+    ours, others = tmp_path / "ours", tmp_path / "others"
+    make_certificates(ours)
+    make_certificates(others)
+    async with peer(ANSWER, node_context(ours, server=True)) as (_, address):
+        assert (await sent_on(address, certificates=ours))[0] is Forwarded.ANSWERED
+        for stranger in (others, None):
+            outcome, _ = await sent_on(address, certificates=stranger)
+            assert outcome is not Forwarded.ANSWERED
+
+
+def test_only_what_does_nothing_more_when_it_is_done_twice_is_sent_twice() -> None:
+    key = (b"idempotency-key", b"k")
+    assert may_repeat(scope("GET"))
+    assert may_repeat(scope("POST", "/v1/payments", key))
+    assert not may_repeat(scope("POST", "/v1/payments"))
+    assert not may_repeat(scope("PATCH", "/v1/payments/p", key))

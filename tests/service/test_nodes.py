@@ -1,0 +1,217 @@
+"""Several nodes on one journal: any of them answers, and when one ends another goes on as it would have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copy
+from signal import SIGCONT, SIGSTOP
+
+import httpx
+import psycopg
+import pytest
+
+from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.source import Database, JournalSource, open_journal_for_reading
+from tollkeeper.tests.api.http.service import payment
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll
+
+RULE = """rule gate
+  list blocked: string
+  condition known when user.id in @blocked then deny
+  condition often when count(payments by user.id over 1h) > 3 then challenge
+  condition young when age(payments by user.id) < 1m then allow
+"""
+DECIDED = {"analyze": {"bot_behaviour": True, "rule": {"name": "gate"}}}
+
+
+@contextmanager
+def nodes(folder: Path, count: int) -> Iterator[tuple[str, list[Running]]]:
+    """A key of account `shop`, and nodes of which the first owns the journal."""
+    folder.mkdir(exist_ok=True)
+    key = new_key(folder / "0", "payments", "rules", "admin", "personal:read")
+    (folder / "gate.rule").write_text(RULE)
+    assert (
+        toll(folder / "0", "publish", str(folder / "gate.rule"), "--account", "shop").returncode
+        == 0
+    )
+    with ExitStack() as stack:
+        running = []
+        for number in range(count):
+            (folder / str(number)).mkdir(exist_ok=True)
+            if number:
+                copy(folder / "0" / KEY_FILE, folder / str(number))
+            running.append(stack.enter_context(serving(folder / str(number))))
+        yield key, running
+
+
+class Shop:
+    """Clients of one account, one for each node."""
+
+    def __init__(self, clients: list[httpx.Client]) -> None:
+        self.clients = clients
+
+    def pay(self, node: int, id_: str, user: str = "ana") -> str | None:
+        """The condition that was met. The key lets what an owner did not answer be sent on again."""
+        body = payment(
+            id=id_, user={"id": user, "email": "ana@shop.example"}, timestamp=AT, **DECIDED
+        )
+        headers = {"idempotency-key": id_}
+        answer = self.clients[node].post("/v1/payments", json=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+        met = answer.json()["payment"]["analyses"]["rule"]["condition"]
+        return met and str(met["id"])
+
+    def update(self, node: int, id_: str) -> None:
+        answer = self.clients[node].patch(
+            f"/v1/payments/{id_}", json={"payment": {"status": "failed"}}
+        )
+        assert answer.status_code == 200, answer.text
+
+
+AT = datetime.now(UTC).replace(microsecond=0).isoformat()
+
+
+@contextmanager
+def clients_of(key: str, running: Sequence[Running]) -> Iterator[Shop]:
+    headers = {"authorization": f"Bearer {key}"}
+    with ExitStack() as stack:
+        clients = [
+            httpx.Client(base_url=each.url, headers=headers, timeout=PATIENCE_S, verify=False)
+            for each in running
+        ]
+        yield Shop([stack.enter_context(each) for each in clients])
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def whole(url: str) -> int:
+    """How many nodes could own the journal at once."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
+        )
+        return int(found.fetchall()[0][0])
+
+
+def stream(shop: Shop, nodes: Sequence[int], ids: range) -> list[str | None]:
+    """Payments and updates, each to another node."""
+    met = []
+    for number in ids:
+        node = nodes[number % len(nodes)]
+        met.append(shop.pay(node, f"p{number}", "ana" if number % 3 else f"u{number % 2}"))
+        if number % 2:
+            shop.update(node, f"p{number}")
+    return met
+
+
+def block(folder: Path, user: str) -> None:
+    (folder / "blocked.csv").write_text(f"value\n{user}\n")
+    listed = ("lists", "import", "blocked", str(folder / "blocked.csv"), "--account", "shop")
+    assert toll(folder, *listed).returncode == 0
+
+
+def told(source: JournalSource) -> list[tuple[object, ...]]:
+    """What a journal has of payments, but for sequence numbers and times of arrival."""
+
+    async def read() -> list[tuple[object, ...]]:
+        async with open_journal_for_reading(source) as journal:
+            batches = journal.replay(kinds=(Kind.PAYMENT, Kind.UPDATE))
+            entries = [entry for batch in batches for entry in batch]
+            return [(e.kind, e.id, e.time, e.body, e.outcome) for e in entries]
+
+    return asyncio.run(read())
+
+
+def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
+    tmp_path: Path, on_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        nodes(tmp_path, 3) as (key, running),
+        clients_of(key, running) as shop,
+        httpx.Client(verify=False) as former,
+    ):
+        met = stream(shop, (0, 1, 2), range(8))
+        block(tmp_path / "1", "bob")
+        assert shop.pay(2, "b1", "bob") == "known"
+        other = toll(tmp_path / "2", "keys", "create", "--account", "shop").stdout.strip()
+        former.headers["authorization"] = f"Bearer {other}"
+        asked = [f"{each.url}/v1/payments/p1" for each in running]
+        assert {former.get(url).status_code for url in asked} == {200}
+        toll(tmp_path / "1", "keys", "revoke", other[:13], "--account", "shop")
+        assert [former.get(url).status_code for url in asked] == [401] * 3
+        until(lambda: whole(on_database) == 3)
+        running[0].kill()
+        # Two nodes are left: the first request waits until one of them owns the journal.
+        met += stream(shop, (1, 2), range(8, 16))
+        assert shop.pay(2, "b2", "bob") == "known"
+        assert "taken" in shop.clients[2].post("/v1/payments", json=payment(id="p5")).text
+        assert former.get(asked[1]).status_code == 401
+        shown = json.loads(toll(tmp_path / "1", "nodes", "--json").stdout)
+        assert sum(each["owner"] for each in shown) == 1
+    kept = told(Database(on_database, tmp_path / "1"))
+    monkeypatch.delenv("TOLL_DATABASE")
+    with nodes(tmp_path / "embedded", 1) as (key, running), clients_of(key, running) as shop:
+        same = stream(shop, (0,), range(8))
+        block(tmp_path / "embedded/0", "bob")
+        assert shop.pay(0, "b1", "bob") == "known"
+        assert same + stream(shop, (0,), range(8, 16)) == met
+        assert shop.pay(0, "b2", "bob") == "known"
+    assert kept == told(tmp_path / "embedded/0")
+
+
+def test_an_owner_that_ends_in_order_hands_over_and_one_that_was_paused_follows(
+    tmp_path: Path, on_database: str
+) -> None:
+    with nodes(tmp_path, 3) as (key, running), clients_of(key, running) as shop:
+        until(lambda: whole(on_database) == 3)
+        ending = threading.Event()
+
+        def pay_on() -> int:
+            number = 0
+            while not ending.is_set() or number % 5:
+                shop.pay(1 + number % 2, f"t{number}", "tom")
+                number += 1
+            return number
+
+        with ThreadPoolExecutor(1) as paying:
+            paid = paying.submit(pay_on)
+            running[0].process.terminate()
+            assert running[0].process.wait(PATIENCE_S) == 0
+            ending.set()
+            count = paid.result()
+        kept = [each[1] for each in told(Database(on_database, tmp_path / "1"))]
+        assert kept == [f"t{number}" for number in range(count)]
+        # The owner of the two that are left is paused for longer than its lease.
+        owner = 1 if "owns" in state_of(tmp_path, running[1]) else 2
+        other = 3 - owner
+        running[owner].process.send_signal(SIGSTOP)
+        try:
+            assert shop.pay(other, "q0", "tom") == "often"
+        finally:
+            running[owner].process.send_signal(SIGCONT)
+        # What it is asked before it has noticed gets a 503, as nothing was done.
+        until(lambda: shop.clients[owner].get("/v1/payments/q0").status_code == 200)
+        assert shop.pay(owner, "q1", "tom") == "often"
+        assert [shop.clients[node].get("/v1/payments/q0").status_code for node in (1, 2)] == [
+            200
+        ] * 2
+
+
+def state_of(folder: Path, node: Running) -> str:
+    shown = json.loads(toll(folder / "1", "nodes", "--json").stdout)
+    (found,) = [each for each in shown if each["process"].startswith(f"{node.process.pid} ")]
+    return "owns" if found["owner"] else "follows"

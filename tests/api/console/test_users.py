@@ -15,6 +15,7 @@ import pytest
 from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.console.pages.keys import KEYS_PAGE
 from tollkeeper.api.console.pages.users import OFFERED_ROLES
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.sessions import LONGEST_IDLE
 from tollkeeper.tests.api.console.conftest import Shop
@@ -34,6 +35,10 @@ PAGES = (
 )
 
 
+PATIENT = Settings(key_work=10_000, account_work=10_000)
+"""For who follows every link at once."""
+
+
 @asynccontextmanager
 async def come_in(
     shop: Shop, name: str, role: str, *merchants: str
@@ -44,7 +49,7 @@ async def come_in(
     set_ = await api.put(f"/v1/users/{name}", json={"user": user})
     assert set_.status_code == 200, set_.text
     code = (await api.post(f"/v1/users/{name}/links")).json()["link"]["code"]
-    async with shop.service.client_with(None) as browser:
+    async with shop.service.client_with(None, PATIENT) as browser:
         answer = await browser.post("/console/sign-in", data={"code": code})
         assert answer.status_code == 303, answer.text
         browser.headers["cookie"] = answer.headers["set-cookie"].partition(";")[0]

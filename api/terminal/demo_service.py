@@ -120,7 +120,7 @@ async def _serve(
         stop_by_signals(server, search)
         async with run_background(engine, lambda _share: None, server):
             await engine.ready.wait()
-            address = f"http://{HOST}:{settings.port}"
+            address = f"http://{HOST}:{bound.getsockname()[1]}"
             code = (await _perform(engine, MakeLink(DEMO_ACCOUNT, "you", ("admin",)))).key
             access = DemoAccess(f"{address}/v1", key, f"{address}/console/sign-in?code={code}")
             async with _shopping(server, access, show):

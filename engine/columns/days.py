@@ -12,7 +12,9 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tollkeeper.engine.columns.layout import ExportProgress, day_name
+from msgspec.structs import replace
+
+from tollkeeper.engine.columns.layout import ExportProgress, WrittenDay, day_name
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.entries import Kind
@@ -36,6 +38,14 @@ _LAST_SEAL = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
 _ALTERED = (
     "SELECT coalesce(sum(removed), 0), coalesce(sum(changed), 0) FROM seals"
     " WHERE sequence BETWEEN ? AND ?"
+)
+# An update is another entry than its payment, and may be of another day.
+_AMENDED = (
+    "SELECT EXISTS (SELECT 1 FROM amendments AS amended WHERE number > ?1 AND account = ?2"
+    " AND (place >= ?3 AND place < ?4 OR EXISTS"
+    " (SELECT 1 FROM journal AS payment INDEXED BY by_id WHERE payment.account = ?2"
+    f" AND payment.id = amended.id AND payment.kind = {Kind.PAYMENT:d}"
+    " AND payment.place >= ?3 AND payment.place < ?4)))"
 )
 
 
@@ -93,3 +103,20 @@ def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tupl
         return None
     removed, changed = connection.execute(_ALTERED, (first, last)).fetchone()
     return int(removed), int(changed)
+
+
+def unaltered(connection: sqlite3.Connection, account: int, day: WrittenDay) -> WrittenDay | None:
+    """A written day with what is told of it by now; None when retention or erasure did something
+    in it since, or may have: what is not sealed is told of by amendments, which go after a day.
+    """
+    # Looked at first: what is altered from here on is found by the next export.
+    now = replace(
+        day,
+        altered=alterations(connection, day.first, day.beyond),
+        amendment=reads.last_amendment(connection),
+    )
+    if day.altered is not None:
+        return now if now.altered == day.altered else None
+    span = (day.amendment, account, day.first, day.beyond)
+    (is_amended,) = connection.execute(_AMENDED, span).fetchone()
+    return None if is_amended or reads.lacks_amendments(connection, day.amendment) else now

@@ -22,6 +22,7 @@ from tollkeeper.engine.columns.days import (
     alterations,
     day_of,
     payment_days,
+    unaltered,
 )
 from tollkeeper.engine.columns.layout import (
     COLUMNS_FORMAT,
@@ -153,9 +154,9 @@ def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> E
     last = reads.last_sequence(work.connection)
     # What was cut off is finished first: days that it had written are there already.
     for up_to in (*([known.target] if known.target > known.sequence else []), last):
-        known = replace(known, target=up_to)
+        known, altered = _look_again(work, replace(known, target=up_to))
         write_progress(work.target, work.name, known)
-        days, labelled = _days_to_write(work, known)
+        days, labelled = _days_to_write(work, known, altered)
         steps = sorted({*days, *labelled})
         for done, number in enumerate(steps):
             day = day_of(work.connection, number, up_to)
@@ -191,18 +192,27 @@ def _read_or_begin(work: _Work, journal: str) -> ExportProgress:
     return known
 
 
-def _days_to_write(work: _Work, known: ExportProgress) -> tuple[set[int], set[int]]:
+def _look_again(work: _Work, known: ExportProgress) -> tuple[ExportProgress, set[int]]:
+    """What is told of the written days by now, and those that retention or erasure altered."""
+    days, altered = dict(known.days), set()
+    for name, day in known.days.items():
+        now = unaltered(work.connection, work.account, day)
+        if now is None:
+            altered.add(day_number(name))
+        else:
+            days[name] = now
+    return replace(known, days=days), altered
+
+
+def _days_to_write(
+    work: _Work, known: ExportProgress, altered: set[int]
+) -> tuple[set[int], set[int]]:
     """The days whose payments are to be written, and those whose labels are."""
     connection, account, up_to = work.connection, work.account, known.target
     new = payment_days(connection, account, known.sequence, up_to)
     days = {day.number for day in new}
     days |= added_to(connection, account, Kind.UPDATE, known, up_to)
-    altered = set()
-    for name, day in known.days.items():
-        if day.altered is None or day.altered != alterations(connection, day.first, day.beyond):
-            altered.add(day_number(name))
-        elif day.up_to >= up_to:
-            days.discard(day_number(name))
+    days -= {day_number(name) for name, day in known.days.items() if day.up_to >= up_to}
     days |= altered
     return days, days | added_to(connection, account, Kind.LABEL, known, up_to)
 
@@ -212,6 +222,7 @@ def _write_day(work: _Work, known: ExportProgress, day: PaymentDay) -> ExportPro
     connection, account, up_to = work.connection, work.account, known.target
     # Looked at first: what is altered while the day is written is found by the next export.
     altered = alterations(connection, day.first, day.beyond)
+    amendment = reads.last_amendment(connection)
     windows = day_windows(connection, account, day, work.versions)
     files = [day_file(work.target, table, work.name, day.name) for table in DAY_TABLES]
     of_payments, of_states, _ = files
@@ -227,7 +238,7 @@ def _write_day(work: _Work, known: ExportProgress, day: PaymentDay) -> ExportPro
         for file in files:
             remove_file(file)
         return replace(known, days=days)
-    noted = WrittenDay(day.first, day.beyond, up_to, payments.rows, altered)
+    noted = WrittenDay(day.first, day.beyond, up_to, payments.rows, altered, amendment)
     return replace(known, days={**days, day.name: noted})
 
 

@@ -29,7 +29,7 @@ class WrittenDay(Struct, frozen=True):
 
     They were written as known at sequence number `up_to`. `removed` and `changed` are what
     retention and erasure had done in these numbers by then (journal/checksums.py), None where that
-    is not yet told of all of them.
+    is not yet told of all of them; these are known by the `amendment`, the last by then.
     """
 
     first: int
@@ -37,6 +37,7 @@ class WrittenDay(Struct, frozen=True):
     up_to: int
     payments: int
     altered: tuple[int, int] | None
+    amendment: int = 0
 
 
 class ExportProgress(Struct, frozen=True):

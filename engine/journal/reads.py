@@ -347,6 +347,18 @@ def count_entries(connection: SqlConnection, account: int | None, since: int, af
     return int(number)
 
 
+def last_amendment(connection: SqlConnection) -> int:
+    """The number of the last amendment ever made, 0 before the first."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'amendments'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def lacks_amendments(connection: SqlConnection, after: int) -> bool:
+    """Whether amendments beyond the number `after` are no longer there to be read."""
+    (first,) = connection.execute("SELECT min(number) FROM amendments").fetchone()
+    return bool((last_amendment(connection) + 1 if first is None else first) > after + 1)
+
+
 def sequence_at(connection: SqlConnection, time: int) -> int:
     """The first sequence number of an entry that arrived at `time` or later, else one beyond the
     last.

@@ -63,15 +63,11 @@ class Tail:
 
     def lacks_amendments(self, after: int) -> bool:
         """Whether amendments beyond the number `after` are no longer there to be read."""
-        (first,) = self._connection.execute("SELECT min(number) FROM amendments").fetchone()
-        return bool((self.last_amendment() + 1 if first is None else first) > after + 1)
+        return reads.lacks_amendments(self._connection, after)
 
     def last_amendment(self) -> int:
         """The number of the last amendment ever made, 0 before the first."""
-        row = self._connection.execute(
-            "SELECT seq FROM sqlite_sequence WHERE name = 'amendments'"
-        ).fetchone()
-        return 0 if row is None else int(row[0])
+        return reads.last_amendment(self._connection)
 
     def payment_sequence(self, account: int, payment_id: str) -> int | None:
         """The sequence number of a payment's creation; None when no payment has the id."""

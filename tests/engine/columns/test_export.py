@@ -27,6 +27,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
+from tollkeeper.engine.open import now
 from tollkeeper.engine.privacy.deletion import DeleteAccount
 from tollkeeper.engine.privacy.erasure import EraseUser
 from tollkeeper.engine.privacy.retention import purge_account
@@ -282,6 +283,45 @@ def test_what_was_erased_goes_from_the_export(folder: Path, later: Callable[...,
     tables = ("payments", "states", "labels", "lists", "changes", "windows")
     said = [str(asked(folder, f"FROM {table}")) for table in tables]
     assert not any("'rui'" in each or "rui@" in each for each in said)
+
+
+def test_a_day_that_is_not_sealed_yet_is_left_alone_until_something_in_it_is_erased(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "data"
+    found: list[tuple[str, ...]] = []
+
+    async def beside_the_service(shop: Shop) -> None:
+        await three_days(shop)
+        found.append(await asyncio.to_thread(written, folder))
+        found.append(await asyncio.to_thread(written, folder))
+        await shop.do(EraseUser("shop", "rui"))
+        found.append(await asyncio.to_thread(written, folder))
+        await shop.engine.journal.seal(at_least=1)
+        found.append(await asyncio.to_thread(written, folder))
+        await shop.do(EraseUser("shop", "ana"))
+        found.append(await asyncio.to_thread(written, folder))
+
+    in_shop(folder, beside_the_service)
+    assert found == [DAYS, (), DAYS, (), DAYS]
+    assert asked(folder, "SELECT count(*) FROM payments WHERE user.id IS NOT NULL") == [(0,)]
+
+
+def test_a_day_whose_amendments_are_gone_is_written_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found: list[tuple[str, ...]] = []
+
+    async def beside_the_service(shop: Shop) -> None:
+        await three_days(shop)
+        found.append(await asyncio.to_thread(written, folder))
+        await shop.do(EraseUser("shop", "rui"))
+        await shop.engine.journal.expire(now() + 2 * DAY)
+        found.append(await asyncio.to_thread(written, folder))
+        found.append(await asyncio.to_thread(written, folder))
+
+    in_shop(folder, beside_the_service)
+    assert found == [DAYS, DAYS, ()]
+    assert asked(folder, "SELECT count(*) FROM payments WHERE user.id = 'rui'") == [(0,)]
 
 
 def test_no_key_and_no_author_is_exported(folder: Path, later: Callable[..., None]) -> None:

@@ -325,7 +325,7 @@ class PostgresJournal(SqlJournal):
 
     async def hand_over(self) -> None:
         """Lets another take over at once what was written here; nothing can be any more."""
-        await self._end_renewing()
+        self._end_renewing()
         with suppress(Unavailable):
             await self.flush()
             await asyncio.to_thread(self._give_back)
@@ -337,10 +337,9 @@ class PostgresJournal(SqlJournal):
         if self._renewing is None:
             self._renewing = asyncio.create_task(self._renew())
 
-    async def _end_renewing(self) -> None:
+    def _end_renewing(self) -> None:
         if self._renewing is not None:
             self._renewing.cancel()
-            await asyncio.wait([self._renewing])
 
     async def flush(self) -> None:
         # What is followed is in the database already.
@@ -382,7 +381,7 @@ class PostgresJournal(SqlJournal):
             await asyncio.shield(self._look)
 
     async def close(self) -> None:
-        await self._end_renewing()
+        self._end_renewing()
         self._store.ending.set()
         await self._writer.close()
         await asyncio.to_thread(self._points.shutdown)

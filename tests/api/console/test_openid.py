@@ -138,7 +138,7 @@ async def test_a_group_of_the_provider_is_a_role_here(
         assert "ana@shop.example" in page.text
     audit = (await own_shop.service.client.get("/v1/audit")).json()["audit"]
     assert (audit[1]["action"], audit[1]["by"]) == ("user_set", "openid")
-    assert audit[1]["detail"] == {"role": "lead"}
+    assert audit[1]["detail"] == {"role": "lead", "merchants": []}
 
 
 async def test_the_way_to_the_provider_has_a_challenge_a_state_and_a_nonce_of_its_own(

@@ -275,20 +275,29 @@ class EncodedProgram:
         quotient, bound = self._without_lets(node.left), self._without_lets(node.right)
         if not (isinstance(quotient, p.Arithmetic) and quotient.operator == "/"):
             return None
-        if not isinstance(bound, p.Constant) or node.operator not in (">=", ">", "<", "<="):
+        if not isinstance(bound, p.Constant):
             return None
         parts = [self._without_lets(each) for each in (quotient.left, quotient.right)]
         if not all(map(_is_count, parts)):
             return None
         dividend, divisor = (self.term(each, element) for each in parts)
-        least = _as_double(bound)
-        if node.operator in (">", "<="):
-            least = nextafter(least, inf)
-        middle = (Fraction(least) + Fraction(nextafter(least, -inf))) / 2
-        at_least = dividend.value * middle.denominator >= divisor.value * middle.numerator
+
+        def at_least(least: float) -> Formula:
+            middle = (Fraction(least) + Fraction(nextafter(least, -inf))) / 2
+            return dividend.value * middle.denominator >= divisor.value * middle.numerator
+
         there = z3.And(dividend.there, divisor.there, divisor.value != 0)
-        met = at_least if node.operator in (">=", ">") else z3.Not(at_least)
-        return SmtTerm(there, met, _BOOLEAN)
+        constant = _as_double(bound)
+        reaches, exceeds = at_least(constant), at_least(nextafter(constant, inf))
+        met = {
+            ">=": reaches,
+            "<": z3.Not(reaches),
+            ">": exceeds,
+            "<=": z3.Not(exceeds),
+            "==": z3.And(reaches, z3.Not(exceeds)),
+            "!=": z3.Or(z3.Not(reaches), exceeds),
+        }
+        return SmtTerm(there, met[node.operator], _BOOLEAN)
 
     def _without_lets(self, node: p.Expression) -> p.Expression:
         while isinstance(node, p.LetValue):

@@ -221,3 +221,22 @@ def test_a_condition_that_another_rule_covers_decides_nothing_beyond_it() -> Non
     assert reach_beyond(made, 0, [covering], seconds=PATIENT).answer == "refuted"
     assert reach_beyond(made, 0, [other_action], seconds=PATIENT).answer == "proved"
     assert reach_beyond(made, 0, [], seconds=PATIENT).answer == "proved"
+
+
+@pytest.mark.parametrize(
+    ("sign", "alike"),
+    [("== 0.1", ">= 0.1 and tried / seen <= 0.1"), ("!= 0.5", "< 0.5 or tried / seen > 0.5")],
+)
+def test_a_share_that_equals_a_number_is_proved_to_lie_on_it_and_told_from_one_beside(
+    sign: str, alike: str
+) -> None:
+    share = """let tried = count(payments by user.id over 1h where type == "verify")
+let seen = count(payments by user.id over 1h)
+"""
+    made, other, beside = (
+        rule(f"{share}condition c when tried / seen {test} then deny")
+        for test in (sign, alike, ">= 0.5")
+    )
+    same = compare_programs(made, other, "condition", seconds=PATIENT)
+    assert same.answer == "proved"
+    assert compare_programs(made, beside, "condition", seconds=PATIENT).answer == "refuted"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import z3
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from tollkeeper.engine.offline.prove.terms import UnsayableError, text_formula
 from tollkeeper.engine.offline.prove.texts import found_in
 from tollkeeper.grammar.regexes import compile_regex
 
+EXPRESSIONS = int(os.environ.get("TOLLKEEPER_EXPRESSIONS", "300"))
 _ATOMS = ("a", "K", "s", "é", ".", "[0-9]", "[^a-c]", r"\d", r"\W", r"\s", r"\.", "", "-")
 _TEXTS = st.text(alphabet="aAbkKsS\u017f\u212aé0 9\n._-", max_size=6)
 
@@ -31,7 +34,7 @@ def _patterns() -> st.SearchStrategy[str]:
     return st.tuples(st.sampled_from(("", "^")), inner, st.sampled_from(("", "$"))).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXPRESSIONS, deadline=None)
 @given(_patterns(), st.booleans(), _TEXTS)
 def test_it_finds_what_re2_finds(pattern: str, ignore_case: bool, text: str) -> None:
     try:

@@ -1,7 +1,8 @@
-"""Which days of an account an export writes: those with something new, and those that were altered.
+"""Which parts of days an export writes: those with something new, and those that were altered.
 
 Payments belong to the day of their arrival, in UTC; so do their updates and labels, whenever those
-came. Arrivals grow with sequence numbers, so a day is a span of these.
+came. Arrivals grow with sequence numbers, so a day is a span of these, and a part of it what has
+the same multiple of `PART` below it: what is new costs a part, however long the day.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -14,7 +15,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.columns.layout import ExportProgress, WrittenDay, day_name
+from tollkeeper.engine.columns.layout import (
+    PART,
+    ExportProgress,
+    WrittenPart,
+    day_number,
+    part_name,
+)
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.entries import Kind
@@ -24,16 +31,16 @@ _NEXT_PAYMENT = (
     f" WHERE account = ? AND place > ? AND place <= ? AND kind = {Kind.PAYMENT:d}"
     " ORDER BY place LIMIT 1"
 )
-# Of payments up to a sequence number, the days to which something was added beyond another.
+# Of payments up to a sequence number, the days and parts to which something was added beyond another.
 _ADDED_TO = (
-    "SELECT DISTINCT payment.arrived / ? FROM journal AS added INDEXED BY by_account"
+    "SELECT DISTINCT payment.arrived / ?, payment.place / ? FROM journal AS added INDEXED BY by_account"
     " CROSS JOIN journal AS payment INDEXED BY by_id"
     " ON payment.account = added.account AND payment.id = added.id"
     f" AND payment.kind = {Kind.PAYMENT:d}"
     " WHERE added.account = ? AND added.place > ? AND added.place <= ? AND added.kind = ?"
     " AND payment.place <= ?"
 )
-# A seal tells of the numbers up to its own; the last that counts is the first beyond the day.
+# A seal tells of the numbers up to its own; the last that counts is the first beyond the part.
 _LAST_SEAL = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
 _ALTERED = (
     "SELECT coalesce(sum(removed), 0), coalesce(sum(changed), 0) FROM seals"
@@ -49,54 +56,52 @@ _AMENDED = (
 )
 
 
-class PaymentDay(NamedTuple):
-    """A day (of those since 1970) with the span of its sequence numbers, `first` to before `beyond`."""
+class PaymentPart(NamedTuple):
+    """A part of a day with the span of its sequence numbers, `first` to before `beyond`."""
 
-    number: int
+    name: str
     first: int
     beyond: int
 
-    @property
-    def name(self) -> str:
-        return day_name(self.number)
 
-
-def payment_days(
+def payment_parts(
     connection: sqlite3.Connection, account: int, after: int, up_to: int
-) -> Iterator[PaymentDay]:
-    """The days of payments with sequence numbers in (after, up_to], oldest first."""
+) -> Iterator[PaymentPart]:
+    """The parts of payments with sequence numbers in (after, up_to], oldest first."""
     while True:
         found = connection.execute(_NEXT_PAYMENT, (account, after, up_to)).fetchone()
         if found is None:
             return
-        day = day_of(connection, found[1] // DAY, up_to)
-        yield day
-        after = day.beyond - 1
+        place, arrived = found
+        part = part_of(connection, part_name(arrived // DAY, place // PART), up_to)
+        yield part
+        after = part.beyond - 1
 
 
-def day_of(connection: sqlite3.Connection, number: int, up_to: int) -> PaymentDay:
-    """The span of a day, as far as `up_to`."""
-    first = reads.sequence_at(connection, number * DAY)
-    beyond = reads.sequence_at(connection, (number + 1) * DAY)
-    return PaymentDay(number, first, min(beyond, up_to + 1))
+def part_of(connection: sqlite3.Connection, name: str, up_to: int) -> PaymentPart:
+    """The span of a part, as far as `up_to`."""
+    day, number = day_number(name), int(name.partition("/")[2])
+    first = reads.sequence_at(connection, day * DAY)
+    beyond = reads.sequence_at(connection, (day + 1) * DAY)
+    return PaymentPart(name, max(first, number * PART), min(beyond, (number + 1) * PART, up_to + 1))
 
 
 def added_to(
     connection: sqlite3.Connection, account: int, kind: Kind, progress: ExportProgress, up_to: int
-) -> set[int]:
-    """The days of exported payments that got updates, or labels, beyond what was exported."""
+) -> set[str]:
+    """The parts with exported payments that got updates, or labels, beyond what was exported."""
     after = progress.sequence
     if not after:
         return set()
-    rows = connection.execute(_ADDED_TO, (DAY, account, after, up_to, kind, after))
-    return {number for (number,) in rows}
+    rows = connection.execute(_ADDED_TO, (DAY, PART, account, after, up_to, kind, after))
+    return {part_name(day, number) for day, number in rows}
 
 
 def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tuple[int, int] | None:
     """What retention and erasure did in a span of sequence numbers: changes whenever they do more.
 
     None while not all of the span is sealed. A seal tells of its neighbours too, so that now and
-    then a day is written again without need.
+    then a part is written again without need.
     """
     (last,) = connection.execute(_LAST_SEAL, (beyond - 1,)).fetchone()
     if last is None:
@@ -105,18 +110,20 @@ def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tupl
     return int(removed), int(changed)
 
 
-def unaltered(connection: sqlite3.Connection, account: int, day: WrittenDay) -> WrittenDay | None:
-    """A written day with what is told of it by now; None when retention or erasure did something
-    in it since, or may have: what is not sealed is told of by amendments, which go after a day.
+def unaltered(
+    connection: sqlite3.Connection, account: int, part: WrittenPart
+) -> WrittenPart | None:
+    """A written part with what is told of it by now; None when retention or erasure did something
+    in it since, or may have: what is not sealed is told of by amendments, which go after a part.
     """
     # Looked at first: what is altered from here on is found by the next export.
     now = replace(
-        day,
-        altered=alterations(connection, day.first, day.beyond),
+        part,
+        altered=alterations(connection, part.first, part.beyond),
         amendment=reads.last_amendment(connection),
     )
-    if day.altered is not None:
-        return now if now.altered == day.altered else None
-    span = (day.amendment, account, day.first, day.beyond)
+    if part.altered is not None:
+        return now if now.altered == part.altered else None
+    span = (part.amendment, account, part.first, part.beyond)
     (is_amended,) = connection.execute(_AMENDED, span).fetchone()
-    return None if is_amended or reads.lacks_amendments(connection, day.amendment) else now
+    return None if is_amended or reads.lacks_amendments(connection, part.amendment) else now

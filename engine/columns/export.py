@@ -1,8 +1,8 @@
 """The way of an export: what the journal brought since the last one, and what was altered in it.
 
-An export reads beside a running service. Each day is a file of its own for each table, written again
-as a whole when something in it is new, was erased or was purged. An export that was cut off is
-finished by the next one.
+An export reads beside a running service. Each part of a day is a file of its own for each table,
+written again as a whole when something in it is new, was erased or was purged. An export that was
+cut off is finished by the next one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.columns.configuration import write_configuration
 from tollkeeper.engine.columns.days import (
-    PaymentDay,
+    PaymentPart,
     added_to,
     alterations,
-    day_of,
-    payment_days,
+    part_of,
+    payment_parts,
     unaltered,
 )
 from tollkeeper.engine.columns.layout import (
@@ -29,17 +29,17 @@ from tollkeeper.engine.columns.layout import (
     DAY_TABLES,
     PROGRESS,
     ExportProgress,
-    WrittenDay,
-    day_file,
-    day_number,
+    WrittenPart,
+    day_of,
     exported_accounts,
     forget_exported,
+    part_file,
     read_progress,
     write_progress,
 )
 from tollkeeper.engine.columns.tables import (
     LABEL_SCHEMA,
-    day_windows,
+    part_windows,
     payments_schema,
     put_labels,
     put_payments,
@@ -152,27 +152,27 @@ class _Work:
 def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> ExportedAccount:
     written: set[str] = set()
     last = reads.last_sequence(work.connection)
-    # What was cut off is finished first: days that it had written are there already.
+    # What was cut off is finished first: parts that it had written are there already.
     for up_to in (*([known.target] if known.target > known.sequence else []), last):
         known, altered = _look_again(work, replace(known, target=up_to))
         write_progress(work.target, work.name, known)
-        days, labelled = _days_to_write(work, known, altered)
-        steps = sorted({*days, *labelled})
-        for done, number in enumerate(steps):
-            day = day_of(work.connection, number, up_to)
-            if number in days:
-                known = _write_day(work, known, day)
-            _write_labels(work, known, day)
+        parts, labelled = _parts_to_write(work, known, altered)
+        steps = sorted({*parts, *labelled})
+        for done, name in enumerate(steps):
+            part = part_of(work.connection, name, up_to)
+            if name in parts:
+                known = _write_part(work, known, part)
+            _write_labels(work, known, part)
             write_progress(work.target, work.name, known)
-            written.add(day.name)
+            written.add(day_of(name))
             progress((done + 1) / len(steps))
         known = replace(known, sequence=up_to)
         write_progress(work.target, work.name, known)
     return ExportedAccount(
         account=work.name,
         sequence=known.sequence,
-        payments=sum(each.payments for each in known.days.values()),
-        days=len(known.days),
+        payments=sum(each.payments for each in known.parts.values()),
+        days=len({day_of(name) for name in known.parts}),
         written=tuple(sorted(written)),
     )
 
@@ -192,39 +192,39 @@ def _read_or_begin(work: _Work, journal: str) -> ExportProgress:
     return known
 
 
-def _look_again(work: _Work, known: ExportProgress) -> tuple[ExportProgress, set[int]]:
-    """What is told of the written days by now, and those that retention or erasure altered."""
-    days, altered = dict(known.days), set()
-    for name, day in known.days.items():
-        now = unaltered(work.connection, work.account, day)
+def _look_again(work: _Work, known: ExportProgress) -> tuple[ExportProgress, set[str]]:
+    """What is told of the written parts by now, and those that retention or erasure altered."""
+    parts, altered = dict(known.parts), set()
+    for name, part in known.parts.items():
+        now = unaltered(work.connection, work.account, part)
         if now is None:
-            altered.add(day_number(name))
+            altered.add(name)
         else:
-            days[name] = now
-    return replace(known, days=days), altered
+            parts[name] = now
+    return replace(known, parts=parts), altered
 
 
-def _days_to_write(
-    work: _Work, known: ExportProgress, altered: set[int]
-) -> tuple[set[int], set[int]]:
-    """The days whose payments are to be written, and those whose labels are."""
+def _parts_to_write(
+    work: _Work, known: ExportProgress, altered: set[str]
+) -> tuple[set[str], set[str]]:
+    """The parts whose payments are to be written, and those whose labels are."""
     connection, account, up_to = work.connection, work.account, known.target
-    new = payment_days(connection, account, known.sequence, up_to)
-    days = {day.number for day in new}
-    days |= added_to(connection, account, Kind.UPDATE, known, up_to)
-    days -= {day_number(name) for name, day in known.days.items() if day.up_to >= up_to}
-    days |= altered
-    return days, days | added_to(connection, account, Kind.LABEL, known, up_to)
+    new = payment_parts(connection, account, known.sequence, up_to)
+    parts = {part.name for part in new}
+    parts |= added_to(connection, account, Kind.UPDATE, known, up_to)
+    parts -= {name for name, part in known.parts.items() if part.up_to >= up_to}
+    parts |= altered
+    return parts, parts | added_to(connection, account, Kind.LABEL, known, up_to)
 
 
-def _write_day(work: _Work, known: ExportProgress, day: PaymentDay) -> ExportProgress:
-    """Writes a day's payments and their states; a day that has none any more goes."""
+def _write_part(work: _Work, known: ExportProgress, part: PaymentPart) -> ExportProgress:
+    """Writes a part's payments and their states; a part that has none any more goes."""
     connection, account, up_to = work.connection, work.account, known.target
-    # Looked at first: what is altered while the day is written is found by the next export.
-    altered = alterations(connection, day.first, day.beyond)
+    # Looked at first: what is altered while the part is written is found by the next export.
+    altered = alterations(connection, part.first, part.beyond)
     amendment = reads.last_amendment(connection)
-    windows = day_windows(connection, account, day, work.versions)
-    files = [day_file(work.target, table, work.name, day.name) for table in DAY_TABLES]
+    windows = part_windows(connection, account, part, work.versions)
+    files = [part_file(work.target, table, work.name, part.name) for table in DAY_TABLES]
     of_payments, of_states, _ = files
     with (
         named_damage(),
@@ -232,21 +232,21 @@ def _write_day(work: _Work, known: ExportProgress, day: PaymentDay) -> ExportPro
         parquet_file(of_states, states_schema()) as states,
     ):
         read = ReadValues(work.versions)
-        put_payments(connection, account, day, up_to, read, windows, payments, states)
-    days = {name: each for name, each in known.days.items() if name != day.name}
+        put_payments(connection, account, part, up_to, read, windows, payments, states)
+    parts = {name: each for name, each in known.parts.items() if name != part.name}
     if not payments.rows:
         for file in files:
             remove_file(file)
-        return replace(known, days=days)
-    noted = WrittenDay(day.first, day.beyond, up_to, payments.rows, altered, amendment)
-    return replace(known, days={**days, day.name: noted})
+        return replace(known, parts=parts)
+    noted = WrittenPart(part.first, part.beyond, up_to, payments.rows, altered, amendment)
+    return replace(known, parts={**parts, part.name: noted})
 
 
-def _write_labels(work: _Work, known: ExportProgress, day: PaymentDay) -> None:
-    if day.name in known.days:
-        file = day_file(work.target, "labels", work.name, day.name)
+def _write_labels(work: _Work, known: ExportProgress, part: PaymentPart) -> None:
+    if part.name in known.parts:
+        file = part_file(work.target, "labels", work.name, part.name)
         with named_damage(), parquet_file(file, LABEL_SCHEMA) as labels:
-            put_labels(work.connection, work.account, day, known.target, labels)
+            put_labels(work.connection, work.account, part, known.target, labels)
 
 
 def _share_of(progress: Progress, position: int, parts: int) -> Progress:

@@ -14,18 +14,19 @@ from tollkeeper.engine.columns.write import placed_at_once
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 
-COLUMNS_FORMAT = 1
-"""Of the tables and of their columns; it grows whenever one of them means something else."""
+COLUMNS_FORMAT = 2
+"""Of the tables, their columns and files; it grows whenever one of them means something else."""
+PART = 65_536
+"""A file of a day has the payments of so many sequence numbers, from a multiple of it on."""
 DayTable: TypeAlias = Literal["payments", "states", "labels"]
 DAY_TABLES: tuple[DayTable, ...] = get_args(DayTable)
 WholeTable: TypeAlias = Literal["windows", "lists", "changes"]
 PROGRESS = "_progress"
 """A folder that readers of Parquet pass over, as its name begins so."""
-_FILE = "data.parquet"
 
 
-class WrittenDay(Struct, frozen=True):
-    """The payments that arrived on a day, of sequence numbers from `first` to before `beyond`.
+class WrittenPart(Struct, frozen=True):
+    """Payments that arrived on a day, of sequence numbers from `first` to before `beyond`.
 
     They were written as known at sequence number `up_to`. `removed` and `changed` are what
     retention and erasure had done in these numbers by then (journal/checksums.py), None where that
@@ -41,13 +42,16 @@ class WrittenDay(Struct, frozen=True):
 
 
 class ExportProgress(Struct, frozen=True):
-    """How far an account's export has come: whole up to `sequence`, under way up to `target`."""
+    """How far an account's export has come: whole up to `sequence`, under way up to `target`.
+
+    `parts` are what was written, by their names (`part_name`).
+    """
 
     format: int
     journal: str
     sequence: int = 0
     target: int = 0
-    days: dict[str, WrittenDay] = {}
+    parts: dict[str, WrittenPart] = {}
 
 
 _read_progress = msgspec.json.Decoder(ExportProgress).decode
@@ -58,20 +62,30 @@ def day_name(day: int) -> str:
     return datetime.fromtimestamp(day * DAY // 1_000_000, UTC).date().isoformat()
 
 
-def day_number(name: str) -> int:
-    return (date.fromisoformat(name) - date(1970, 1, 1)).days
+def part_name(day: int, number: int) -> str:
+    """Such as `2026-03-02/0000012`: names are in the order of their sequence numbers."""
+    return f"{day_name(day)}/{number:07}"
+
+
+def day_of(part: str) -> str:
+    return part.partition("/")[0]
+
+
+def day_number(part: str) -> int:
+    return (date.fromisoformat(day_of(part)) - date(1970, 1, 1)).days
 
 
 def table_folder(target: Path, table: DayTable | WholeTable, account: str) -> Path:
     return target / table / f"account={account}"
 
 
-def day_file(target: Path, table: DayTable, account: str, day: str) -> Path:
-    return table_folder(target, table, account) / f"day={day}" / _FILE
+def part_file(target: Path, table: DayTable, account: str, part: str) -> Path:
+    day, _, number = part.partition("/")
+    return table_folder(target, table, account) / f"day={day}" / f"part-{number}.parquet"
 
 
 def whole_file(target: Path, table: WholeTable, account: str) -> Path:
-    return table_folder(target, table, account) / _FILE
+    return table_folder(target, table, account) / "data.parquet"
 
 
 def exported_accounts(target: Path) -> list[str]:

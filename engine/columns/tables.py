@@ -21,7 +21,7 @@ from tollkeeper.engine.columns.columns import (
     columns_of,
     decimals,
 )
-from tollkeeper.engine.columns.days import PaymentDay
+from tollkeeper.engine.columns.days import PaymentPart
 from tollkeeper.engine.columns.windows import ReadingVersion, ReadValues, WindowColumn
 from tollkeeper.engine.columns.write import TableWriter
 from tollkeeper.engine.decision import Decision
@@ -118,14 +118,14 @@ LABEL_SCHEMA = pa.schema(
 )
 
 
-def day_windows(
+def part_windows(
     connection: sqlite3.Connection,
     account: int,
-    day: PaymentDay,
+    part: PaymentPart,
     versions: Sequence[ReadingVersion],
 ) -> tuple[WindowColumn, ...]:
-    """The windows of the versions that decided on a day."""
-    span = (account, day.first, day.beyond)
+    """The windows of the versions that decided in a part."""
+    span = (account, part.first, part.beyond)
     deciders = connection.execute(_DECIDERS, span).fetchall()
     rules = {(name, version) for name, version, _ in deciders}
     scorecards = {int(number or 0) for _, _, number in deciders}
@@ -142,15 +142,15 @@ def day_windows(
 def put_payments(
     connection: sqlite3.Connection,
     account: int,
-    day: PaymentDay,
+    part: PaymentPart,
     up_to: int,
     read: ReadValues,
     windows: Sequence[WindowColumn],
     payments: TableWriter,
     states: TableWriter,
 ) -> None:
-    """A day's payments, and their states as known at sequence number `up_to`. Raises `Damaged`."""
-    for batch in _payments_of(connection, account, day):
+    """A part's payments, and their states as known at sequence number `up_to`. Raises `Damaged`."""
+    for batch in _payments_of(connection, account, part):
         updates = _entries_of(connection, account, Kind.UPDATE, batch, up_to)
         facts = [_read(_facts_of, entry, entry.arrived) for entry in batch]
         decisions = [_read(_decision_of, entry) for entry in batch]
@@ -166,10 +166,10 @@ def put_payments(
 
 
 def put_labels(
-    connection: sqlite3.Connection, account: int, day: PaymentDay, up_to: int, labels: TableWriter
+    connection: sqlite3.Connection, account: int, part: PaymentPart, up_to: int, labels: TableWriter
 ) -> None:
-    """The labels of a day's payments as known at sequence number `up_to`. Raises `Damaged`."""
-    for batch in _payments_of(connection, account, day):
+    """The labels of a part's payments as known at sequence number `up_to`. Raises `Damaged`."""
+    for batch in _payments_of(connection, account, part):
         said = _entries_of(connection, account, Kind.LABEL, batch, up_to)
         rows = [row for entry in batch for row in _label_rows(entry, said.get(entry.id, ()))]
         if rows:
@@ -183,10 +183,10 @@ def put_labels(
 
 
 def _payments_of(
-    connection: sqlite3.Connection, account: int, day: PaymentDay
+    connection: sqlite3.Connection, account: int, part: PaymentPart
 ) -> Iterator[list[Entry]]:
-    first = day.first
-    while rows := connection.execute(_PAYMENTS, (account, first, day.beyond)).fetchall():
+    first = part.first
+    while rows := connection.execute(_PAYMENTS, (account, first, part.beyond)).fetchall():
         yield list(map(Entry._make, rows))
         first = rows[-1][0] + 1
 

@@ -84,7 +84,7 @@ def backtest_columns(
     since, _ = period
     asked = ColumnsAsked(target, account_name, program, since, late, labels)
     with open_export(target, account_name, since) as exported:
-        account, begins, is_empty = exported.account, exported.begins, not exported.days
+        account, begins, is_empty = exported.account, exported.begins, not exported.parts
     make_declared_lists(account, program.lists, program.tables)
     found, counted = (Comparison(), ()) if is_empty else compare(asked, progress)
     progress(1.0)

@@ -74,7 +74,7 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
     Gives the tables' names by the windows' indexes. Raises `JournalError`.
     """
     with open_export(asked.target, asked.account, asked.since) as exported:
-        payments = sum(exported.progress.days[day].payments for day in exported.days)
+        payments = sum(exported.progress.parts[part].payments for part in exported.parts)
     processes = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
     with TemporaryDirectory(prefix="toll-columns-") as folder:
         parts = list(split_windows(asked, Path(folder), max(1, processes)))
@@ -218,7 +218,7 @@ def count_rows(
         others = f"SELECT place FROM ({rows}) WHERE kind = {Kind.PAYMENT:d} AND NOT reads"
         elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
     slices = SequenceSlices(read_happened(tables, plan, facts, rows))
-    span = (exported.progress.days[exported.days[0]].first - 1, exported.progress.sequence)
+    span = (exported.progress.parts[exported.parts[0]].first - 1, exported.progress.sequence)
     history = configured_history(exported.changes, NUMBER, asked.rule, span, slices.between)
     windows, environment = PlannedWindows(plan), history.situation.environment
     forms = [column_form(asked.rule.histories[index].type)[1] for index in asked.indexes]

@@ -17,8 +17,8 @@ from sqlite_utils import Database
 from tollkeeper.engine.columns.layout import (
     DAY_TABLES,
     ExportProgress,
-    day_file,
     day_number,
+    part_file,
     read_progress,
     whole_file,
 )
@@ -46,7 +46,7 @@ _BATCH = 10_000
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
     """`tables` has a view for each table of the account, `changes` its configuration as a journal
-    has it. `progress` says how far the export came, `days` are those that `tables` has;
+    has it. `progress` says how far the export came, `parts` are those that `tables` has;
     `begins` (µs) is when the first payment that was exported arrived.
     """
 
@@ -54,8 +54,7 @@ class ExportedHistory:
     changes: sqlite3.Connection
     account: Account
     progress: ExportProgress
-    days: tuple[str, ...]
-
+    parts: tuple[str, ...]
     begins: int | None
 
 
@@ -73,7 +72,7 @@ def open_export(
     if progress.sequence < progress.target:
         raise JournalError(f"the export of `{name}` in `{target}` was cut off: run it again")
     earliest, latest = begin // DAY, end // DAY
-    days = tuple(each for each in sorted(progress.days) if earliest <= day_number(each) <= latest)
+    parts = tuple(each for each in sorted(progress.parts) if earliest <= day_number(each) <= latest)
     try:
         with (
             closing(_connect()) as tables,
@@ -82,18 +81,18 @@ def open_export(
             tables.execute("SET TimeZone = 'UTC'")
             tables.execute("SET enable_progress_bar = false")
             for table in DAY_TABLES:
-                files = [str(day_file(target, table, name, each)) for each in days]
+                files = [str(part_file(target, table, name, each)) for each in parts]
                 _make_view(tables, table, files)
             for whole in ("windows", "lists", "changes"):
                 _make_view(tables, whole, [str(whole_file(target, whole, name))])
             _fill_changes(tables, changes)
             state = fold_changes(Configuration(), recorded_changes(reads.changes(changes, 0)))
             begins = None
-            if progress.days:
-                first = day_file(target, "payments", name, min(progress.days))
+            if progress.parts:
+                first = part_file(target, "payments", name, min(progress.parts))
                 ((begins,),) = tables.execute(_FIRST_ARRIVAL, [str(first)]).fetchall()
             account = find_account(state, name)
-            yield ExportedHistory(tables, changes, account, progress, days, begins)
+            yield ExportedHistory(tables, changes, account, progress, parts, begins)
     except duckdb.IOException as error:
         raise JournalError(f"`{target}` can't be read: {error}") from error
 

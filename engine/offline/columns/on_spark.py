@@ -77,9 +77,9 @@ def compare_on_spark(
 ) -> tuple[Comparison, Collection[int]]:
     """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`."""
     with open_export(asked.target, asked.account, asked.since) as exported:
-        days = [day_number(each) for each in exported.days]
+        days = _days(exported)
         parts = (
-            1 + sum(each.payments for each in exported.progress.days.values()) // PAYMENTS_A_PART
+            1 + sum(each.payments for each in exported.progress.parts.values()) // PAYMENTS_A_PART
         )
     with _session(master) as spark:
 
@@ -94,7 +94,7 @@ def compare_on_spark(
         for windows in alike_windows(windows_asked(asked, lacking)):
             begin = start_of(windows, plan_of(windows)) - TIME_TO_ARRIVAL
             with open_export(asked.target, asked.account, begin) as exported:
-                before = [day_number(each) for each in exported.days]
+                before = _days(exported)
             part = WindowsPart(windows, key_of(windows), 0, parts, Path())
             read = tasks(before).mapInArrow(partial(_each_day, _happened, part), _SENT)
             values = read.groupBy("place").applyInArrow(_counting(windows), _SENT)
@@ -207,13 +207,17 @@ def _counted(asked: WindowsAsked, told: Any) -> Any:
         )
 
 
+def _days(exported: ExportedHistory) -> list[int]:
+    return sorted({day_number(each) for each in exported.parts})
+
+
 def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]]:
-    """The values of each day's payments: a day is a span of sequence numbers."""
+    """The values of payments by their days, whose parts are spans of sequence numbers."""
     exported.tables.register("values_read", values)
-    for name in exported.days:
-        day = exported.progress.days[name]
-        of_day = f"FROM values_read WHERE sequence >= {day.first} AND sequence < {day.beyond}"
-        yield day_number(name), exported.tables.sql(of_day).to_arrow_table()
+    for name in exported.parts:
+        part = exported.progress.parts[name]
+        of_part = f"FROM values_read WHERE sequence >= {part.first} AND sequence < {part.beyond}"
+        yield day_number(name), exported.tables.sql(of_part).to_arrow_table()
 
 
 def _decided(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:

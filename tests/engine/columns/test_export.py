@@ -16,6 +16,7 @@ import pyarrow.dataset
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from tollkeeper.engine.columns import days
 from tollkeeper.engine.columns import export as exporting
 from tollkeeper.engine.columns.configuration import CHANGE_SCHEMA, LIST_SCHEMA, WINDOW_SCHEMA
 from tollkeeper.engine.columns.export import ExportSummary, export_columns
@@ -255,6 +256,42 @@ def test_an_export_writes_the_days_in_which_something_is_new(
     assert state == ("declined",)
 
 
+def files_of(folder: Path, table: str) -> dict[str, int]:
+    """The files of a table with their numbers on disk, which a file that is written again has anew."""
+    paths = (folder.parent / "columns" / table).rglob("*.parquet")
+    return {f"{path.parent.name}/{path.name}": path.stat().st_ino for path in paths}
+
+
+def test_a_day_is_written_in_parts_of_which_those_with_something_new_are_written_again(
+    folder: Path, later: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(days, "PART", 2)
+
+    async def four_more(shop: Shop) -> None:
+        for number in range(6, 10):
+            await shop.create(payment(number, "eva"))
+
+    later(four_more)
+    export(folder)
+    first = files_of(folder, "payments")
+    assert len(first) > 5
+    last = max(first)
+    later(lambda shop: shop.create(payment(10, "eva")))
+    export(folder)
+    second = files_of(folder, "payments")
+    assert {name: second[name] for name in first if name != last} == {
+        name: number for name, number in first.items() if name != last
+    }
+    later(lambda shop: shop.update("p-7", declined()))
+    export(folder)
+    third = files_of(folder, "payments")
+    assert sum(second[name] != third[name] for name in second) == 1
+    found = asked(folder, "SELECT id FROM payments ORDER BY sequence")
+    assert found == [(f"p-{number}",) for number in range(11)]
+    (state,) = asked(folder, "SELECT status FROM states WHERE id = 'p-7' AND valid_to IS NULL")
+    assert state == ("declined",)
+
+
 def test_a_label_is_known_from_its_entry_on(folder: Path, later: Callable[..., None]) -> None:
     export(folder)
 
@@ -263,10 +300,14 @@ def test_a_label_is_known_from_its_entry_on(folder: Path, later: Callable[..., N
             said = Label("review", verdict, START_OF_DAYS + number, "ana", "because of Rui")  # type: ignore[arg-type]
             await set_label(shop.engine, shop.account, "p-1", said)
 
-    before = (folder.parent / "columns/payments/account=shop/day=2026-03-02/data.parquet").stat()
+    before = (
+        folder.parent / "columns/payments/account=shop/day=2026-03-02/part-0000000.parquet"
+    ).stat()
     later(label)
     assert written(folder) == ("2026-03-02",)
-    after = (folder.parent / "columns/payments/account=shop/day=2026-03-02/data.parquet").stat()
+    after = (
+        folder.parent / "columns/payments/account=shop/day=2026-03-02/part-0000000.parquet"
+    ).stat()
     assert before.st_ino == after.st_ino
     found = asked(folder, "SELECT id, label, source, valid_from, valid_to FROM labels ORDER BY 4")
     assert [each[:3] for each in found] == [("p-1", "unsure", "review"), ("p-1", "fraud", "review")]
@@ -374,7 +415,7 @@ def test_an_export_that_was_cut_off_is_finished_by_the_next(
 
     def cut_off(connection: Any, account: int, day: Any, *more: Any) -> None:
         put(connection, account, day, *more)
-        if day.name == "2026-03-03":
+        if day.name == "2026-03-03/0000000":
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -9,6 +9,7 @@ from shutil import which
 
 import pytest
 
+from tollkeeper.engine.columns import days
 from tollkeeper.engine.columns.export import export_columns
 from tollkeeper.engine.instants import DAY, to_microseconds
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
@@ -34,7 +35,9 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await an_eventful_evening(shop)
 
     asyncio.run(live())
-    export_columns(made / "data", made / "columns", None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(days, "PART", 200)
+        export_columns(made / "data", made / "columns", None)
     return made
 
 

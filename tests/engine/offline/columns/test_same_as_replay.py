@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.columns import days
 from tollkeeper.engine.columns.export import export_columns
 from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.instants import DAY, HOUR, to_microseconds
@@ -104,7 +105,7 @@ def of_reads(folder: Path, program: Rule, lacking: Collection[int] = ()) -> Outc
 def of_export(target: Path, program: Rule) -> tuple[tuple[int, ...], Outcomes]:
     """What an export decides, and which of the rule's windows it counted for that."""
     with open_export(target, "shop", 0) as exported:
-        if not exported.days:
+        if not exported.parts:
             return (), {}
         candidate = candidate_of(program, exported.account)
         asked = RowsAsked(exported, candidate, program, 0, everyone=False)
@@ -236,13 +237,14 @@ pays = st.lists(
 )
 
 
-@given(pays, steps, configured, st.integers(0, 20))
+@given(pays, steps, configured, st.integers(0, 20), st.sampled_from([3, days.PART]))
 @settings(max_examples=HISTORIES, deadline=None)
 def test_an_export_decides_what_live_and_a_replay_decide(
-    paid: list[Any], further: list[Any], changes: list[Any], stop: int
+    paid: list[Any], further: list[Any], changes: list[Any], stop: int, part: int
 ) -> None:
     happened = [*paid[:4], *further, *paid[4:]]
-    with TemporaryDirectory() as made:
+    with TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(days, "PART", part)
         folder, target = Path(made, "data"), Path(made, "columns")
         asyncio.run(lived(folder, happened, changes, stop))
         lacking, found = of_export(target, rule(PUBLISHED))
@@ -269,7 +271,9 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await an_eventful_evening(shop)
 
     asyncio.run(live_on())
-    export_columns(made / "data", made / "columns", None)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(days, "PART", 200)
+        export_columns(made / "data", made / "columns", None)
     return made
 
 

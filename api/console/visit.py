@@ -33,7 +33,7 @@ class SignedOutError(Exception):
 @dataclass(frozen=True, slots=True)
 class Visit:
     """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
-    `merchants` are those that the person sees, none for all. `four_eyes` says that what is published needs another person.
+    `merchants` are those that the person sees, none for all. `four_eyes` says that what is published needs another person, `list_approval` that entries of lists do.
     """
 
     client: PublicClient
@@ -46,6 +46,7 @@ class Visit:
     merchants: tuple[str, ...]
     zone: ZoneInfo
     four_eyes: bool
+    list_approval: bool
     now: datetime
 
     def may(self, scope: str) -> bool:
@@ -81,11 +82,11 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
             raise SignedOutError(back) from None
         raise
     scopes = frozenset(session["scopes"])
-    zone, four_eyes = ZoneInfo("UTC"), False
+    zone, four_eyes, list_approval = ZoneInfo("UTC"), False, False
     if "settings:read" in scopes:
         account: JsonObject = (await client.get("/v1/account"))["account"]
         zone = ZoneInfo(account["time_zone"])
-        four_eyes = account["approvals"]["publish"]
+        four_eyes, list_approval = (account["approvals"][name] for name in ("publish", "lists"))
     client.calls.clear()
     return Visit(
         client=client,
@@ -98,6 +99,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         merchants=tuple(session["merchants"]),
         zone=zone,
         four_eyes=four_eyes,
+        list_approval=list_approval,
         now=datetime.now(UTC),
     )
 

@@ -41,10 +41,11 @@ class ExtraCodesChange(Struct, forbid_unknown_fields=True):
 
 
 class ApprovalsChange(Struct, forbid_unknown_fields=True):
-    """Either may be left out."""
+    """Each may be left out."""
 
     publish: bool | UnsetType = UNSET
     thresholds: bool | UnsetType = UNSET
+    lists: bool | UnsetType = UNSET
 
 
 _Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$")]
@@ -184,7 +185,7 @@ async def read_account(request: Request) -> AccountRead:
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
-- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds, the default rule and the hold-out. Once either is true, `approvals` itself is changed by a proposal alone.
+- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds, the default rule and the hold-out; `lists` for entries that are put into a list or table or removed. Once any is true, `approvals` itself is changed by a proposal alone.
 - `costs`: what mistakes cost, which thresholds are weighed by.
 - `holdout`: the share of users, devices or orders whose payments pass though they are denied, so that what becomes of them tells how many denials are wrong.
 

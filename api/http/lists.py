@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import LISTS
+from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
 from tollkeeper.engine.lists.values import MAX_VALUE_TEXT
@@ -220,7 +222,7 @@ async def read_entries(
     most = read_limit(limit)
     journal, account = request.engine.journal, request.key.account
     page = await list_changes.list_page(journal, account, name, cursor, most)
-    entries = [msgspec.convert(show_entry(spec, entry), EntryView) for entry in page.entries]
+    entries = [entry_view(spec, entry) for entry in page.entries]
     return EntryPage(entries, page.cursor)
 
 
@@ -276,9 +278,19 @@ async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
     key = request.key
     find_list(request.account, name)
     sent = await read_json(request, SentEntries)
-    values = [item.get("value") if isinstance(item, dict) else item for item in sent.entries]
+    values = values_of(sent.entries)
     count = await list_changes.remove(request.engine, key.account, key.id, name, values)
     return RemovedAnswer(RemovedCount(name, count))
+
+
+def values_of(entries: Sequence[Any]) -> list[Any]:
+    """What is meant by entries of which the values are enough."""
+    return [item.get("value") if isinstance(item, dict) else item for item in entries]
+
+
+def entry_view(spec: Spec, entry: ListEntry) -> EntryView:
+    """An entry as it is read."""
+    return msgspec.convert(show_entry(spec, entry), EntryView)
 
 
 def list_view(name: str, spec: Spec) -> ListView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from litestar import Response
 from msgspec import UNSET, Struct, defstruct
@@ -15,6 +15,7 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.file_kinds import KIND_OF, NOUN_OF, FileNoun
 from tollkeeper.api.http.files import read_terms, require_passing
+from tollkeeper.api.http.lists import EntryChange, EntryView, entry_view, values_of
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, whole
 from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
@@ -34,6 +35,7 @@ from tollkeeper.engine.registry.changes import (
     Activated,
     BacktestFigures,
     Deactivated,
+    EntriesWanted,
     MovedPayments,
     Proposable,
     RolloutKey,
@@ -41,6 +43,7 @@ from tollkeeper.engine.registry.changes import (
     SettingsChanged,
 )
 from tollkeeper.engine.registry.errors import Conflict
+from tollkeeper.engine.registry.lists import find_list, want_entries
 from tollkeeper.engine.registry.proposals import find_proposal, is_waiting
 from tollkeeper.engine.registry.settings import change_settings, show_settings
 from tollkeeper.engine.registry.state import Proposal, ProposalState
@@ -65,6 +68,30 @@ class ProposedEnd(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     kind: FileNoun = "rule"
+
+
+class ProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
+    """Up to 1,000 entries to put into a list, or to remove: then their values are enough."""
+
+    name: str
+    entries: list[EntryChange]
+    action: Literal["put", "remove"] = "put"
+
+
+class SentProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
+    """`ProposedEntries` that are still to be checked."""
+
+    name: str
+    entries: tuple[Any, ...]
+    action: Literal["put", "remove"] = "put"
+
+
+class WaitingEntries(Struct, frozen=True):
+    """`entries` are there until it is decided, for those who may read lists."""
+
+    action: Literal["put", "remove"]
+    count: int
+    entries: list[EntryView]
 
 
 class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,6 +124,7 @@ _WANTED = (
     | _wanted("unpublish", ProposedEnd)
     | _wanted("rollout", ProposedRollout)
     | _wanted("settings", AccountChange)
+    | _wanted("entries", ProposedEntries)
 )
 
 
@@ -108,6 +136,7 @@ class SentProposal(Struct, frozen=True, forbid_unknown_fields=True):
     unpublish: ProposedEnd | None = None
     rollout: ProposedRollout | None = None
     settings: dict[str, Any] | None = None
+    entries: SentProposedEntries | None = None
     backtest: str | None = None
 
 
@@ -135,8 +164,8 @@ class AloneBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProposalView(Struct, frozen=True):
-    """What is proposed: `kind`, `name` and `version` of a file, with the `base` that is active, or
-    `settings`. `open` says whether it can still be decided; `alone` is in force before anybody
+    """What is proposed: `kind`, `name` and `version` of a file, with the `base` that is active,
+    `settings`, or `entries` of the list `name`. `open` says whether it can still be decided; `alone` is in force before anybody
     approved it, and waits for that.
     """
 
@@ -149,6 +178,7 @@ class ProposalView(Struct, frozen=True):
     until: InstantText | None
     rollout: ProposedRollout | None
     settings: dict[str, Any] | None
+    entries: WaitingEntries | None
     note: str
     backtest: BacktestFigures | None
     by: str
@@ -288,7 +318,7 @@ async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalA
     "publish_alone",
     tag=RULES,
     summary="Break the glass: publish before anybody approves",
-    doc="In need, a version that decides, until a time within 24 hours, with a reason. It stands in the audit log as done alone, and waits for a second signature.",
+    doc="In need, a version that decides or new entries of a list, until a time within 24 hours, with a reason. It stands in the audit log as done alone, and waits for a second signature.",
     scope="rules:publish",
     sent=Body(
         AloneBody,
@@ -309,7 +339,7 @@ async def break_glass(request: Request, number: ProposalNumber) -> Response[Stru
 
 async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> Response[Struct]:
     change = proposal.change
-    if isinstance(change, SettingsChanged):
+    if isinstance(change, SettingsChanged | EntriesWanted):
         await doing
         return Response(_answer(request, proposal.number))
     of = change.kind, change.name
@@ -319,9 +349,9 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
 
 async def _change(request: Request, sent: SentProposal) -> Proposable:
     """What is proposed, checked as if it were made. Raises `Problem`, `Refused`."""
-    asked = (sent.publish, sent.unpublish, sent.rollout, sent.settings)
+    asked = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
     if sum(each is not None for each in asked) != 1:
-        message = "propose one of `publish`, `unpublish`, `rollout` and `settings`"
+        message = "propose one of `publish`, `unpublish`, `rollout`, `settings` and `entries`"
         raise invalid([Violation("proposal", "invalid_value", message)])
     account = request.account
     if sent.publish is not None:
@@ -337,6 +367,11 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
     if sent.rollout is not None:
         each = sent.rollout
         return set_rollout(account, each.kind, each.name, each.version, each.percent, each.by)
+    if sent.entries is not None:
+        check_scope(request.key, "lists:write")
+        named, entries = sent.entries, sent.entries.entries
+        given = values_of(entries) if named.action == "remove" else entries
+        return want_entries(account, named.name, named.action, given)
     assert sent.settings is not None
     change = change_settings(account, without_name(account, sent.settings))
     if change is None:
@@ -375,8 +410,8 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
     return ProposalView(
         number=proposal.number,
         action=_ACTIONS[type(change)],
-        kind=None if isinstance(change, SettingsChanged) else NOUN_OF[change.kind],
-        name=None if isinstance(change, SettingsChanged) else change.name,
+        kind=None if isinstance(change, SettingsChanged | EntriesWanted) else NOUN_OF[change.kind],
+        name=_name(change),
         version=version,
         base=proposal.base,
         until=_instant(until),
@@ -390,6 +425,7 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
         if isinstance(change, RolloutSet)
         else None,
         settings=settings,
+        entries=_entries(request, change) if isinstance(change, EntriesWanted) else None,
         note=proposal.note,
         backtest=proposal.backtest,
         by=proposal.by,
@@ -403,11 +439,26 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
     )
 
 
+def _name(change: Proposable) -> str | None:
+    if isinstance(change, EntriesWanted):
+        return change.list
+    return None if isinstance(change, SettingsChanged) else change.name
+
+
+def _entries(request: Request, wanted: EntriesWanted) -> WaitingEntries:
+    shown: list[EntryView] = []
+    if "lists:read" in request.key.granted:
+        spec = find_list(request.account, wanted.list).spec
+        shown = [entry_view(spec, entry) for entry in wanted.entries]
+    return WaitingEntries(wanted.action, wanted.count, shown)
+
+
 _ACTIONS: dict[type[Proposable], str] = {
     Activated: "publish",
     Deactivated: "unpublish",
     RolloutSet: "rollout",
     SettingsChanged: "settings",
+    EntriesWanted: "entries",
 }
 
 

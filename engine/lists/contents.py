@@ -60,7 +60,12 @@ def remove_values(contents: Contents, values: Iterable[str]) -> Contents:
 
 def has_value(contents: Contents, value: str) -> bool:
     """Whether there is an entry of this canonical value, expired or not."""
-    return contents.index.held.get(index_key(contents.spec, value)) is not None
+    return held_entry(contents, value) is not None
+
+
+def held_entry(contents: Contents, value: str) -> HeldEntry | None:
+    """The entry of this canonical value, expired or not."""
+    return contents.index.held.get(index_key(contents.spec, value))
 
 
 def _change(contents: Contents, changes: Mapping[Value, HeldEntry | None]) -> Contents:

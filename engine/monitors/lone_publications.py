@@ -1,10 +1,10 @@
-"""The alert of a version that somebody published alone, which goes where monitors' alerts go."""
+"""The alert of what somebody published alone, which goes where monitors' alerts go."""
 
 from __future__ import annotations
 
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors.alerts import Transition
-from tollkeeper.engine.registry.changes import Activated, RecordedChange
+from tollkeeper.engine.registry.changes import Activated, EntriesChanged, RecordedChange
 
 LONE_TYPE = "rule.published"
 LONE_MONITOR = "alone"
@@ -14,19 +14,26 @@ LONE_MONITOR = "alone"
 def lone_publication(recorded: RecordedChange) -> tuple[Transition, ...]:
     """The alert that the change raises; none for every other change."""
     change = recorded.change
-    if not isinstance(change, Activated) or not change.alone or change.until is None:
-        return ()
+    match change:
+        case Activated(alone=True, until=int(until)):
+            key: tuple[str, str, int | None] = (change.kind, change.name, change.proposal)
+            title = f"{change.name} v{change.number} was published alone"
+        case EntriesChanged(alone=True, until=int(until)):
+            key = ("list", change.list, change.proposal)
+            title = f"entries of {change.list} were put alone: {change.count}"
+        case _:
+            return ()
     raised = Transition(
         type=LONE_TYPE,
         monitor=LONE_MONITOR,
-        key=(change.kind, change.name, change.proposal),
+        key=key,
         at=recorded.at,
         met=True,
-        title=f"{change.name} v{change.number} was published alone",
+        title=title,
         values={
             "by": recorded.by,
             "reason": change.reason,
-            "until": show_instant(change.until),
+            "until": show_instant(until),
         },
     )
     return (raised,)

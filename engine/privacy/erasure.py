@@ -44,7 +44,10 @@ from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
+    EntriesWanted,
     PersonErased,
+    ProposalRefused,
+    Proposed,
     decode_change,
     encode_change,
 )
@@ -75,6 +78,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         person = Person(user, addresses)
         sequences = await asyncio.to_thread(_sequences, engine.journal, account, person)
         await engine.journal.forget_keys(sequences)
+        await _refuse_proposals(engine, account, by, person)
         entries = await _erase_from_lists(engine, account, by, person)
         await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
         contracts = _contracts(engine, account)
@@ -145,6 +149,12 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
             return entry
         recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
         change = recorded.change
+        if isinstance(change, Proposed) and isinstance(change.change, EntriesWanted):
+            others = _without(change.change, person)
+            if others == change.change:
+                return entry
+            left_proposal = replace(change, change=others)
+            return entry._replace(body=encode_change(recorded.by, left_proposal, recorded.request))
         if not isinstance(change, EntriesChanged) or not any(map(person.is_named, change.values)):
             return entry
         values = tuple(ERASED_VALUE if person.is_named(value) else value for value in change.values)
@@ -152,6 +162,23 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
         return entry._replace(body=encode_change(recorded.by, left, recorded.request))
 
     return erase
+
+
+def _without(wanted: EntriesWanted, person: Person) -> EntriesWanted:
+    others = tuple(entry for entry in wanted.entries if not person.is_named(entry.value))
+    return replace(wanted, entries=others)
+
+
+async def _refuse_proposals(engine: Engine, account: int, by: str, person: Person) -> None:
+    """What was proposed of the person's own entries is no longer known to anybody."""
+    for number, proposal in engine.state.accounts[account].proposals.items():
+        wanted = proposal.change
+        if not isinstance(wanted, EntriesWanted) or _without(wanted, person) == wanted:
+            continue
+        async with engine.changing:
+            if engine.state.accounts[account].proposals[number].change == wanted:
+                refused = ProposalRefused(number, "an entry was erased")
+                await make_change(engine, account, by, refused)
 
 
 def _in_events(

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tollkeeper.engine.journal.contract import Journal
-from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
 from tollkeeper.engine.journal.lock import mark_import
-from tollkeeper.engine.lists.contents import add_entries, build_contents, remove_values
+from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
+from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (
+    check_entries_alone,
     find_list,
     make_list,
     put_entries,
@@ -25,6 +27,7 @@ from tollkeeper.engine.registry.lists import (
     remove_entries,
     replace_entries,
 )
+from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.runtime import Engine
 
 T = TypeVar("T")
@@ -58,6 +61,7 @@ async def put(engine: Engine, account: int, by: str, name: str, given: Sequence[
     async with engine.changing:
         state = engine.state.accounts[account]
         find_list(state, name)
+        check_entries_alone(state)
         change, content = await _map_beside_traffic(
             given, lambda each: put_entries(state, name, each, by)
         )
@@ -72,6 +76,7 @@ async def remove(engine: Engine, account: int, by: str, name: str, given: Sequen
     async with engine.changing:
         state = engine.state.accounts[account]
         find_list(state, name)
+        check_entries_alone(state)
         held = engine.active[account].contents[name]
         change, content = await _map_beside_traffic(
             given, lambda each: remove_entries(state, name, each, held)
@@ -87,6 +92,7 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
     It is brought into memory beside the traffic; the swap itself is one step.
     """
     spec = find_list(engine.state.accounts[account], name).spec
+    check_entries_alone(engine.state.accounts[account])
     journal = engine.journal
     # Else it might be taken away meanwhile, should the command that staged it have ended.
     with mark_import(engine.folder):
@@ -97,9 +103,32 @@ async def replace(engine: Engine, account: int, by: str, name: str, content: int
             build_contents, spec, _with_pauses(journal.staged_entries(content))
         )
         async with engine.changing:
+            check_entries_alone(engine.state.accounts[account])
             change, swap = replace_entries(engine.state.accounts[account], name, content, count)
             await make_change(engine, account, by, change, swap, held)
     return count
+
+
+async def decide_entries(
+    engine: Engine,
+    account: int,
+    by: str,
+    name: str,
+    decide: Callable[[Account, Contents], tuple[Change, Addition | Removal | None]],
+) -> None:
+    """Make what `decide` makes of the account and of what its list holds now; raises what that does."""
+    async with engine.changing:
+        held = engine.active[account].contents[name]
+        change, content = decide(engine.state.accounts[account], held)
+        match content:
+            case None:
+                await make_change(engine, account, by, change)
+            case Addition(entries=entries):
+                contents = add_entries(held, entries)
+                await make_change(engine, account, by, change, content, contents)
+            case Removal(values=values):
+                contents = remove_values(held, values)
+                await make_change(engine, account, by, change, content, contents)
 
 
 async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:

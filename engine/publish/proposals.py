@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from tollkeeper.engine.journal.entries import Addition, Removal
+from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.activate import bring_in, take_out
+from tollkeeper.engine.publish.change_lists import decide_entries
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry import proposals
 from tollkeeper.engine.registry.changes import (
@@ -14,10 +17,12 @@ from tollkeeper.engine.registry.changes import (
     BacktestFigures,
     Change,
     Deactivated,
+    EntriesWanted,
     Proposable,
     RolloutSet,
     SettingsChanged,
 )
+from tollkeeper.engine.registry.lists import make_wanted
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import Terms, activate, deactivate, end_publication
 from tollkeeper.engine.runtime import Engine
@@ -34,6 +39,10 @@ async def make_proposal(
     """The proposal's number. Raises `Invalid`, `Conflict`."""
     async with engine.changing:
         state = engine.state.accounts[account]
+        if isinstance(change, EntriesWanted):
+            make_wanted(state, change, engine.active[account].contents[change.list])
+            own = tuple(structs.replace(entry, by=by) for entry in change.entries)
+            change = structs.replace(change, entries=own)
         proposed = proposals.propose(state, change, note, backtest, engine.clock())
         await make_change(engine, account, by, proposed)
         return proposed.number
@@ -45,12 +54,23 @@ async def approve(engine: Engine, account: int, by: str, number: int, progress: 
     Raises what `check_approval` does, and what making the change does.
     """
 
-    def check(state: Account) -> Proposable:
+    def put(state: Account, held: Contents) -> tuple[Change, Addition | Removal]:
+        wanted = proposals.check_approval(state, number, by, engine.clock()).change
+        assert isinstance(wanted, EntriesWanted)
+        made, content = make_wanted(state, wanted, held)
+        return structs.replace(made, proposal=number), content
+
+    def check(state: Account) -> Activated | Deactivated | RolloutSet | SettingsChanged:
         change = proposals.check_approval(state, number, by, engine.clock()).change
+        assert not isinstance(change, EntriesWanted)
         if isinstance(change, Deactivated):
             return Deactivated(change.kind, change.name, proposal=number)
         return structs.replace(change, proposal=number)
 
+    proposed = proposals.find_proposal(engine.state.accounts[account], number).change
+    if isinstance(proposed, EntriesWanted):
+        await decide_entries(engine, account, by, proposed.list, put)
+        return
     change = check(engine.state.accounts[account])
     match change:
         case SettingsChanged():
@@ -84,6 +104,20 @@ async def refuse(engine: Engine, account: int, by: str, number: int, reason: str
         back = end_publication(state, proposal.change.kind, proposal.change.name)
         return structs.replace(back, reason=reason, proposal=number)
 
+    def remove(state: Account, held: Contents) -> tuple[Change, Removal | None]:
+        refused = proposals.refuse_proposal(state, number, reason, engine.clock())
+        proposal = state.proposals[number]
+        assert isinstance(proposal.change, EntriesWanted)
+        back = proposals.withdraw_alone(proposal, proposal.change, held, engine.clock())
+        if back is None:
+            return refused, None
+        made, content = back
+        return structs.replace(made, reason=reason, proposal=number, ended=True), content
+
+    wanted = proposals.find_proposal(engine.state.accounts[account], number).change
+    if isinstance(wanted, EntriesWanted):
+        await decide_entries(engine, account, by, wanted.list, remove)
+        return
     async with engine.changing:
         await make_change(engine, account, by, change(engine.state.accounts[account]))
 
@@ -104,14 +138,23 @@ async def publish_alone(
 
     def change(state: Account) -> Change:
         proposed = proposals.check_alone(state, number, until, reason, engine.clock())
+        assert isinstance(proposed, Activated)
         of = proposed.kind, proposed.name, proposed.number
         made = activate(state, *of, Terms(untested=proposed.untested, until=until, reason=reason))
         return structs.replace(made, proposal=number, alone=True)
 
-    found = proposals.find_proposal(engine.state.accounts[account], number)
-    proposals.check_alone(engine.state.accounts[account], number, until, reason, engine.clock())
-    assert isinstance(found.change, Activated)
-    of = found.change.kind, found.change.name, found.change.number
+    def put(state: Account, held: Contents) -> tuple[Change, Addition]:
+        wanted = proposals.check_alone(state, number, until, reason, engine.clock())
+        assert isinstance(wanted, EntriesWanted)
+        made, content = proposals.put_alone(wanted, held, until, engine.clock())
+        return structs.replace(made, reason=reason, proposal=number), content
+
+    state = engine.state.accounts[account]
+    found = proposals.check_alone(state, number, until, reason, engine.clock())
+    if isinstance(found, EntriesWanted):
+        await decide_entries(engine, account, by, found.list, put)
+        return
+    of = found.kind, found.name, found.number
     await bring_in(engine, account, by, *of, change, progress)
 
 

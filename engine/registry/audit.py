@@ -20,6 +20,7 @@ from tollkeeper.engine.registry.changes import (
     Change,
     Deactivated,
     EntriesChanged,
+    EntriesWanted,
     KeyCreated,
     KeyRevoked,
     ListMade,
@@ -86,7 +87,6 @@ _DETAILS: Mapping[type[Change], tuple[str, ...]] = {
     SearchDropped: (),
     RolloutCleared: (),
     ListMade: ("spec",),
-    EntriesChanged: ("action", "count", "values"),
     ListReplaced: ("count",),
     WebhookSet: ("kinds", "only", "paused"),
     WebhookRemoved: (),
@@ -102,7 +102,7 @@ def audit_item(recorded: RecordedChange) -> AuditItem:
         at=recorded.at,
         by=recorded.by,
         action=str(change.__struct_config__.tag),
-        subject=_subject(change),
+        subject=subject_of(change),
         detail=_detail(change),
         request=recorded.request,
     )
@@ -121,7 +121,7 @@ def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
     return AuditItem(sequence, at, access.by, "personal_data_read", "payments", detail)
 
 
-def _detail(change: Change) -> dict[str, Any]:
+def _detail(change: Change | EntriesWanted) -> dict[str, Any]:
     if isinstance(change, SettingsChanged):
         settings = show_settings(change.settings)
         return {name: settings[name] for name in change.changed} | _set_members(change, "proposal")
@@ -141,6 +141,12 @@ def _detail(change: Change) -> dict[str, Any]:
         return _set_members(change, "ended", "reason", "proposal")
     if isinstance(change, Proposed):
         return {"note": change.note, "change": _detail(change.change), "base": change.base}
+    if isinstance(change, EntriesWanted):
+        return {"action": change.action, "count": change.count}
+    if isinstance(change, EntriesChanged):
+        until = {} if change.until is None else {"until": show_instant(change.until)}
+        shown = {"action": change.action, "count": change.count, "values": change.values}
+        return shown | until | _set_members(change, "ended", "alone", "reason", "proposal")
     detail = {
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
@@ -163,7 +169,8 @@ def _set_members(change: Change, *names: str) -> dict[str, Any]:
     return {name: getattr(change, name) for name in names if getattr(change, name)}
 
 
-def _subject(change: Change) -> str:
+def subject_of(change: Change | EntriesWanted) -> str:
+    """What the change is of, as the log names it."""
     match change:
         case AccountCreated():
             return f"account {change.name}"
@@ -177,14 +184,14 @@ def _subject(change: Change) -> str:
             return f"session of {change.owner}"
         case ListMade():
             return f"list {change.name}"
-        case EntriesChanged() | ListReplaced():
+        case EntriesChanged() | EntriesWanted() | ListReplaced():
             return f"list {change.list}"
         case WebhookSet() | WebhookRemoved():
             return f"webhook {change.url}"
         case PersonErased():
             return "person"
         case Proposed():
-            return f"proposal {change.number}: {_subject(change.change)}"
+            return f"proposal {change.number}: {subject_of(change.change)}"
         case SearchSaved() | SearchDropped():
             return f"search {change.name}"
         case AlertMarked():

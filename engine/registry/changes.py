@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Action
+from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
@@ -39,10 +40,11 @@ class ExtraCodes(Struct, frozen=True):
 
 
 class Approvals(Struct, frozen=True):
-    """What another person must approve: what is published, and what thresholds hold."""
+    """What another person must approve: what is published, what thresholds hold, what lists hold."""
 
     publish: bool = False
     thresholds: bool = False
+    lists: bool = False
 
 
 class Costs(Struct, frozen=True):
@@ -250,7 +252,19 @@ class RolloutCleared(Struct, frozen=True, tag="rollout_cleared"):
     name: str
 
 
-Proposable: TypeAlias = Activated | Deactivated | RolloutSet | SettingsChanged
+class EntriesWanted(Struct, frozen=True, tag="entries_wanted"):
+    """Entries to put into a list, or to remove from it: then their values count.
+
+    `entries` are there until it is decided.
+    """
+
+    list: str
+    action: Literal["put", "remove"]
+    count: int
+    entries: tuple[ListEntry, ...]
+
+
+Proposable: TypeAlias = Activated | Deactivated | RolloutSet | SettingsChanged | EntriesWanted
 """What can wait for another person."""
 
 
@@ -316,12 +330,21 @@ class ListMade(Struct, frozen=True, tag="list_made"):
 
 
 class EntriesChanged(Struct, frozen=True, tag="entries_changed"):
-    """Entries added, renewed or removed; up to `lists.MAX_LISTED` of their values in full."""
+    """Entries added, renewed or removed; up to `lists.MAX_AUDITED_VALUES` of their values in full.
+
+    `proposal`, `reason` and `alone` as in `Activated`: put alone, none stays beyond `until` (µs).
+    `ended` says that those put alone were taken back.
+    """
 
     list: str
     action: Literal["put", "remove"]
     count: int
     values: tuple[str, ...]
+    proposal: int | None = None
+    until: int | None = None
+    ended: bool = False
+    reason: str = ""
+    alone: bool = False
 
 
 class ListReplaced(Struct, frozen=True, tag="list_replaced"):

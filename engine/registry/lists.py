@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from typing import Literal, get_args
 
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal, Replacement
@@ -18,14 +18,20 @@ from tollkeeper.engine.lists.spec import (
     Spec,
     TableSpec,
 )
-from tollkeeper.engine.registry.changes import EntriesChanged, ListMade, ListReplaced
-from tollkeeper.engine.registry.errors import Invalid, NotFound
+from tollkeeper.engine.registry.changes import (
+    EntriesChanged,
+    EntriesWanted,
+    ListMade,
+    ListReplaced,
+)
+from tollkeeper.engine.registry.errors import Forbidden, Invalid, NotFound
 from tollkeeper.engine.registry.names import check_name
 from tollkeeper.engine.registry.state import Account, ListState
 from tollkeeper.grammar import types
 from tollkeeper.grammar.program import ListUse, TableUse
 
 MAX_AUDITED_VALUES = 100
+MAX_PROPOSED_ENTRIES = 1000
 MAX_COLUMNS = 64
 _MAX_CHOICES = 1000
 
@@ -127,6 +133,12 @@ def put_entries(
     Of two with one value the later counts. Raises `NotFound`, and `Invalid` with all that is
     wrong, each at its path (`entries[3].columns.asn`).
     """
+    return addition(name, _read_entries(account, name, given, by))
+
+
+def _read_entries(
+    account: Account, name: str, given: Iterable[object], by: str
+) -> tuple[ListEntry, ...]:
     spec = find_list(account, name).spec
     entries: dict[str, ListEntry] = {}
     violations: list[Violation] = []
@@ -140,8 +152,13 @@ def put_entries(
         raise Invalid(violations)
     if not entries:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
-    change = EntriesChanged(name, "put", len(entries), tuple(entries)[:MAX_AUDITED_VALUES])
-    return change, Addition(name, tuple(entries.values()))
+    return tuple(entries.values())
+
+
+def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, Addition]:
+    """What adds or renews these entries."""
+    values = tuple(entry.value for entry in entries[:MAX_AUDITED_VALUES])
+    return EntriesChanged(name, "put", len(entries), values), Addition(name, tuple(entries))
 
 
 def remove_entries(
@@ -151,6 +168,22 @@ def remove_entries(
 
     Raises `NotFound` for the list or for values that are not there, `Invalid` for what is none.
     """
+    values = _read_values(account, name, given)
+    for value, place in values.items():
+        if not has_value(contents, value):
+            message = f"there is no entry `{value}` in `{name}`"
+            raise NotFound(f"entries[{place}].value", message)
+    return removal(name, tuple(values))
+
+
+def removal(name: str, values: tuple[str, ...]) -> tuple[EntriesChanged, Removal]:
+    """What removes the entries of these canonical values."""
+    change = EntriesChanged(name, "remove", len(values), values[:MAX_AUDITED_VALUES])
+    return change, Removal(name, values)
+
+
+def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[str, int]:
+    """The canonical values, each with its place."""
     spec = find_list(account, name).spec
     values: dict[str, int] = {}
     violations: list[Violation] = []
@@ -164,12 +197,44 @@ def remove_entries(
         raise Invalid(violations)
     if not values:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
-    for value, place in values.items():
-        if not has_value(contents, value):
-            message = f"there is no entry `{value}` in `{name}`"
-            raise NotFound(f"entries[{place}].value", message)
-    change = EntriesChanged(name, "remove", len(values), tuple(values)[:MAX_AUDITED_VALUES])
-    return change, Removal(name, tuple(values))
+    return values
+
+
+def want_entries(
+    account: Account, name: str, action: Literal["put", "remove"], given: Sequence[object]
+) -> EntriesWanted:
+    """Entries, or the values of those to remove, for another person to approve.
+
+    Raises what `put_entries` and `remove_entries` do, except for values that are not there.
+    """
+    if len(given) > MAX_PROPOSED_ENTRIES:
+        message = f"at most {MAX_PROPOSED_ENTRIES} entries are proposed at once"
+        raise Invalid([Violation("entries", "out_of_range", message)])
+    entries = (
+        _read_entries(account, name, given, "")
+        if action == "put"
+        else tuple(ListEntry(value) for value in _read_values(account, name, given))
+    )
+    return EntriesWanted(name, action, len(entries), entries)
+
+
+def make_wanted(
+    account: Account, wanted: EntriesWanted, contents: Contents
+) -> tuple[EntriesChanged, Addition | Removal]:
+    """What puts or removes the entries that somebody asked for. Raises `NotFound`."""
+    if wanted.action == "put":
+        return addition(wanted.list, wanted.entries)
+    values = [entry.value for entry in wanted.entries]
+    return remove_entries(account, wanted.list, values, contents)
+
+
+def check_entries_alone(account: Account) -> None:
+    """Raises `Forbidden` where another person must approve what lists hold.
+
+    A test account has its live one's settings, and nobody to approve.
+    """
+    if account.settings.approvals.lists and account.live is None:
+        raise Forbidden("approval", "another person must approve this: propose it")
 
 
 def replace_entries(

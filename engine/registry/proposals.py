@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import structs
+
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
+from tollkeeper.engine.lists.contents import Contents, held_entry
 from tollkeeper.engine.registry.accounts import check_live
 from tollkeeper.engine.registry.changes import (
     Activated,
     BacktestFigures,
+    EntriesChanged,
+    EntriesWanted,
     Proposable,
     ProposalRefused,
     Proposed,
     SettingsChanged,
 )
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, Invalid, NotFound
+from tollkeeper.engine.registry.lists import addition, removal
 from tollkeeper.engine.registry.state import Account, Proposal
 from tollkeeper.engine.registry.users import person_of
 from tollkeeper.engine.registry.versions import MAX_REASON
@@ -44,6 +51,9 @@ def propose(
 
 def base_of(account: Account, change: Proposable) -> str:
     """What the change would take the place of, for a proposal to notice that it is another by now."""
+    if isinstance(change, EntriesWanted):
+        # Entries stand beside others: whatever else the list holds by then, they are as asked for.
+        return f"list {change.list}"
     if isinstance(change, SettingsChanged):
         return repr([getattr(account.settings, name) for name in change.changed])
     lineage = account.files.get((change.kind, change.name))
@@ -79,6 +89,10 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
         raise Conflict("proposal", "the time until which it was to hold is over")
+    if isinstance(change, EntriesWanted) and all(
+        entry.expires_at is not None and entry.expires_at <= now for entry in change.entries
+    ):
+        raise Conflict("proposal", "the entries are over")
     if not is_in_force(account, proposal) and base_of(account, change) != proposal.base:
         raise Conflict("proposal", "what it would take the place of has changed: propose it anew")
     return proposal
@@ -90,7 +104,9 @@ def refuse_proposal(account: Account, number: int, reason: str, now: int) -> Pro
     return ProposalRefused(_waiting(account, number, now).number, reason)
 
 
-def check_alone(account: Account, number: int, until: int, reason: str, now: int) -> Activated:
+def check_alone(
+    account: Account, number: int, until: int, reason: str, now: int
+) -> Activated | EntriesWanted:
     """The change that somebody makes alone, in need, until a time within a day.
 
     Raises `NotFound`, `Conflict`, and `Invalid` with all that is wrong.
@@ -98,8 +114,12 @@ def check_alone(account: Account, number: int, until: int, reason: str, now: int
     proposal = _waiting(account, number, now)
     _check_reason("reason", reason)
     change = proposal.change
-    if not isinstance(change, Activated) or change.kind not in ("rule", "scorecard"):
-        raise Conflict("proposal", "only a version that decides can be published alone")
+    match change:
+        case Activated(kind="rule" | "scorecard") | EntriesWanted(action="put"):
+            pass
+        case _:
+            message = "only a version that decides and entries to put can be published alone"
+            raise Conflict("proposal", message)
     if proposal.state == "alone":
         raise Conflict("proposal", "it was published alone already")
     if not now < until <= now + LONGEST_ALONE:
@@ -115,6 +135,49 @@ def is_in_force(account: Account, proposal: Proposal) -> bool:
         return False
     lineage = account.files[change.kind, change.name]
     return lineage.until is not None and lineage.active == change.number
+
+
+def put_alone(
+    wanted: EntriesWanted, contents: Contents, until: int, now: int
+) -> tuple[EntriesChanged, Addition]:
+    """What puts the entries until a time (µs), or their own end.
+
+    Raises `Conflict` where one stands already, which would end with it.
+    """
+    for entry in wanted.entries:
+        held = held_entry(contents, entry.value)
+        if held is not None and (held.expires_at is None or held.expires_at > now):
+            message = (
+                f"`{entry.value}` stands in `{wanted.list}` already: only what is new is put alone"
+            )
+            raise Conflict("proposal", message)
+    change, content = addition(wanted.list, _ending(wanted, until))
+    return structs.replace(change, until=until, alone=True), content
+
+
+def withdraw_alone(
+    proposal: Proposal, wanted: EntriesWanted, contents: Contents, now: int
+) -> tuple[EntriesChanged, Removal] | None:
+    """What removes the entries that were put alone and still stand as they were put; None where none
+    does.
+    """
+    if proposal.until is None or proposal.until <= now:
+        return None
+    values = []
+    for entry in _ending(wanted, proposal.until):
+        held = held_entry(contents, entry.value)
+        if held is not None and held.expires_at == entry.expires_at:
+            values.append(entry.value)
+    return removal(wanted.list, tuple(values)) if values else None
+
+
+def _ending(wanted: EntriesWanted, until: int) -> list[ListEntry]:
+    return [
+        structs.replace(
+            each, expires_at=until if each.expires_at is None else min(until, each.expires_at)
+        )
+        for each in wanted.entries
+    ]
 
 
 def _waiting(account: Account, number: int, now: int) -> Proposal:

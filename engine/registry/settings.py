@@ -285,7 +285,7 @@ def _codes(value: object, name: str, report: _Report) -> tuple[str, ...]:
 
 def _approvals(account: Account, asked: Mapping[str, object], report: _Report) -> Approvals:
     wanted = _object(asked["approvals"], "approvals", report)
-    names = ("publish", "thresholds")
+    names = Approvals.__struct_fields__
     _refuse_others(wanted, names, "approvals.", report)
     read: dict[str, bool] = {}
     for name in names:

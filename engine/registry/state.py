@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Literal, TypeAlias
 
+from msgspec import structs
+
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
@@ -23,6 +25,7 @@ from tollkeeper.engine.registry.changes import (
     Deactivated,
     DecidedFilter,
     EntriesChanged,
+    EntriesWanted,
     KeyCreated,
     KeyRevoked,
     ListMade,
@@ -171,7 +174,8 @@ ProposalState: TypeAlias = Literal["waiting", "approved", "refused", "alone"]
 class Proposal:
     """A change that one person proposed; `alone` is one that was made before anybody approved it.
 
-    Times in µs; `decided_by`, `decided_at` and `reason` are of the last decision about it.
+    Times in µs; `decided_by`, `decided_at` and `reason` are of the last decision about it, `until` the
+    end of entries that were put alone.
     """
 
     number: int
@@ -185,6 +189,7 @@ class Proposal:
     decided_by: str | None = None
     decided_at: int | None = None
     reason: str = ""
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,21 +516,34 @@ def _fold_work(account: Account, recorded: RecordedChange) -> Account:
             return replace(account, searches=kept)
         case ProposalRefused():
             number, state, reason = change.number, "refused", change.reason
-        case Activated(proposal=int(number)) | Deactivated(proposal=int(number)) if change.ended:
+        case (
+            Activated(proposal=int(number))
+            | Deactivated(proposal=int(number))
+            | EntriesChanged(proposal=int(number))
+        ) if change.ended:
             state, reason = "refused", change.reason
-        case Activated(proposal=int(number), alone=True):
+        case (
+            Activated(proposal=int(number), alone=True)
+            | EntriesChanged(proposal=int(number), alone=True)
+        ):
             state, reason = "alone", change.reason
         case (
             Activated(proposal=int(number))
             | Deactivated(proposal=int(number))
             | RolloutSet(proposal=int(number))
             | SettingsChanged(proposal=int(number))
+            | EntriesChanged(proposal=int(number))
         ):
             state = "approved"
         case _:
             return account
+    wanted = account.proposals[number].change
+    if isinstance(wanted, EntriesWanted) and state != "alone":
+        wanted = structs.replace(wanted, entries=())
     decided = replace(
         account.proposals[number],
+        change=wanted,
+        until=change.until if isinstance(change, EntriesChanged) else None,
         state=state,
         decided_by=recorded.by,
         decided_at=recorded.at,

@@ -245,3 +245,35 @@ def test_a_proposal_is_made_and_approved_by_two_people_while_the_service_runs(
     assert toll(folder, *no).returncode == 0
     listed = msgspec.json.decode(toll(folder, "proposals", "list", "--json", *account).stdout)
     assert [each["state"] for each in listed] == ["refused", "approved"]
+
+
+def test_entries_of_a_list_are_proposed_where_another_person_must_approve_them(
+    served: tuple[Path, Running], tmp_path: Path
+) -> None:
+    folder, _ = served
+    account = ("--account", "bank")
+    assert toll(folder, "accounts", "create", "bank").returncode == 0
+    assert toll(folder, "lists", "make", "blocked", "--type", "string", *account).returncode == 0
+    for name in ("eva", "rui"):
+        toll(folder, "users", "set", name, "--role", "lead", *account)
+    assert toll(folder, "accounts", "set", "bank", "approvals.lists=true").returncode == 0
+    file = tmp_path / "blocked.csv"
+    file.write_text("value\nd-9\n")
+    for command in (("add", "blocked", "d-1"), ("import", "blocked", str(file))):
+        refused = toll(folder, "lists", *command, *account)
+        assert (refused.returncode, "propose it" in refused.stderr) == (1, True)
+    wanted = ("proposals", "entries", "blocked", "d-1", "--note", "card testing")
+    made = toll(folder, *wanted, "--author", "eva", *account)
+    assert made.returncode == 0, made.stderr
+    assert "1 entry of blocked waits for another person" in made.stderr + made.stdout
+    assert toll(folder, "proposals", "approve", "1", "--author", "rui", *account).returncode == 0
+    shown = toll(folder, "lists", "show", "blocked", "--json", *account).stdout
+    (entry,) = msgspec.json.decode(shown)["entries"]
+    assert (entry["value"], entry["note"], entry["by"]) == ("d-1", "card testing", "eva")
+    gone = toll(folder, *wanted, "--remove", "--author", "eva", *account)
+    assert gone.returncode == 0, gone.stderr
+    listed = msgspec.json.decode(toll(folder, "proposals", "list", "--json", *account).stdout)
+    assert [(each["state"], each["subject"]) for each in listed] == [
+        ("waiting", "list blocked"),
+        ("approved", "list blocked"),
+    ]

@@ -30,6 +30,8 @@ from tollkeeper.api.html import Html, element, join_html
 
 CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
+_VALUES = 20
+"""How many values of a proposal are shown."""
 _ALONE = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"))
 """How long somebody may publish alone."""
 
@@ -151,6 +153,8 @@ def _what(here: Visit, proposal: JsonObject) -> Html:
     if proposal["settings"] is not None:
         said = json.dumps(proposal["settings"], default=str)
         return join_html(here.words("changes.settings"), " ", element("code", said))
+    if proposal["entries"] is not None:
+        return _entries(here, proposal["name"], proposal["entries"])
     named = here.words(
         f"changes.{proposal['action']}", name=proposal["name"], version=proposal["version"]
     )
@@ -159,6 +163,20 @@ def _what(here: Visit, proposal: JsonObject) -> Html:
     if proposal["kind"] != "rule":
         return element("span", named)
     return element("a", named, href=f"/console/rules/{segment(proposal['name'])}")
+
+
+def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
+    """The entries that somebody wants in a list, or out of it."""
+    said = here.words(f"changes.entries_{wanted['action']}", name=name, count=wanted["count"])
+    values = []
+    for each in wanted["entries"][:_VALUES]:
+        end = each.get("expires_at")
+        until = (
+            "" if end is None else join_html(" ", here.words("rule.until"), " ", instant(here, end))
+        )
+        values.append(element("span", " · ", element("code", each["value"]), until))
+    rest = " …" if wanted["count"] > len(values) else ""
+    return join_html(element("a", said, href=f"/console/lists/{segment(name)}"), *values, rest)
 
 
 async def _meaning(here: Visit, proposal: JsonObject) -> Html:
@@ -217,7 +235,7 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
         element("input", name="reason", maxlength="500", autocomplete="off"),
     )
     deciding = element("form", reason, *controls, method="post", action=action, class_="line")
-    if alone or proposal["action"] != "publish" or proposal["kind"] not in ("rule", "scorecard"):
+    if alone or not _may_be_alone(proposal):
         return deciding
     glass = element(
         "details",
@@ -234,6 +252,13 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
         ),
     )
     return join_html(deciding, control_if_allowed(here, "rules:publish", glass))
+
+
+def _may_be_alone(proposal: JsonObject) -> bool:
+    """A version that decides, or entries to put."""
+    if proposal["entries"] is not None:
+        return bool(proposal["entries"]["action"] == "put")
+    return proposal["action"] == "publish" and proposal["kind"] in ("rule", "scorecard")
 
 
 def _row(here: Visit, change: JsonObject) -> Html:

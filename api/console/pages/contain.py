@@ -18,6 +18,7 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.alerts import AROUND, LONE_ALERT, alert_address, mark_text
+from tollkeeper.api.console.pages.lists import approval_note, send_entries
 from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.pages.score import scores_beside
@@ -140,6 +141,7 @@ async def contain(request: Request[Any, Any, Any]) -> Response[str]:
     if sent["span"] not in _SPANS:
         raise IncompleteFormError("span")
     end = here.now + timedelta(hours=_SPANS[sent["span"]])
+    blocked: dict[str, list[JsonObject]] = {}
     picked = [str(each) for each in form.getall("pick", [])]
     for each in picked:
         by, _, like = each.partition(":")
@@ -148,11 +150,19 @@ async def contain(request: Request[Any, Any, Any]) -> Response[str]:
         if value is None:
             raise IncompleteFormError("pick")
         entry = {"value": value, "expires_at": text_of(end), "note": sent.get("reason")}
-        path = f"/v1/lists/{segment(sent[f'list_{by}'])}/entries"
-        await here.client.send("PUT", path, body={"entries": [entry]})
+        blocked.setdefault(sent[f"list_{by}"], []).append(entry)
+    proposed = ""
+    for name, entries in blocked.items():
+        if here.list_approval:
+            proposed = str(await send_entries(here, name, entries, sent.get("reason")))
+            continue
+        path = f"/v1/lists/{segment(name)}/entries"
+        await here.client.send("PUT", path, body={"entries": entries})
     id_ = sent.get("alert")
     if id_ and picked and here.may("labels:write"):
         await _mark(here, id_, "acknowledged", sent.get("reason"))
+    if proposed:
+        return go_to(target("/console/changes", proposed=proposed))
     back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
     return go_to(target(back, contained=str(len(picked)), until=text_of(end)))
 
@@ -218,6 +228,7 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
             numeric=(2, 3, 4, 5, 6),
         ),
         element("p", words("contain.lists_note"), class_="hints"),
+        approval_note(here),
     )
     controls = element(
         "div",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from io import StringIO
 from typing import Any
 
 from litestar import Request, get, post
@@ -105,6 +108,7 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
             class_="tools",
         ),
         _done(here),
+        approval_note(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         control_if_allowed(here, "lists:write", _import_form(here, name)),
         table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
@@ -143,6 +147,9 @@ async def change_entries(request: Request[Any, Any, Any], name: FromPath[str]) -
     sent = await read_form(request)
     path = f"/v1/lists/{segment(name)}/entries"
     if removed := sent.get("remove"):
+        if here.list_approval:
+            given = [{"value": removed}]
+            return await _propose(here, name, given, sent.get("note"), "remove")
         await here.client.send("DELETE", path, body={"entries": [{"value": removed}]})
         return go_to(target(list_address(name), removed="1"))
     more = {
@@ -155,8 +162,36 @@ async def change_entries(request: Request[Any, Any, Any], name: FromPath[str]) -
     }
     values = [line.strip() for line in sent.get("values").splitlines() if line.strip()]
     entries = [{"value": value, **more} for value in values]
+    if here.list_approval:
+        return await _propose(here, name, entries, sent.get("note"))
     await here.client.send("PUT", path, body={"entries": entries})
     return go_to(target(list_address(name), added=str(len(entries))))
+
+
+async def _propose(
+    here: Visit, name: str, entries: Sequence[JsonObject], note: str, action: str = "put"
+) -> Response[str]:
+    """Ask another person to approve the entries, and go where that is seen."""
+    number_ = await send_entries(here, name, entries, note, action)
+    return go_to(target("/console/changes", proposed=str(number_)))
+
+
+async def send_entries(
+    here: Visit, name: str, entries: Sequence[JsonObject], note: str, action: str = "put"
+) -> int:
+    """The number of the proposal of the entries."""
+    wanted = {"name": name, "action": action, "entries": entries}
+    body: JsonObject = {"proposal": {"note": note, "entries": wanted}}
+    sent = await here.client.send("POST", "/v1/proposals", body=body)
+    made: int = sent["proposal"]["number"]
+    return made
+
+
+def approval_note(here: Visit) -> Html:
+    """That what is changed here waits for another person, where the account asks for that."""
+    if not here.list_approval:
+        return Html("")
+    return element("p", here.words("lists.approval"), class_="hints")
 
 
 @post("/console/lists/{name:str}/preview")
@@ -189,9 +224,22 @@ async def preview_file(request: Request[Any, Any, Any], name: FromPath[str]) -> 
 @post("/console/lists/{name:str}/import")
 async def import_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
     here = await visit(request)
-    text = (await read_form(request))["csv"]
+    sent = await read_form(request)
+    text = sent["csv"]
+    if here.list_approval:
+        return await _propose(here, name, _entries_of(text), sent.get("note"))
     put = await here.client.send("POST", f"/v1/lists/{segment(name)}/imports", text=text)
     return go_to(target(list_address(name), added=str(put["list"]["put"])))
+
+
+def _entries_of(text: str) -> list[JsonObject]:
+    """The entries of a file that a preview found nothing wrong with."""
+    entries = []
+    for line in csv.DictReader(StringIO(text)):
+        entry: JsonObject = {key: line[key] for key in ("value", *_TITLES) if line.get(key)}
+        columns = {key: cell for key, cell in line.items() if key not in ("value", *_TITLES)}
+        entries.append({**entry, "columns": columns} if columns else entry)
+    return entries
 
 
 def _malformed(here: Visit, lines: list[JsonObject]) -> Html:
@@ -239,6 +287,7 @@ def _apply(here: Visit, name: str, text: str) -> Html:
     return element(
         "form",
         element("textarea", text, name="csv", hidden=""),
+        _reason(here),
         element("button", here.words("lists.apply")),
         method="post",
         action=f"{list_address(name)}/import",
@@ -304,9 +353,18 @@ def _add(here: Visit, name: str) -> Html:
     )
 
 
+def _reason(here: Visit) -> Html:
+    """Why, where another person must approve."""
+    if not here.list_approval:
+        return Html("")
+    said = here.words("changes.note")
+    return element("input", name="note", required="", maxlength="200", aria_label=said)
+
+
 def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
     remove = element(
         "form",
+        _reason(here),
         element(
             "button",
             here.words("lists.remove"),

@@ -94,7 +94,7 @@ async def _alone(here: Visit) -> Html:
                 element(
                     "strong",
                     here.words(
-                        "now.alone",
+                        "now.alone" if each["entries"] is None else "now.alone_entries",
                         name=each["name"],
                         version=each["version"],
                         by=each["decided_by"],

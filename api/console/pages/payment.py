@@ -14,6 +14,7 @@ from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.lit import lit_text
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.lists import send_entries
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
@@ -141,6 +142,9 @@ async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Re
     if expires := sent.get("expires_at"):
         entry["expires_at"] = expires
     name = sent["list"]
+    if here.list_approval:
+        number_ = await send_entries(here, name, [entry], entry["note"])
+        return go_to(target("/console/changes", proposed=str(number_)))
     await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
     return go_to(target(payment_address(id_), listed=name))
 

@@ -50,7 +50,7 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
             element("a", each["name"], href=rule_address(each["name"])),
             "–" if each["active"] is None else f"v{each['active']}",
             f"v{each['newest']}",
-            _trials(here, each),
+            " · ".join(_trials(here, each)) or "–",
         )
         for each in found
     ]
@@ -181,14 +181,15 @@ def _text(here: Visit, text: str) -> tuple[Html, ...]:
     return (shown, element("details", summary, tests))
 
 
-def _trials(here: Visit, rule: JsonObject) -> str:
+def _trials(here: Visit, rule: JsonObject) -> list[str]:
+    """What is on trial beside what is live."""
     said = []
     if rule["shadow"] is not None:
         said.append(here.words("rules.shadow", version=rule["shadow"]))
     if rule["rollout"] is not None:
         trial = rule["rollout"]
         said.append(here.words("rules.rollout", version=trial["version"], percent=trial["percent"]))
-    return " · ".join(said) or "–"
+    return said
 
 
 def _head(here: Visit, found: JsonObject) -> Html:
@@ -207,7 +208,7 @@ def _head(here: Visit, found: JsonObject) -> Html:
     return element(
         "header",
         element("h1", found["name"]),
-        element("p", state, " · ", _trials(here, found)),
+        element("p", state, *(f" · {said}" for said in _trials(here, found))),
         edit,
         class_="tools",
     )

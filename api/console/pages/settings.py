@@ -18,7 +18,7 @@ from tollkeeper.api.console.parts import control_if_allowed, field, instant, not
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-_APPROVALS = ("publish", "thresholds")
+_APPROVALS = ("publish", "thresholds", "lists")
 """What another person can have to approve."""
 
 

@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from tollkeeper.engine.read_folder import Picture
 
 
+column_option = click.option(
+    "--column", "columns", multiple=True, help="Of a table's row: `NAME=VALUE`."
+)
+expiry_option = click.option(
+    "--expires-at", help="A time of RFC 3339, such as 2030-01-31T12:00:00Z."
+)
+
+
 @click.group(panel="What decides")
 def lists() -> None:
     """Lists and tables that rules look things up in."""
@@ -129,8 +137,8 @@ def show_list(
 @lists.command("add")
 @click.argument("name")
 @click.argument("values", nargs=-1, required=True)
-@click.option("--column", "columns", multiple=True, help="Of a table's row: `NAME=VALUE`.")
-@click.option("--expires-at", help="A time of RFC 3339, such as 2030-01-31T12:00:00Z.")
+@column_option
+@expiry_option
 @click.option("--note", help="Why it is there.")
 @account_option
 @author_option
@@ -147,12 +155,19 @@ def add_entries(
     """Add entries to a list, or renew those that are there."""
     from tollkeeper.engine.publish.change_lists import PutEntries
 
+    entries = list_entries(values, columns, expires_at, note)
+    perform(data, PutEntries(account, name, entries))
+    say(f"{plural(len(entries), 'entry')} in {name}")
+
+
+def list_entries(
+    values: Sequence[str], columns: Sequence[str], expires_at: str | None, note: str | None
+) -> list[dict[str, Any]]:
+    """The entries that a command's arguments name, in the form of `PUT /lists/{name}/entries`."""
     shared: dict[str, Any] = {"expires_at": expires_at, "note": note}
     if columns:
         shared["columns"] = dict(read_pairs(columns))
-    entries = [{"value": value, **shared} for value in values]
-    perform(data, PutEntries(account, name, entries))
-    say(f"{plural(len(entries), 'entry')} in {name}")
+    return [{"value": value, **shared} for value in values]
 
 
 @lists.command("remove")

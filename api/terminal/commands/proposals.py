@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from tollkeeper.api.terminal.commands.activate import require_passing_version
+from tollkeeper.api.terminal.commands.lists import column_option, expiry_option, list_entries
 from tollkeeper.api.terminal.folder import perform, read_account, refusals
 from tollkeeper.api.terminal.options import (
     account_option,
@@ -16,7 +18,7 @@ from tollkeeper.api.terminal.options import (
     kind_option,
     until_option,
 )
-from tollkeeper.api.terminal.output import progress_bar, refuse, say, show_rows
+from tollkeeper.api.terminal.output import plural, progress_bar, refuse, say, show_rows
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -34,15 +36,14 @@ def proposals() -> None:
 def list_proposals(account: str, as_json_: bool, data: JournalSource) -> None:
     """List the proposals, newest first."""
     from tollkeeper.engine.instants import show_instant
-    from tollkeeper.engine.registry.audit import audit_item
-    from tollkeeper.engine.registry.changes import RecordedChange
+    from tollkeeper.engine.registry.audit import subject_of
 
     found = sorted(read_account(data, account).proposals.values(), key=lambda each: -each.number)
     rows = [
         (
             each.number,
             each.state,
-            audit_item(RecordedChange(0, each.at, 0, each.by, each.change)).subject,
+            subject_of(each.change),
             str(getattr(each.change, "number", "")),
             each.by,
             show_instant(each.at),
@@ -84,6 +85,40 @@ def propose(
         change = activate(found, kind, name, version, Terms(until=until, reason=note))
     number = perform(data, Propose(account, change, note)).count
     say(f"proposal {number}: {name} version {version} waits for another person")
+
+
+@proposals.command("entries")
+@click.argument("name")
+@click.argument("values", nargs=-1, required=True)
+@click.option("--remove", is_flag=True, help="Remove them from the list.")
+@column_option
+@expiry_option
+@account_option
+@click.option(
+    "--note", required=True, help="Why, for who approves; it stands beside the entries too."
+)
+@author_option
+@data_option
+def propose_entries(
+    name: str,
+    values: Sequence[str],
+    remove: bool,
+    columns: Sequence[str],
+    expires_at: str | None,
+    account: str,
+    note: str,
+    data: JournalSource,
+) -> None:
+    """Propose to add VALUES to list NAME, or to remove them."""
+    from tollkeeper.engine.publish.proposals import Propose
+    from tollkeeper.engine.registry.lists import want_entries
+
+    found = read_account(data, account)
+    given = values if remove else list_entries(values, columns, expires_at, note)
+    with refusals():
+        change = want_entries(found, name, "remove" if remove else "put", given)
+    number = perform(data, Propose(account, change, note)).count
+    say(f"proposal {number}: {plural(change.count, 'entry')} of {name} waits for another person")
 
 
 @proposals.command("approve")

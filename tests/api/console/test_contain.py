@@ -114,6 +114,25 @@ async def test_a_value_that_is_picked_is_blocked_until_a_time_and_the_alert_ackn
     assert alert["mark"]["state"] == "acknowledged"
 
 
+async def test_a_block_waits_for_another_person_where_the_account_asks_for_it(
+    attacked: Shop,
+) -> None:
+    id_, api = await alert_of(attacked), attacked.service.client
+    assert "another&#x27;s approval" not in (await attacked.browser.get("/console/contain")).text
+    await api.put("/v1/account", json={"account": {"approvals": {"lists": True}}})
+    assert "another&#x27;s approval" in (await attacked.browser.get("/console/contain")).text
+    sent = {"alert": id_, "pick": "device:bot-11", "list_device": "blocked", "span": "6h"}
+    done = await attacked.browser.post("/console/contain", data={**sent, "reason": "testing"})
+    assert done.headers["location"] == "/console/changes?proposed=1", done.text
+    value = {"by": "device", "list": "blocked"}
+    done = await attacked.browser.post("/console/payments/bot-11/list", data=value)
+    assert done.headers["location"] == "/console/changes?proposed=2", done.text
+    assert (await api.get("/v1/lists/blocked/entries")).json()["entries"] == []
+    (_, proposal) = (await api.get("/v1/proposals")).json()["proposals"]
+    (entry,) = proposal["entries"]["entries"]
+    assert (entry["value"], entry["note"]) == ("d-bot-7", "testing")
+
+
 async def test_what_stands_out_is_contained_without_an_alert(attacked: Shop) -> None:
     page = (await attacked.browser.get("/console/contain")).text
     assert 'name="pick" value="device:bot-11"' in page

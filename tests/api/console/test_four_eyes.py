@@ -92,3 +92,38 @@ async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop:
     assert (account["time_zone"], account["thresholds"]["deny"]) == ("Europe/Berlin", 0.85)
     lifted = await own_shop.browser.post("/console/settings", data={**form, "note": "a nuisance"})
     assert lifted.headers["location"] == "/console/changes?proposed=2"
+
+
+async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(
+    own_shop: Shop,
+) -> None:
+    api = own_shop.service.client
+    await api.put("/v1/lists/blocked_now", json={"type": "string"})
+    entries = "/v1/lists/blocked_now/entries"
+    settings = {"account": {"approvals": {"lists": True}}}
+    assert (await api.put("/v1/account", json=settings)).status_code == 200
+    page = "/console/lists/blocked_now"
+    async with come_in(own_shop, "eva", "analyst") as eva, come_in(own_shop, "rui", "lead") as rui:
+        assert "waits for another&#x27;s approval" in (await eva.get(page)).text
+        portuguese = (await eva.get(page, headers={"accept-language": "pt-BR"})).text
+        assert "espera pela aprovação de outra pessoa" in portuguese
+        sent = {"values": "d-1\nd-2", "note": "card testing"}
+        answer = await eva.post(f"{page}/entries", data=sent)
+        assert answer.headers["location"] == "/console/changes?proposed=1", answer.text
+        file = {"csv": "value,note\nd-3,a file\n", "note": "from the bank"}
+        answer = await eva.post(f"{page}/import", data=file)
+        assert answer.headers["location"] == "/console/changes?proposed=2", answer.text
+        assert (await api.get(entries)).json()["entries"] == []
+        seen = (await rui.get("/console/changes")).text
+        assert "blocked_now: put 2 entries in" in seen
+        assert "<code>d-2</code>" in seen
+        assert "Break the glass" in seen
+        assert (await rui.post("/console/changes/1", data={"act": "approve"})).status_code == 303
+        alone = {"act": "alone", "until": "6h", "reason": "nobody is awake"}
+        assert (await rui.post("/console/changes/2", data=alone)).status_code == 303
+        held = (await api.get(entries)).json()["entries"]
+        assert [each["value"] for each in held] == ["d-1", "d-2", "d-3"]
+        assert "Entries of blocked_now were put by rui alone" in (await eva.get("/console")).text
+        removal = {"remove": "d-1", "note": "a regular"}
+        answer = await eva.post(f"{page}/entries", data=removal)
+        assert answer.headers["location"] == "/console/changes?proposed=3", answer.text

@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.registry import changes
 from tollkeeper.engine.registry.audit import audit_item
@@ -48,6 +49,16 @@ EVERY = [
     changes.AlertMarked(12, 0, "acknowledged", "a sale"),
     changes.ListMade("trusted", ListSpec("string")),
     changes.EntriesChanged("trusted", "put", 2, ("ana", "bob")),
+    changes.Proposed(
+        2,
+        changes.EntriesWanted("trusted", "put", 1, (ListEntry("ana"),)),
+        "list trusted",
+        "a regular",
+    ),
+    changes.EntriesChanged(
+        "trusted", "put", 1, ("ana",), 2, 1_800_000_000_000_000, reason="a", alone=True
+    ),
+    changes.EntriesChanged("trusted", "remove", 1, ("ana",), 2, ended=True, reason="a slip"),
     changes.ListReplaced("trusted", 12, 1_000_000),
     changes.WebhookSet(
         "https://example.com/",

@@ -29,6 +29,8 @@ RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered on connections beyond the limit too."""
 SLOW_S = 1.0
 """A head that is on its way for longer may be given up for the others of its address."""
+_AGREE_S = 0.2
+"""How long the other side of an idle connection over TLS has to agree that it ends."""
 
 
 class Heads:
@@ -202,6 +204,12 @@ class Connection(HttpToolsProtocol):
         get_logger().warning("connection_given_up", limit=limit, peer=self._address)
         self._is_here()
         self.transport.close()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.transport.is_closing() and self.scheme == "https":
+            # TLS waits for the other side to agree, and who keeps a connection idle is not there.
+            self.loop.call_later(_AGREE_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

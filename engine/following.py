@@ -131,7 +131,7 @@ async def become_owner(following: Following) -> None:
     await recover_alerts(engine)
     # No session was idle here before.
     engine.sessions = Sessions(engine.clock())
-    engine.forwards_to = None
+    engine.forwards_to, engine.follows = None, False
     engine.ready.set()
 
 

@@ -45,7 +45,8 @@ class Engine:
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
     key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted. `forwards_to` is the address of the
-    node that owns the journal, None where this one does or none is known.
+    node that owns the journal, None where this one does or none is known; `follows` is true once
+    the windows are whole and as long as the journal is not this node's.
     """
 
     source: JournalSource
@@ -81,6 +82,7 @@ class Engine:
     sessions: Sessions = field(default_factory=Sessions)
     claims: Claims = field(default_factory=Claims)
     forwards_to: str | None = None
+    follows: bool = False
 
     def obstacle(self) -> str | None:
         """Why no traffic may come, None when it may."""
@@ -88,6 +90,8 @@ class Engine:
             return None
         if self.damage.policy == "read-only":
             return "the service was started read-only"
+        if self.follows:
+            return "no node is known to own the journal"
         if not self.ready.is_set():
             return f"the windows are being rebuilt: {self.rebuilt:.0%} done"
         if (failure := self.journal.write_failure()) is not None:

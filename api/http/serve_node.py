@@ -202,7 +202,7 @@ async def _opened(serving: Serving) -> AsyncIterator[Following]:
             if settings.damage != "read-only":
                 await fill_windows(engine, serving.progress)
             settle_memory()
-            following.is_whole = True
+            following.is_whole = engine.follows = True
             yield following
         finally:
             watching.cancel()

@@ -13,15 +13,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copy
 from signal import SIGCONT, SIGSTOP
+from ssl import create_default_context
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import httpx
-import psycopg
 import pytest
 
+from tollkeeper.api.http.forward import node_context
 from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.source import Database, JournalSource, open_journal_for_reading
 from tollkeeper.tests.api.http.service import payment
+from tollkeeper.tests.api.http.test_forward import make_certificates
+from tollkeeper.tests.engine.journal.test_fencing import do, expire, with_standby, without_standby
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll
 
 RULE = """rule gate
@@ -34,8 +39,11 @@ DECIDED = {"analyze": {"bot_behaviour": True, "rule": {"name": "gate"}}}
 
 
 @contextmanager
-def nodes(folder: Path, count: int) -> Iterator[tuple[str, list[Running]]]:
-    """A key of account `shop`, and nodes of which the first owns the journal."""
+def nodes(
+    folder: Path, count: int, *options: str, last: Sequence[str] = ()
+) -> Iterator[tuple[str, list[Running]]]:
+    """A key of account `shop`, and nodes of which the first owns the journal; the last one has more
+    options."""
     folder.mkdir(exist_ok=True)
     key = new_key(folder / "0", "payments", "rules", "admin", "personal:read")
     (folder / "gate.rule").write_text(RULE)
@@ -43,14 +51,16 @@ def nodes(folder: Path, count: int) -> Iterator[tuple[str, list[Running]]]:
         toll(folder / "0", "publish", str(folder / "gate.rule"), "--account", "shop").returncode
         == 0
     )
-    with ExitStack() as stack:
-        running = []
-        for number in range(count):
+    with ExitStack() as stack, ThreadPoolExecutor(count) as starting:
+
+        def start(number: int) -> Running:
             (folder / str(number)).mkdir(exist_ok=True)
             if number:
                 copy(folder / "0" / KEY_FILE, folder / str(number))
-            running.append(stack.enter_context(serving(folder / str(number))))
-        yield key, running
+            given = (*options, *(last if number == count - 1 else ()))
+            return stack.enter_context(serving(folder / str(number), given))
+
+        yield key, [start(0), *starting.map(start, range(1, count))]
 
 
 class Shop:
@@ -100,11 +110,10 @@ def until(holds: Callable[[], object]) -> None:
 
 def whole(url: str) -> int:
     """How many nodes could own the journal at once."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
-        )
-        return int(found.fetchall()[0][0])
+    ((count,),) = do(
+        url, "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
+    )
+    return int(count)
 
 
 def stream(shop: Shop, nodes: Sequence[int], ids: range) -> list[str | None]:
@@ -155,6 +164,7 @@ def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
         assert [former.get(url).status_code for url in asked] == [401] * 3
         until(lambda: whole(on_database) == 3)
         running[0].kill()
+        expire(on_database)
         # Two nodes are left: the first request waits until one of them owns the journal.
         met += stream(shop, (1, 2), range(8, 16))
         assert shop.pay(2, "b2", "bob") == "known"
@@ -176,8 +186,14 @@ def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
 def test_an_owner_that_ends_in_order_hands_over_and_one_that_was_paused_follows(
     tmp_path: Path, on_database: str
 ) -> None:
-    with nodes(tmp_path, 3) as (key, running), clients_of(key, running) as shop:
+    ours = tmp_path / "ours"
+    make_certificates(ours)
+    with (
+        nodes(tmp_path, 3, "--node-tls", str(ours)) as (key, running),
+        clients_of(key, running) as shop,
+    ):
         until(lambda: whole(on_database) == 3)
+        require_certificates(tmp_path, on_database, ours)
         ending = threading.Event()
 
         def pay_on() -> int:
@@ -199,6 +215,7 @@ def test_an_owner_that_ends_in_order_hands_over_and_one_that_was_paused_follows(
         owner = 1 if "owns" in state_of(tmp_path, running[1]) else 2
         other = 3 - owner
         running[owner].process.send_signal(SIGSTOP)
+        expire(on_database)
         try:
             assert shop.pay(other, "q0", "tom") == "often"
         finally:
@@ -209,6 +226,75 @@ def test_an_owner_that_ends_in_order_hands_over_and_one_that_was_paused_follows(
         assert [shop.clients[node].get("/v1/payments/q0").status_code for node in (1, 2)] == [
             200
         ] * 2
+
+
+def require_certificates(folder: Path, url: str, ours: Path) -> None:
+    """No node answers a peer that has no certificate of its authority."""
+    others = folder / "others"
+    make_certificates(others)
+    stranger = node_context(others)
+    stranger.load_verify_locations(ours / "authority.pem")
+    nameless = create_default_context(cafile=str(ours / "authority.pem"))
+    ((owner,),) = do(url, "SELECT address FROM shards")
+    assert httpx.get(f"{owner}/health/live", verify=node_context(ours)).status_code == 200
+    for (address,) in do(url, "SELECT address FROM nodes"):
+        for context in (stranger, nameless):
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"{address}/health/live", verify=context)
+        plain = address.replace("https", "http")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{plain}/health/live")
+
+
+def test_a_follower_is_ready_as_long_as_it_sees_the_database_and_an_owner_in_it(
+    tmp_path: Path, on_database: str
+) -> None:
+    with (
+        another_role(on_database) as (role, url),
+        nodes(tmp_path, 2, last=("--database", url)) as (_, running),
+    ):
+        until(lambda: whole(on_database) == 2)
+        owner, follower = running
+        assert [readiness(node)[0] for node in running] == [200, 200]
+        do(on_database, f"ALTER ROLE {role} NOLOGIN")
+        do(
+            on_database,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s",
+            role,
+        )
+        until(lambda: readiness(follower) == NO_OWNER)
+        assert readiness(owner)[0] == 200
+        do(on_database, f"ALTER ROLE {role} LOGIN")
+        until(lambda: readiness(follower)[0] == 200)
+        # As long as no standby hears of its taking over nobody owns the journal.
+        without_standby(on_database, "shards")
+        owner.kill()
+        expire(on_database)
+        until(lambda: readiness(follower) == NO_OWNER)
+        with_standby(on_database, "shards")
+        until(lambda: readiness(follower)[0] == 200)
+        assert state_of(tmp_path, follower) == "owns"
+
+
+NO_OWNER = (503, "no node is known to own the journal")
+
+
+def readiness(node: Running) -> tuple[int, str]:
+    answer = httpx.get(f"{node.url}/health/ready")
+    told = answer.json()
+    return answer.status_code, told["errors"][0]["message"] if "errors" in told else ""
+
+
+@contextmanager
+def another_role(url: str) -> Iterator[tuple[str, str]]:
+    """A role of the database server, and the database's address for whoever has it."""
+    role, parts = f"toll_test_{uuid4().hex}", urlsplit(url)
+    do(url, f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'test'")
+    try:
+        netloc = f"{role}:test@{parts.netloc.rpartition('@')[2]}"
+        yield role, urlunsplit(parts._replace(netloc=netloc))
+    finally:
+        do(url, f"REASSIGN OWNED BY {role} TO CURRENT_USER; DROP ROLE {role}")
 
 
 def state_of(folder: Path, node: Running) -> str:

@@ -193,6 +193,9 @@ class PostgresJournal(SqlJournal):
     def write_failure(self) -> str | None:
         if self._store.is_lost:
             return "another process has taken the journal over"
+        if self._ownership.epoch < 0:
+            # What is followed is written by another.
+            return None
         if self._store.trouble is not None:
             return self._store.trouble
         if time.monotonic() - self._store.proved_at > LEASE_S:

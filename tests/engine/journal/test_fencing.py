@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.contract import Fenced, Locked, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
-from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.journal.postgres.journal import follow_database, open_database
 from tollkeeper.tests.engine.journal.proxy import proxy_to
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +36,20 @@ def do(url, statement, *values):
 
 def expire(url):
     do(url, "UPDATE shards SET lease_until = '-infinity'")
+
+
+def without_standby(url, table):
+    """PostgreSQL tells it by a warning, while the commit itself succeeds."""
+    do(
+        url,
+        "CREATE OR REPLACE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE WARNING 'the transaction might not have been replicated'; RETURN NULL; END $$;"
+        f" CREATE TRIGGER warn AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION warn()",
+    )
+
+
+def with_standby(url, table):
+    do(url, f"DROP TRIGGER warn ON {table}")
 
 
 def places(url):
@@ -168,24 +182,62 @@ async def test_what_became_of_a_commit_is_found_out_though_another_has_taken_ove
 
 
 async def test_a_commit_that_no_standby_has_is_not_acknowledged(database, make):
-    """PostgreSQL tells it by a warning, while the commit itself succeeds."""
     async with open_database(database, "serve") as journal:
         await journal.append(make(1))
-        do(
-            database,
-            "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " RAISE WARNING 'the transaction might not have been replicated'; RETURN NULL; END $$;"
-            " CREATE TRIGGER warn AFTER UPDATE ON shards FOR EACH ROW EXECUTE FUNCTION warn()",
-        )
+        without_standby(database, "shards")
         append = journal.append(make(2))
-        while (journal.write_failure() or "").count("no standby has it") == 0:
+        while "no standby has it" not in (journal.write_failure() or ""):
             await asyncio.sleep(0.01)
         assert places(database) == [1, 2]
         assert not append.done()
-        do(database, "DROP TRIGGER warn ON shards")
+        with_standby(database, "shards")
         await append
         await journal.append(make(3))
         assert journal.write_failure() is None
+
+
+async def test_a_taking_over_that_no_standby_has_does_not_count(database, make):
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+    async with follow_database(database) as journal:
+        without_standby(database, "shards")
+        with pytest.raises(Unavailable, match="no standby has heard whose journal it is"):
+            await journal.take_over("serve", "")
+        expire(database)
+        with pytest.raises(Unavailable, match="no standby has heard whose journal it is"):
+            async with open_database(database, "serve"):
+                pass
+        with_standby(database, "shards")
+        expire(database)
+        assert await journal.take_over("serve", "")
+        await journal.append(make(2))
+    assert places(database) == [1, 2]
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_former_owner_says_nothing_of_a_commit_before_a_standby_has_all_up_to_now(
+    database, make, arrives
+):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        (proxy.answers if arrives else proxy.requests).clear()
+        append = journal.append(make(2))
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve"):
+            without_standby(database, "barrier")
+            proxy.cut()
+            while not append.done() and "no standby has it" not in (journal.write_failure() or ""):
+                await asyncio.sleep(0.01)
+            assert not append.done()
+            assert not journal.is_lost
+            with_standby(database, "barrier")
+            if arrives:
+                await append
+            else:
+                with pytest.raises(Unavailable):
+                    await append
+            assert journal.is_lost
 
 
 async def test_an_id_being_written_counts_as_used_only_once_it_is(database, make):

@@ -1,0 +1,78 @@
+"""How far a node that serves follows the owner of its journal."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tollkeeper.api.http.forward import Forwarder
+from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.serve_node import Serving, _follow
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.journal.postgres import journal as postgres_journal
+from tollkeeper.engine.journal.postgres.ownership import JournalStanding
+from tollkeeper.engine.journal.source import Database
+from tollkeeper.engine.offline.jobs.jobs import open_jobs
+from tollkeeper.engine.openid.sign_in import OpenId
+from tollkeeper.engine.search.asking import searching
+from tollkeeper.tests.engine.happenings import RULE, bare, happen
+from tollkeeper.tests.engine.offline.backtest.shop import open_shop
+from tollkeeper.tests.engine.test_following import following_of, known
+from tollkeeper.tests.postgres import own_database
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The owner tells how far the standby has it with its next append, or when it renews its lease.
+    monkeypatch.setattr(postgres_journal, "_RENEW_S", 3600.0)
+    with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        source = Database(url, tmp_path / "owner")
+        async with (
+            open_shop(source) as shop,
+            searching(source) as search,
+            open_jobs() as jobs,
+        ):
+            await shop.publish(RULE)
+            await shop.engine.journal.flush()
+            async with following_of(shop, url, tmp_path / "follower") as following:
+                before = await known(following.engine, shop.account, shop.now)
+                await happen(shop, [(1, ("pay", bare()))])
+                connection.execute("UPDATE shards SET lease_until = 'infinity'")
+                journal, looks = following.journal, asyncio.Semaphore(0)
+                look = journal.standing
+
+                async def standing() -> JournalStanding:
+                    looks.release()
+                    return await look()
+
+                monkeypatch.setattr(journal, "standing", standing)
+                settings = Settings(folder=tmp_path / "follower", database=url)
+                node = SharingNode(Forwarder(None, 8, 30))
+                serving = Serving(
+                    *(settings, url, "", node, search, jobs, OpenId()), lambda _share: None
+                )
+                following_it = asyncio.create_task(_follow(serving, following))
+                # At the third look all that was found at the first is counted.
+                for _ in range(3):
+                    await looks.acquire()
+                last = shop.engine.journal.last_sequence()
+                assert following.counted < last
+                assert await known(following.engine, shop.account, shop.now) == before
+                connection.execute("UPDATE shards SET safe_place = last_place")
+                while following.counted < last:
+                    await looks.acquire()
+                assert await known(following.engine, shop.account, shop.now) != before
+                serving.stopping.set()
+                assert not await following_it
+                await node.forwarder.close()

@@ -34,6 +34,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "suggest": ("601",),
     "journal": ("100000",),
     "postgres": ("--appends", "3200"),
+    "nodes": ("--rounds", "1"),
     "rebuild": ("50000",),
     "backtest": ("1",),
     "columns": ("--payments", "3e4", "--rounds", "2"),

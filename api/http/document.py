@@ -124,6 +124,10 @@ def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> N
     described.pop("deprecated", None)
     for parameter in described.get("parameters", ()):
         _tidy(parameter)
+    if operation.unlisted:
+        described["parameters"] = [
+            each for each in described["parameters"] if each["name"] not in operation.unlisted
+        ]
     answers = {}
     for status, answer in operation.answers.items():
         said = described["responses"][str(status)]

@@ -102,7 +102,7 @@ SpanAhead: TypeAlias = Annotated[
 
 
 class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which version is meant; `breaking` and `applies_from` are for event types alone.
+    """Which version is meant.
 
     `untested` publishes it though its own tests fail; the audit shows it. At `until`, an instant or
     a span ahead such as `6h`, what was active for good is active again, as for rules and scorecards.
@@ -113,6 +113,13 @@ class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
     untested: bool = False
     until: SpanAhead | None = None
     reason: str = ""
+
+
+class EventVersionChoice(VersionChoice, frozen=True, forbid_unknown_fields=True):
+    """Which version of an event type is meant: from `applies_from` on it applies, and `breaking`
+    says that existing events may not fit it. What a `VersionChoice` says goes for it too.
+    """
+
     breaking: bool = False
     applies_from: InstantText | None = None
 
@@ -284,6 +291,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
                 ),
             )
         },
+        unlisted=() if of.kind == "event" else ("breaking", "applies_from"),
     )
     async def store_version(
         request: Request,
@@ -346,12 +354,16 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         doc="Publishes a stored version, or goes back to an earlier one. The tests of a version that "
         "was not active before run first; where one fails, what was active stays so.",
         scope="rules:publish",
-        sent=Body(VersionChoice, {"first": Example("back to version 1", {"version": 1})}),
+        sent=Body(
+            EventVersionChoice if of.kind == "event" else VersionChoice,
+            {"first": Example("back to version 1", {"version": 1})},
+        ),
         answers={200: Answer("It is active.", answer), 202: later(answer)},
         refusals=(404, 409, 422, 503),
     )
     async def activate(request: Request, name: FileName) -> Response[Struct]:
-        chosen = await read_json(request, VersionChoice)
+        # All kinds take what event types are offered: clients made from earlier descriptions send it.
+        chosen = await read_json(request, EventVersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
         version = find_version(request.account, of.kind, name, chosen.version)

@@ -64,7 +64,7 @@ class Operation:
     `scope` is what the key must have, `any` for every good key, None for a path that needs no key. `refusals` are the
     statuses of the one error body that this operation has beside those that its scope and its
     body bring with them; `errors` are examples of its 422. `repeatable` operations read an
-    `Idempotency-Key`.
+    `Idempotency-Key`. Of the parameters in `query` those in `unlisted` are taken, not described.
     """
 
     scope: RouteScope
@@ -74,6 +74,7 @@ class Operation:
     errors: Mapping[str, Example]
     repeatable: bool
     query: frozenset[str]
+    unlisted: tuple[str, ...]
 
 
 def operation(
@@ -90,6 +91,7 @@ def operation(
     refusals: tuple[Refusal, ...] = (),
     errors: Mapping[str, Example] | None = None,
     repeatable: bool = False,
+    unlisted: tuple[str, ...] = (),
     of_merchants: bool = False,
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of `answers` is its usual status.
@@ -104,7 +106,9 @@ def operation(
         if answer.type is not None:
             handler.__annotations__["return"] = answer.type
         query = _query_parameters(handler)
-        declared = Operation(scope, answers, sent, refusals, errors or {}, repeatable, query)
+        declared = Operation(
+            scope, answers, sent, refusals, errors or {}, repeatable, query, unlisted
+        )
         return HTTPRouteHandler(
             path,
             http_method=method,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -24,6 +24,9 @@ from tollkeeper.engine.offline.suggest.report import SuggestedAction, Suggestion
 _USUAL_DAYS = 90
 
 
+Family: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": sorted(families())})]
+
+
 class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What is learned from, and what conditions may cost. The payments that arrived at `since` or
     later: an instant, or a span back such as `90d`, which also counts when it is left out. A payment
@@ -40,7 +43,7 @@ class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
     conditions: Annotated[int, Meta(ge=1, le=20)] = 5
     precision: Annotated[float, Meta(ge=0.5, le=0.999)] = 0.9
     people: Annotated[float, Meta(ge=0, le=0.1)] = 0.002
-    without: tuple[str, ...] = ()
+    without: tuple[Family, ...] = ()
     by_score: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.file_kinds import DECIDERS, FileKind
-from tollkeeper.api.http.files import FileName, VersionChoice
+from tollkeeper.api.http.files import EventVersionChoice, FileName, VersionChoice
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
 from tollkeeper.api.http.request import Request
@@ -84,7 +84,7 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
     )
     async def shadow(request: Request, name: FileName) -> Response[Struct]:
         engine, key = request.engine, request.key
-        number = (await read_json(request, VersionChoice)).version
+        number = (await read_json(request, EventVersionChoice)).version
         doing = set_shadow(engine, key.account, key.id, decider(of), name, number, untold)
         filling = await within_time(engine, key.account, of.kind, name, doing)
         return accepted_response(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)

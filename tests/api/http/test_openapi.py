@@ -21,6 +21,7 @@ from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
+from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.notices import NOTICES
 from tollkeeper.api.http.observed import plain
 from tollkeeper.api.http.operation import JSON, Operation, operation_of
@@ -237,6 +238,13 @@ SAYABLE = [
     ("PUT", "/v1/account", {"account": {"costs": {"margin": 2}}}),
     ("PUT", "/v1/account", {"account": {"holdout": {"by": "card"}}}),
     ("PUT", "/v1/rules/{name}/active", {"version": 1, "until": "0d"}),
+    (
+        "PUT",
+        "/v1/rules/{name}/active",
+        {"version": 1, "untested": True, "applies_from": "2040-01-01T00:00:00Z"},
+    ),
+    ("PUT", "/v1/rules/{name}/active", {"version": 1, "untested": True, "breaking": True}),
+    ("POST", "/v1/suggestions", {"without": ["shoe size"]}),
 ]
 
 
@@ -268,6 +276,13 @@ async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
     where = pointer("paths", "/v1/payments", "get", "parameters", str(number), "schema")
     read: Any = float(value) if value.replace(".", "").isdigit() and name != "bin" else value
     assert not validator(where).is_valid(read)
+
+
+@pytest.mark.parametrize("of", FILE_KINDS, ids=lambda of: of.path)
+def test_a_date_from_which_a_version_applies_is_offered_for_event_types_alone(of: FileKind) -> None:
+    store = document()["paths"][f"{of.base}/{{name}}/versions"]["post"]
+    offered = {each["name"] for each in store["parameters"]} & {"breaking", "applies_from"}
+    assert offered == ({"breaking", "applies_from"} if of.kind == "event" else set())
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 Payments belong to the day of their arrival, in UTC; so do their updates and labels, whenever those
 came. Arrivals grow with sequence numbers, so a day is a span of these, and a part of it what has
-the same multiple of `PART` below it: what is new costs a part, however long the day.
+the same multiple of `PART_NUMBERS` below it: what is new costs a part, however long the day.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tollkeeper.engine.columns.layout import (
-    PART,
+    PART_NUMBERS,
     ExportProgress,
     WrittenPart,
     day_number,
@@ -73,17 +73,19 @@ def payment_parts(
         if found is None:
             return
         place, arrived = found
-        part = part_of(connection, part_name(arrived // DAY, place // PART), up_to)
+        part = span_of_part(connection, part_name(arrived // DAY, place // PART_NUMBERS), up_to)
         yield part
         after = part.beyond - 1
 
 
-def part_of(connection: sqlite3.Connection, name: str, up_to: int) -> PaymentPart:
+def span_of_part(connection: sqlite3.Connection, name: str, up_to: int) -> PaymentPart:
     """The span of a part, as far as `up_to`."""
     day, number = day_number(name), int(name.partition("/")[2])
     first = reads.sequence_at(connection, day * DAY)
     beyond = reads.sequence_at(connection, (day + 1) * DAY)
-    return PaymentPart(name, max(first, number * PART), min(beyond, (number + 1) * PART, up_to + 1))
+    return PaymentPart(
+        name, max(first, number * PART_NUMBERS), min(beyond, (number + 1) * PART_NUMBERS, up_to + 1)
+    )
 
 
 def added_to(
@@ -93,7 +95,7 @@ def added_to(
     after = progress.sequence
     if not after:
         return set()
-    rows = connection.execute(_ADDED_TO, (DAY, PART, account, after, up_to, kind, after))
+    rows = connection.execute(_ADDED_TO, (DAY, PART_NUMBERS, account, after, up_to, kind, after))
     return {part_name(day, number) for day, number in rows}
 
 

@@ -20,8 +20,8 @@ from tollkeeper.engine.columns.days import (
     PaymentPart,
     added_to,
     alterations,
-    part_of,
     payment_parts,
+    span_of_part,
     unaltered,
 )
 from tollkeeper.engine.columns.layout import (
@@ -159,7 +159,7 @@ def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> E
         parts, labelled = _parts_to_write(work, known, altered)
         steps = sorted({*parts, *labelled})
         for done, name in enumerate(steps):
-            part = part_of(work.connection, name, up_to)
+            part = span_of_part(work.connection, name, up_to)
             if name in parts:
                 known = _write_part(work, known, part)
             _write_labels(work, known, part)

@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.contract import JournalError
 
 COLUMNS_FORMAT = 2
 """Of the tables, their columns and files; it grows whenever one of them means something else."""
-PART = 65_536
+PART_NUMBERS = 65_536
 """A file of a day has the payments of so many sequence numbers, from a multiple of it on."""
 DayTable: TypeAlias = Literal["payments", "states", "labels"]
 DAY_TABLES: tuple[DayTable, ...] = get_args(DayTable)

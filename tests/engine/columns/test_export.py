@@ -265,7 +265,7 @@ def files_of(folder: Path, table: str) -> dict[str, int]:
 def test_a_day_is_written_in_parts_of_which_those_with_something_new_are_written_again(
     folder: Path, later: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(days, "PART", 2)
+    monkeypatch.setattr(days, "PART_NUMBERS", 2)
 
     async def four_more(shop: Shop) -> None:
         for number in range(6, 10):

@@ -36,7 +36,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     asyncio.run(live())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(days, "PART", 200)
+        patched.setattr(days, "PART_NUMBERS", 200)
         export_columns(made / "data", made / "columns", None)
     return made
 

@@ -237,14 +237,14 @@ pays = st.lists(
 )
 
 
-@given(pays, steps, configured, st.integers(0, 20), st.sampled_from([3, days.PART]))
+@given(pays, steps, configured, st.integers(0, 20), st.sampled_from([3, days.PART_NUMBERS]))
 @settings(max_examples=HISTORIES, deadline=None)
 def test_an_export_decides_what_live_and_a_replay_decide(
     paid: list[Any], further: list[Any], changes: list[Any], stop: int, part: int
 ) -> None:
     happened = [*paid[:4], *further, *paid[4:]]
     with TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(days, "PART", part)
+        patched.setattr(days, "PART_NUMBERS", part)
         folder, target = Path(made, "data"), Path(made, "columns")
         asyncio.run(lived(folder, happened, changes, stop))
         lacking, found = of_export(target, rule(PUBLISHED))
@@ -272,7 +272,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     asyncio.run(live_on())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(days, "PART", 200)
+        patched.setattr(days, "PART_NUMBERS", 200)
         export_columns(made / "data", made / "columns", None)
     return made
 

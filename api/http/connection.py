@@ -31,6 +31,8 @@ SLOW_S = 1.0
 """A head that is on its way for longer may be given up for the others of its address."""
 _AGREE_S = 0.2
 """How long the other side of an idle connection over TLS has to agree that it ends."""
+_LONGEST_TARGET = 65_535
+"""How many bytes of path and query httptools takes apart."""
 
 
 class Heads:
@@ -225,11 +227,7 @@ class Connection(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > self._most_in_head:
-                message = f"a head has at most {self._most_in_head} bytes"
-                self._refuse(
-                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    Violation("headers", "too_large", message),
-                )
+                self._refuse_head(f"a head has at most {self._most_in_head} bytes")
                 return
         self._await_more()
 
@@ -327,8 +325,16 @@ class Connection(HttpToolsProtocol):
         """A request to upgrade is answered as any other, and is nothing to warn of."""
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
+        if len(self.url) > _LONGEST_TARGET:
+            self._refuse_head(f"path and query have at most {_LONGEST_TARGET} bytes")
+        else:
+            self._refuse(
+                HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")
+            )
+
+    def _refuse_head(self, message: str) -> None:
         self._refuse(
-            HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Violation("headers", "too_large", message)
         )
 
     def _await_more(self) -> None:

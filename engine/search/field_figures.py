@@ -17,7 +17,10 @@ from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.programs.compile.interpreter import field_value
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.read_folder import read_folder
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
 
@@ -36,8 +39,15 @@ class FieldFigure(Struct, frozen=True):
 
     payments: int
     share: float
-    common: tuple[tuple[str, float], ...] = ()
+    common: dict[str, float] = {}
     quarters: tuple[str, ...] = ()
+
+
+def account_figures(
+    _progress: Progress, source: JournalSource, account: int
+) -> dict[str, FieldFigure]:
+    """`field_figures`, as a job beside the service. Raises `JournalError`."""
+    return read_folder(source, lambda picture: field_figures(picture.journal, account))
 
 
 async def field_figures(journal: Journal, account: int) -> dict[str, FieldFigure]:
@@ -64,7 +74,7 @@ def _figure(facts: list[Any], field: Field, fields: Mapping[str, Field]) -> Fiel
     match field.type:
         case t.Boolean() | t.String(choices=tuple()):
             counted = Counter(map(_word, there)).most_common(COMMONEST)
-            common = tuple((word, count / len(there)) for word, count in counted)
+            common = {word: count / len(there) for word, count in counted}
             return FieldFigure(len(facts), share, common)
         case t.Number(scale=scale) if len(there) > 1:
             quarters = tuple(_number(each, scale) for each in quantiles(there, n=4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import rich_click as click
 
@@ -22,13 +22,26 @@ if TYPE_CHECKING:
     help="Show what this account's payments hold, and backtest on them.",
 )
 @data_option
-def lsp(account: str | None, data: JournalSource) -> None:
+@click.option("--url", help="Show what the payments hold in the service at this address.")
+@click.option(
+    "--key-file",
+    type=click.File(),
+    envvar="TOLL_KEY_FILE",
+    show_envvar=True,
+    help="With `--url`: the file with an API key of the scope `payments:read`.",
+)
+def lsp(account: str | None, data: JournalSource, url: str | None, key_file: TextIO | None) -> None:
     """Serve an editor over standard input and output (Language Server Protocol)."""
     with extra("editor"):
-        from tollkeeper.api.terminal.lsp.live import LiveAccount
+        from tollkeeper.api.terminal.lsp.live import LiveAccount, LiveService
         from tollkeeper.api.terminal.lsp.server import build_server
 
-    server = build_server(None if account is None else LiveAccount(account, data))
+    service = None
+    if url is not None:
+        if key_file is None:
+            raise click.UsageError("`--url` needs `--key-file`")
+        service = LiveService(url, key_file.read().strip())
+    server = build_server(None if account is None else LiveAccount(account, data), service)
     # What is read of files holds no cycles: a collector that looks through it each time finds none.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

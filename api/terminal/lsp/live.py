@@ -1,12 +1,18 @@
-"""What hovering adds of the service: what windows keep, and what an account's payments hold."""
+"""What hovering adds: what windows keep, and what the payments of an account hold."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import httpx
+import msgspec
+
+from tollkeeper.api.client.callers import AsyncTollkeeper
+from tollkeeper.api.client.calls import RequestError, UnansweredError
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.programs.compile.shown import shown_duration
 from tollkeeper.engine.programs.cost import series_cost
@@ -20,6 +26,15 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
 
 
+FieldFigures: TypeAlias = Mapping[str, FieldFigure]
+
+HOVER_WAIT_S: Final = 2.0
+"""How long hovering waits for figures; what comes later is shown the next time."""
+ANSWER_S: Final = 30.0
+PAUSE_S: Final = 60.0
+"""After a failure nothing is asked for so long."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveAccount:
     """The account whose figures are shown, and the data folder it is in."""
@@ -27,25 +42,83 @@ class LiveAccount:
     name: str
     data: JournalSource
 
+    async def read(self) -> FieldFigures:
+        """Raises `JournalError`, `Refused`."""
 
-async def figures_of(account: LiveAccount) -> Mapping[str, FieldFigure]:
-    """The figures by field; none when the folder can't be read."""
+        async def ask() -> FieldFigures:
+            async with open_picture(self.data) as picture:
+                number = find_account(picture.state, self.name).number
+                return await field_figures(picture.journal, number)
 
-    async def read() -> Mapping[str, FieldFigure]:
-        async with open_picture(account.data) as picture:
-            number = find_account(picture.state, account.name).number
-            return await field_figures(picture.journal, number)
+        return await asyncio.to_thread(asyncio.run, ask())
 
-    try:
-        return await asyncio.to_thread(asyncio.run, read())
-    except (JournalError, Refused):
-        return {}
+
+@dataclass(frozen=True, slots=True)
+class LiveService:
+    """The service whose figures are shown, and a key of the account that may read payments."""
+
+    url: str
+    key: str
+
+    async def read(self) -> FieldFigures:
+        """Raises `RequestError`, `UnansweredError`, and what an answer that is none gives."""
+        async with AsyncTollkeeper(self.url, self.key, timeout=ANSWER_S, attempts=1) as client:
+            answer = await client.call("GET", "/figures/fields")
+        return msgspec.convert(answer, _FieldsAnswer).fields
+
+
+class _FieldsAnswer(msgspec.Struct):
+    fields: dict[str, FieldFigure]
+
+
+_FAILURES = (
+    JournalError,
+    Refused,
+    RequestError,
+    UnansweredError,
+    httpx.InvalidURL,
+    msgspec.MsgspecError,
+    UnicodeError,
+)
+
+
+class LiveFigures:
+    """The figures as they come: they are read once, and nobody waits long for them."""
+
+    def __init__(
+        self, read: Callable[[], Awaitable[FieldFigures]], complain: Callable[[str], None]
+    ) -> None:
+        self._read = read
+        self._complain = complain
+        self._reading: asyncio.Task[FieldFigures] | None = None
+        self._failed_at: float | None = None
+
+    async def known(self) -> FieldFigures:
+        """The figures by field; none while they are not there. The first failure is complained of."""
+        if self._reading is None:
+            if self._failed_at is not None and time.monotonic() < self._failed_at + PAUSE_S:
+                return {}
+            self._reading = asyncio.create_task(self._figures())
+        done, _ = await asyncio.wait([self._reading], timeout=HOVER_WAIT_S)
+        return done.pop().result() if done else {}
+
+    async def _figures(self) -> FieldFigures:
+        try:
+            found = await self._read()
+        except _FAILURES as error:
+            if self._failed_at is None:
+                self._complain(f"the account's figures can't be read: {error}")
+            self._failed_at = time.monotonic()
+            found = {}
+        if not found:
+            self._reading = None
+        return found
 
 
 def figure_in_words(figure: FieldFigure) -> str:
     lines = [f"In {figure.share:.0%} of the newest {figure.payments:,} payments."]
     if figure.common:
-        lines.append(", ".join(f"`{word}` {share:.0%}" for word, share in figure.common))
+        lines.append(", ".join(f"`{word}` {share:.0%}" for word, share in figure.common.items()))
     if figure.quarters:
         lines.append(f"Quarters: {', '.join(figure.quarters)}.")
     return "\n".join(lines)

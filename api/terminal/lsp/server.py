@@ -19,15 +19,15 @@ from tollkeeper.api.terminal.lsp.folder import Folder
 from tollkeeper.api.terminal.lsp.lenses import offer_runs
 from tollkeeper.api.terminal.lsp.live import (
     LiveAccount,
+    LiveFigures,
+    LiveService,
     cost_in_words,
     figure_in_words,
-    figures_of,
 )
 from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
 from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.search.field_figures import FieldFigure
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit
 from tollkeeper.grammar.fixes import applied_safely
 from tollkeeper.grammar.formatter import format_file
@@ -69,10 +69,13 @@ _SYMBOL_KINDS = {
 }
 
 
-def build_server(account: LiveAccount | None = None) -> LanguageServer:
+def build_server(
+    account: LiveAccount | None = None, service: LiveService | None = None
+) -> LanguageServer:
     """A server with every feature; `start_io` of it serves one editor.
 
-    With an account, hovering shows its figures and a rule can be backtested on its history.
+    With an account, hovering shows its figures and a rule can be backtested on its history; the
+    figures of a service come first.
     """
     server = LanguageServer(
         "toll", version("tollkeeper"), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
@@ -80,7 +83,7 @@ def build_server(account: LiveAccount | None = None) -> LanguageServer:
     folder = Folder()
     runs: dict[Path, LastRun] = {}
     _follow_texts(server, folder)
-    _tell_meanings(server, folder, account)
+    _tell_meanings(server, folder, service or account)
     _tell_places(server, folder)
     _rename_names(server, folder)
     _lay_out(server, folder)
@@ -132,9 +135,15 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         await teller.tell()
 
 
-def _tell_meanings(server: LanguageServer, folder: Folder, account: LiveAccount | None) -> None:
+def _tell_meanings(
+    server: LanguageServer, folder: Folder, source: LiveAccount | LiveService | None
+) -> None:
     """Completion, hover, signature help."""
-    figures: dict[str, FieldFigure] = {}
+
+    def complain(text: str) -> None:
+        server.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, text))
+
+    live_figures = None if source is None else LiveFigures(source.read, complain)
 
     def place(params: Any) -> tuple[Document, Places, int]:
         document = folder.document(path_of(params.text_document.uri))
@@ -164,8 +173,7 @@ def _tell_meanings(server: LanguageServer, folder: Folder, account: LiveAccount 
         found = hover(document, offset)
         if found is None:
             return None
-        if account is not None and not figures:
-            figures.update(await figures_of(account))
+        figures = {} if live_figures is None else await live_figures.known()
         name = document.text[found.span.start : found.span.end]
         live = figure_in_words(figures[name]) if name in figures else ""
         said = [found.markdown, cost_in_words(histories_at(document, offset)), live]

@@ -58,8 +58,12 @@ async function start(said: vscode.OutputChannel): Promise<void> {
 function server(command: string, settings: vscode.WorkspaceConfiguration): ServerOptions {
   const account = settings.get<string>("account", "");
   const data = settings.get<string>("data", "");
+  const url = settings.get<string>("url", "");
+  const keyFile = settings.get<string>("keyFile", "");
   const args = ["lsp"];
   if (account) args.push("--account", account);
   if (data) args.push("--data", data);
+  if (url) args.push("--url", url);
+  if (keyFile) args.push("--key-file", keyFile);
   return { command, args, options: { cwd: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath } };
 }

@@ -414,6 +414,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/figures?every=hour&by=action&money=true&compare=7d")
     await good("GET", "/v1/figures/movers")
     await good("GET", "/v1/figures/holdout")
+    await good("GET", "/v1/figures/fields")
     await good("GET", "/v1/scores")
     await good("GET", "/v1/scores/drift?since=30d")
     await good("GET", "/v1/thresholds?challenge=0.4")

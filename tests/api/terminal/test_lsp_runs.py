@@ -12,6 +12,7 @@ from pytest_lsp import LanguageClient
 
 from tollkeeper.tests.api.terminal.editing import open_text, place, serve, write
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
+from tollkeeper.tests.service.process import new_key, serving
 
 RULE = f"""rule {NAME}
   let tries = count(payments by user.id over 1h)
@@ -164,3 +165,52 @@ def test_an_author_sees_costs_and_the_figures_of_an_account_but_no_text_of_it(
         assert said.startswith("**checkout** over 0 payments")
 
     serve(rule.parent, script, "--account", "shop", "--data", str(data))
+
+
+def test_an_author_sees_the_figures_of_a_running_service(
+    rule: Path, data: Path, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(new_key(data, "payments:read") + "\n")
+    which = lsp.TextDocumentIdentifier(rule.as_uri())
+
+    async def script(client: LanguageClient) -> None:
+        await open_text(client, rule, RULE)
+        asked = lsp.HoverParams(which, place(RULE, 'type == "verify"'))
+        said = ""
+        while "newest" not in said:
+            found = await client.text_document_hover_async(asked)
+            said = str(found.contents.value)
+        assert "In 100% of the newest 5 payments." in said
+        assert "`purchase` 80%, `verify` 20%" in said
+
+    with serving(data) as service:
+        serve(rule.parent, script, "--url", service.url, "--key-file", str(key))
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://127.0.0.1:1", "key"),
+        ("http://127.0.0.1:1", "é"),
+        ("no address", "key"),
+        ("http://[", "key"),
+    ],
+)
+def test_a_service_that_does_not_answer_is_told_of_once_and_hovering_goes_on(
+    url: str, key: str, rule: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(key)
+    which = lsp.TextDocumentIdentifier(rule.as_uri())
+
+    async def script(client: LanguageClient) -> None:
+        await open_text(client, rule, RULE)
+        asked = lsp.HoverParams(which, place(RULE, 'type == "verify"'))
+        for _ in range(3):
+            found = await client.text_document_hover_async(asked)
+            assert found.contents.value
+        (said,) = client.messages
+        assert said.message.startswith("the account's figures can't be read: ")
+
+    serve(rule.parent, script, "--url", url, "--key-file", str(file))

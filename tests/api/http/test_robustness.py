@@ -146,7 +146,7 @@ def odd_request(rng: random.Random) -> tuple[str, str, bytes, dict[bytes, bytes]
     else:
         body = deepcopy(sent)
         # Some stay as described, so that they find what was made, and odd ones change that.
-        content = json.dumps(body if rng.random() < 0.3 else changed(rng, body)).encode()
+        content = json.dumps(body if rng.random() < 0.5 else changed(rng, body)).encode()
     path = re.sub(r"\{\w+\}", lambda _: rng.choice(NAMES), path)
     if rng.random() < 0.1:
         path = path.replace("/", "//", 1) if rng.random() < 0.5 else f"{path}/"

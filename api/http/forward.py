@@ -17,13 +17,14 @@ from typing import Any
 import httpcore
 from litestar.types import HTTPScope, Receive, Send
 
+from tollkeeper.api.http.errors import answer, malformed_head
 from tollkeeper.api.http.operation import operation_of
 from tollkeeper.api.http.routes import ROUTES
 
 NOT_OWNER = b"toll-not-owner"
 """A header of the answer of a node that was sent on a request and does not own the journal."""
-HELD_BYTES = 1 << 20
-"""A larger body is sent on as it arrives, and once only."""
+HELD_BYTES = 1 << 16
+"""A larger body is sent on as it arrives, and once only: it is held before the key was read."""
 CONNECT_S = 1.0
 """How long a connection to another node may take."""
 GRACE_S = 1.0
@@ -155,6 +156,9 @@ class Forwarder:
                 async for part in response.aiter_stream():
                     await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except httpcore.LocalProtocolError:
+            # The head was not written, as with two `Host` headers: the owner would refuse it too.
+            await answer(send, malformed_head("headers", "this head is not of one request"))
         except (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout):
             return Forwarded.NOT_DONE
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException):
@@ -187,10 +191,13 @@ async def _after(ceased: asyncio.Event) -> None:
     await asyncio.sleep(GRACE_S)
 
 
-def _url(address: str, scope: HTTPScope) -> str:
+def _url(address: str, scope: HTTPScope) -> httpcore.URL:
+    """The same target at another node. A target is never read as a part of an address: it may begin
+    with `*`, hold an `@`, or have a `;`."""
+    node = httpcore.URL(address)
     query = scope["query_string"]
-    path = scope["raw_path"].decode("latin-1")
-    return f"{address}{path}{'?' if query else ''}{query.decode('latin-1')}"
+    target = scope["raw_path"] + (b"?" + query if query else b"")
+    return httpcore.URL(scheme=node.scheme, host=node.host, port=node.port, target=target)
 
 
 def _headers(scope: HTTPScope, body: HeldBody) -> list[tuple[bytes, bytes]]:

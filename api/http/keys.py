@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import forbidden_owner, invalid
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.queries import read_time
@@ -27,8 +27,8 @@ KeyId = Annotated[str, path_parameter("The part of the key that may be shown.", 
 class NewKey(Struct, frozen=True, forbid_unknown_fields=True):
     """`expires_at` is when it ends, never when it is left out; `test` makes it of the test account.
 
-    `owner` is the user who answers for it: whoever asks, when a user does and names nobody else;
-    nobody answers for a test key.
+    `owner` is the user who answers for it: whoever asks, when a user does; nobody answers for a test
+    key. For another, `toll keys create --owner` makes one.
     """
 
     scopes: tuple[KeyScope, ...]
@@ -112,11 +112,12 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     if end is not None and end <= engine.clock():
         message = "a key ends in the future"
         raise invalid([Violation("key.expires_at", "out_of_range", message)])
-    owner = sent.owner
-    if owner is None:
-        # Users are of the live account.
-        mine = asking if asking in request.account.users else request.key.owner
-        owner = "" if sent.test else mine
+    mine = asking if asking in request.account.users else request.key.owner
+    if sent.owner in request.account.users and sent.owner != mine:
+        # Who approves is told by a key's owner: with keys of others one could approve alone.
+        raise forbidden_owner()
+    # Users are of the live account.
+    owner = ("" if sent.test else mine) if sent.owner is None else sent.owner
     verb = CreateKey(request.account.name, sent.scopes, sent.name, end, sent.test, owner)
     secret = (await verb.perform(engine, asking, _no_progress)).key
     assert secret is not None

@@ -105,7 +105,8 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         search = await stack.enter_async_context(searching(settings.source))
         jobs = await stack.enter_async_context(open_jobs())
         scheme = "http" if context is None else "https"
-        name = settings.node_address or f"{settings.node_host}:{between.getsockname()[1]}"
+        host = f"[{settings.node_host}]" if ":" in settings.node_host else settings.node_host
+        name = settings.node_address or f"{host}:{between.getsockname()[1]}"
         node = SharingNode(forwarder)
         serving = Serving(
             *(settings, settings.database, f"{scheme}://{name}", node, search, jobs, openid),

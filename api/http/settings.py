@@ -52,6 +52,7 @@ class SettingsError(StartError):
 
 
 _LISTENER = re.compile(r"(.+):([0-9]{1,5})")
+_UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104 - where one listens and nobody can be reached
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -139,6 +140,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             wrong.append(f"admin-port: {self.admin_port} is the public interface's port")
         if self.console not in ("on", "off") and self.console_listener() is None:
             wrong.append(f"console: {self.console} is not `on`, `off` or HOST:PORT")
+        if self.database and self.node_address is None and self.node_host in _UNSPECIFIED:
+            wrong.append(f"node-address: where other nodes reach {self.node_host} is needed")
         if self.node_address is not None and not _LISTENER.fullmatch(self.node_address):
             wrong.append(f"node-address: {self.node_address} is not HOST:PORT")
         if self.telemetry is not None and not self.telemetry.startswith(("http://", "https://")):

@@ -102,7 +102,7 @@ async def _events(
         if search.stopping or loop.time() > end:
             return
         await asyncio.sleep(_PAUSE_S)
-        if not may_still(request, "payments:read"):
+        if not may_still(request, "payments:read") or request.key.merchants != key.merchants:
             return
         try:
             question = FindNew(wanted, new.last, SENT_AT_A_TIME)

@@ -202,6 +202,8 @@ async def test_a_key_that_a_user_makes_is_theirs_to_answer_for_and_of_known_scop
     assert made[True]["id"].startswith("toll_test_")
     for wrong in ({"scopes": ["all"]}, {"scopes": []}, {"scopes": ["rules"], "owner": "nobody"}):
         assert (await api.post("/v1/keys", json={"key": wrong})).status_code == 422
+    another = {"scopes": ["rules"], "owner": "root"}
+    assert (await api.post("/v1/keys", json={"key": another})).status_code == 403
     over = {"scopes": ["rules"], "expires_at": "2020-01-01T00:00:00Z"}
     assert (await api.post("/v1/keys", json={"key": over})).status_code == 422
     assert (await api.delete("/v1/keys/toll_none")).status_code == 404

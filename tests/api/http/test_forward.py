@@ -80,7 +80,11 @@ def scope(method: str = "POST", path: str = "/v1/payments", *headers: tuple[byte
 
 
 async def sent_on(
-    address: str, ceased: asyncio.Event | None = None, certificates: Path | None = None
+    address: str,
+    ceased: asyncio.Event | None = None,
+    certificates: Path | None = None,
+    path: str = "/v1/payments",
+    headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> tuple[Forwarded, list[dict[str, Any]]]:
     sent: list[dict[str, Any]] = []
 
@@ -95,13 +99,32 @@ async def sent_on(
     body = await hold(receive)
     assert isinstance(body, HeldBody)
     try:
-        with_body = scope("POST", "/v1/payments", (b"content-length", b"2"))
+        with_body = scope("POST", path, (b"content-length", b"2"), *headers)
         outcome = await forwarder.forward(
             f"{scheme}://{address}", with_body, body, send, ceased or asyncio.Event()
         )
     finally:
         await forwarder.close()
     return outcome, sent
+
+
+@pytest.mark.parametrize("start", ["*@{}/x", "*", "/v1/payments/a;b", "//{}/x", "/@{}"])
+async def test_a_target_reaches_the_owner_as_it_is_and_nobody_else(start: str) -> None:
+    async with peer(ANSWER) as (other, elsewhere), peer(ANSWER) as (node, address):
+        path = start.format(elsewhere)
+        outcome, _ = await sent_on(address, path=path)
+        assert not other.received.is_set()
+    assert outcome is Forwarded.ANSWERED
+    assert node.request.startswith(f"POST {path}?a=1 HTTP/1.1\r\n".encode())
+
+
+async def test_a_head_that_can_not_be_sent_on_is_refused_and_not_called_unknown() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        outcome, sent = await sent_on(address, headers=((b"host", b"other"),))
+    assert outcome is Forwarded.ANSWERED
+    assert sent[0]["status"] == 400
 
 
 async def test_what_is_answered_is_passed_back_as_it_is() -> None:

@@ -11,6 +11,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from enum import Enum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from tollkeeper.api.http.routes import ROUTES
 
 NOT_OWNER = b"toll-not-owner"
 """A header of the answer of a node that was sent on a request and does not own the journal."""
+CLIENT = b"toll-client"
+"""A header of a request between nodes: the address of who sent it to the first of them."""
 HELD_BYTES = 1 << 16
 """A larger body is sent on as it arrives, and once only: it is held before the key was read."""
 CONNECT_S = 1.0
@@ -72,6 +75,15 @@ class HeldBody:
         self._is_given = True
         return {"type": "http.request", "body": self.held, "more_body": not self.is_whole}
 
+    async def client_left(self, begun: asyncio.Event) -> None:
+        """Until nobody waits any more for an answer that has begun."""
+        await begun.wait()
+        if not self.is_whole:
+            # What is still to come of the body is read elsewhere, and tells of it there.
+            await asyncio.get_running_loop().create_future()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
     async def _flow(self) -> AsyncIterator[bytes]:
         yield self.held
         more = True
@@ -113,20 +125,26 @@ class Forwarder:
         self, address: str, scope: HTTPScope, body: HeldBody, send: Send, ceased: asyncio.Event
     ) -> Forwarded:
         """Sends a request on to the node at `address`; `ceased` is set once that node owns the
-        journal no more."""
+        journal no more. Raises httpcore's errors where an answer that had begun is cut off."""
         begun = asyncio.Event()
         answering = asyncio.create_task(self._exchange(address, scope, body, send, begun))
         ending = asyncio.create_task(_after(ceased))
+        leaving = asyncio.create_task(body.client_left(begun))
+        watched = (answering, ending, leaving)
         try:
-            await asyncio.wait((answering, ending), return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done() and not begun.is_set():
-                answering.cancel()
-                await asyncio.wait([answering])
-                return Forwarded.UNKNOWN
-            return await answering
-        finally:
+            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                return await answering
             answering.cancel()
-            ending.cancel()
+            await asyncio.wait([answering])
+            if leaving.done():
+                return Forwarded.ANSWERED
+            if begun.is_set():
+                raise httpcore.ReadError("the node that answered owns the journal no more")
+            return Forwarded.UNKNOWN
+        finally:
+            for task in watched:
+                task.cancel()
 
     async def close(self) -> None:
         await self._pool.aclose()
@@ -176,6 +194,16 @@ def may_repeat(scope: HTTPScope) -> bool:
     return has_key and (scope["method"], scope["raw_path"].decode("latin-1")) in _REPEATABLE
 
 
+def of_its_client(scope: HTTPScope) -> HTTPScope:
+    """A request from another node as its client's: limits by address and log lines are of that."""
+    told = next((value for name, value in scope["headers"] if name == CLIENT), b"")
+    try:
+        address = str(ip_address(told.decode("latin-1")))
+    except ValueError:
+        return scope
+    return {**scope, "client": (address, 0)}
+
+
 def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
     """How nodes know each other: `authority.pem` has signed each one's `certificate.pem`, whose key
     is `key.pem`. Raises `OSError`."""
@@ -201,7 +229,10 @@ def _url(address: str, scope: HTTPScope) -> httpcore.URL:
 
 
 def _headers(scope: HTTPScope, body: HeldBody) -> list[tuple[bytes, bytes]]:
-    headers = [each for each in _without_connection(scope["headers"]) if each[0] != _LENGTH]
+    left_out = (_LENGTH, CLIENT)
+    headers = [each for each in _without_connection(scope["headers"]) if each[0] not in left_out]
+    if client := scope["client"]:
+        headers.append((CLIENT, client[0].encode()))
     if body.is_whole and (body.held or scope["method"] not in _SAFE):
         headers.append((_LENGTH, str(len(body.held)).encode()))
     return headers

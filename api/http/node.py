@@ -15,7 +15,14 @@ from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer, unavailable
-from tollkeeper.api.http.forward import NOT_OWNER, Forwarded, Forwarder, hold, may_repeat
+from tollkeeper.api.http.forward import (
+    NOT_OWNER,
+    Forwarded,
+    Forwarder,
+    hold,
+    may_repeat,
+    of_its_client,
+)
 from tollkeeper.api.http.proved import proved
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
@@ -60,7 +67,7 @@ class SharingNode:
         if scope["type"] != ScopeType.HTTP:
             await self.app(scope, receive, send)
         elif self.decides:
-            await self._answer(scope, receive, send)
+            await self._answer(of_its_client(scope), receive, send)
         else:
             problem = unavailable("this node does not own the journal")
             headers = [*problem.headers, (NOT_OWNER, b"1")]

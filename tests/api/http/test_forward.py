@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import httpcore
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -19,12 +20,14 @@ from cryptography.x509.oid import NameOID
 
 from tollkeeper.api.http import forward
 from tollkeeper.api.http.forward import (
+    CLIENT,
     Forwarded,
     Forwarder,
     HeldBody,
     hold,
     may_repeat,
     node_context,
+    of_its_client,
 )
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +78,7 @@ def scope(method: str = "POST", path: str = "/v1/payments", *headers: tuple[byte
         "method": method,
         "raw_path": path.encode(),
         "query_string": b"a=1",
+        "client": ("192.0.2.7", 1),
         "headers": found,
     }
 
@@ -91,8 +95,12 @@ async def sent_on(
     async def send(message: Any) -> None:
         sent.append(message)
 
+    body_of_two = [{"type": "http.request", "body": b"{}", "more_body": False}]
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"{}", "more_body": False}
+        if body_of_two:
+            return body_of_two.pop()
+        return await asyncio.get_running_loop().create_future()
 
     forwarder = Forwarder(certificates, 8, 30)
     scheme = "http" if certificates is None else "https"
@@ -116,6 +124,57 @@ async def test_a_target_reaches_the_owner_as_it_is_and_nobody_else(start: str) -
         assert not other.received.is_set()
     assert outcome is Forwarded.ANSWERED
     assert node.request.startswith(f"POST {path}?a=1 HTTP/1.1\r\n".encode())
+
+
+async def test_the_owner_knows_whose_request_it_is_and_believes_no_client_that_says_so() -> None:
+    async with peer(ANSWER) as (node, address):
+        await sent_on(address, headers=((CLIENT, b"198.51.100.9"),))
+    assert node.request.lower().count(b"toll-client: ") == 1
+    assert b"toll-client: 192.0.2.7\r\n" in node.request.lower()
+    assert of_its_client(scope("GET", "/", (CLIENT, b"192.0.2.7")))["client"] == ("192.0.2.7", 0)
+    assert of_its_client(scope("GET", "/", (CLIENT, b"nobody")))["client"] == ("192.0.2.7", 1)
+
+
+@asynccontextmanager
+async def endless(gone: asyncio.Event) -> AsyncIterator[str]:
+    """A node whose answer begins and does not end; `gone` once it is left."""
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        await reader.read()
+        writer.close()
+        gone.set()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("what", ["the client leaves", "the owner ends"])
+async def test_an_answer_that_has_begun_holds_nothing_for_ever(what: str) -> None:
+    gone, begun, ceased = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            begun.set()
+            if what == "the owner ends":
+                ceased.set()
+
+    async def leave() -> Any:
+        await (begun if what == "the client leaves" else asyncio.Event()).wait()
+        return {"type": "http.disconnect"}
+
+    forwarder = Forwarder(None, 8, 30)
+    async with endless(gone) as address:
+        body = HeldBody(b"", leave, is_whole=True)
+        asking = forwarder.forward(address, scope("GET"), body, send, ceased)
+        if what == "the client leaves":
+            assert await asking is Forwarded.ANSWERED
+        else:
+            with pytest.raises(httpcore.ReadError):
+                await asking
+        await gone.wait()
+        await forwarder.close()
 
 
 async def test_a_head_that_can_not_be_sent_on_is_refused_and_not_called_unknown() -> None:

@@ -33,13 +33,12 @@ from tollkeeper.api.http.queries import (
 )
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
-from tollkeeper.api.http.seen import check_seen
+from tollkeeper.api.http.seen import check_payment, check_seen
 from tollkeeper.api.http.tags import LABELS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import RequiredText
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.labels.label import (
     SOURCES,
     VERDICTS,
@@ -214,11 +213,8 @@ async def read_labels(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> PaymentLabels:
-    await check_seen(request, id)
-    engine, account = request.engine, request.key.account
-    if not await engine.journal.exists(account, Kind.PAYMENT, id):
-        raise not_found("id", "no payment has this id")
-    said = await labels_of(engine, account, id)
+    await check_payment(request, id)
+    said = await labels_of(request.engine, request.key.account, id)
     views = [label_view(id, said[source]) for source in SOURCES if source in said]
     return PaymentLabels(verdict_of(verdicts(said)), views)
 

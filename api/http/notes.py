@@ -8,14 +8,12 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import check_seen
+from tollkeeper.api.http.seen import check_payment, check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.labels.notes import MAX_NOTE, PaymentNote, add_note, notes_of
 
 
@@ -59,11 +57,9 @@ async def list_notes(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> NoteList:
-    await check_seen(request, id)
-    engine, account = request.engine, request.key.account
-    if not await engine.journal.exists(account, Kind.PAYMENT, id):
-        raise not_found("id", "no payment has this id")
-    return NoteList([_note_view(note) for note in await notes_of(engine, account, id)])
+    await check_payment(request, id)
+    notes = await notes_of(request.engine, request.key.account, id)
+    return NoteList([_note_view(note) for note in notes])
 
 
 @operation(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.request import Request
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.search.terms import read_facts
+
+
+async def check_payment(request: Request, payment_id: str) -> None:
+    """Raises `Problem` 404 for an id that no payment has, or none that the user sees."""
+    key = request.key
+    if key.merchants:
+        await check_seen(request, payment_id)
+    elif not await request.engine.journal.exists(key.account, Kind.PAYMENT, payment_id):
+        raise not_found("id", "no payment has this id")
 
 
 async def check_seen(request: Request, payment_id: str) -> None:

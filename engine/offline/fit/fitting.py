@@ -15,7 +15,7 @@ from tollkeeper.engine.offline.fit.estimate import calibrate, estimate
 from tollkeeper.engine.offline.fit.examples import Examples
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.steps import cut
-from tollkeeper.engine.offline.fit.weighed import curve_inputs, number_of, weights
+from tollkeeper.engine.offline.fit.weighed import Weight, curve_inputs, number_of, weights
 from tollkeeper.engine.offline.fit.write_curves import FittedCurve, write_curves
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Curve, Scorecard
@@ -84,7 +84,6 @@ def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedSc
     baseline = _baseline(found.baseline)
     places = [(weight.span, new) for weight, new in zip(literals, numbers, strict=True)]
     after = np.array([float(each) for each in numbers])
-    met = np.count_nonzero(measures, axis=0)
 
     def judged(baseline: float, chosen: Floats) -> Quality:
         logits = logit(baseline) + fixed[split:] + measures[split:] @ chosen
@@ -94,10 +93,7 @@ def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedSc
         text=_replaced(text, [(_baseline_span(text), baseline), *places]),
         baseline_before=scorecard.baseline,
         baseline_after=float(baseline),
-        weights=tuple(
-            FittedWeight(weight.signal, weight.value, float(new), int(count))
-            for weight, new, count in zip(literals, numbers, met, strict=True)
-        ),
+        weights=_fitted_weights(literals, numbers, measures),
         curves=(),
         before=judged(scorecard.baseline, authored),
         after=judged(float(baseline), after),
@@ -189,16 +185,12 @@ def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> Fitt
         for constant in (*signal.adds.amounts, signal.adds.absent)
         if constant is not None and (value := number_of(constant))
     ]
-    met = np.count_nonzero(measures, axis=0)
     after = logit(float(baseline)) + measures @ np.array(list(map(float, numbers)))
     return FittedScorecard(
         text=_replaced(text, [(_baseline_span(text), baseline), *places]),
         baseline_before=scorecard.baseline,
         baseline_after=float(baseline),
-        weights=tuple(
-            FittedWeight(weight.signal, weight.value, float(new), int(count))
-            for weight, new, count in zip(literals, numbers, met, strict=True)
-        ),
+        weights=_fitted_weights(literals, numbers, measures),
         curves=(),
         before=quality(expit(prior + sums[split:]), labels[split:]),
         after=quality(expit((after + factor * curves)[split:]), labels[split:]),
@@ -234,6 +226,17 @@ def _baseline_span(text: str) -> Span:
     file = parse(text).file
     assert file is not None
     return next(item.value.span for item in file.items if isinstance(item, Baseline))
+
+
+def _fitted_weights(
+    authored: Sequence[Weight], numbers: Sequence[str], measures: Floats
+) -> tuple[FittedWeight, ...]:
+    """Each signal's weight as the author has it and as it is written now."""
+    met = np.count_nonzero(measures, axis=0)
+    return tuple(
+        FittedWeight(weight.signal, weight.value, float(new), int(count))
+        for weight, new, count in zip(authored, numbers, met, strict=True)
+    )
 
 
 def _digits(value: float) -> str:

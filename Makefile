@@ -53,11 +53,12 @@ docs: install
 vsix:
 	cd editors/vscode && npm ci --ignore-scripts && npm test && npm run package
 
-# For maintainers: needs uv. Pins every dependency with its hashes; the small lock agrees with the whole one.
+# For maintainers: needs uv. Pins every dependency with its hashes; the small locks agree with the whole one.
 PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml
 lock:
 	$(PIN) --extra dev -o requirements.lock
 	$(PIN) --extra build -c requirements.lock -o requirements-service.lock
+	$(PIN) --extra build --extra openid --extra postgres --extra telemetry -c requirements.lock -o requirements-image.lock
 
 # For maintainers: needs Node. Bundles the console's scripts anew, with their licences and hashes.
 vendor: install

@@ -46,12 +46,14 @@ SHORT: dict[str, tuple[str, ...]] = {
     "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),
     "invalid": ("--seconds", "1", "--rounds", "2"),
     "search": ("--payments", "30000"),
+    "pages": ("--payments", "10000", "--seconds", "3"),
     "events": ("1",),
     "growth": ("--payments", "1e5"),
     "soak": ("--minutes", "0.4"),
     "overload": ("--seconds", "5"),
     "neighbours": ("--seconds", "2"),
     "crash": ("--kills", "5"),
+    "chaos": ("--seconds", "60"),
     "operated": ("--minutes", "0.7", "--rate", "100"),
 }
 """Every benchmark, with the arguments that make it short."""

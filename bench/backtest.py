@@ -19,6 +19,7 @@ from time import process_time
 
 import msgspec
 
+from tollkeeper.api.terminal.traffic import traffic
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
@@ -30,7 +31,6 @@ from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
-from tollkeeper.engine.offline.traffic import traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount

@@ -19,14 +19,14 @@ import msgspec
 from rich.console import Console
 from rich.progress import track
 
+from tollkeeper.api.terminal.traffic import label_items
+from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.bench.scores import START
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.examples import examples_in_file
 from tollkeeper.engine.offline.fit.fitting import FittedScorecard, fit_curves
 from tollkeeper.engine.offline.fit.quality import Quality
-from tollkeeper.engine.offline.traffic import label_items
-from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames

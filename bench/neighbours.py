@@ -2,9 +2,10 @@
 
     python -m tollkeeper.bench.neighbours [--seconds 8]
 
-Account B sends payments at a steady pace, alone and while account A, from 4 threads, edits a list,
-publishes versions of a rule of 100 conditions, reads figures, and sends more than it may. Prints B's
-p50 and p99 in milliseconds, in turns, and what counts: the ratio of each to B alone in the same run.
+Account B sends payments at a steady pace, alone and while account A, from 4 threads and with a key
+for each, edits a list, publishes versions of a rule of 100 conditions, or reads figures, as often as
+it may: what it may send at once it has sent before. Prints B's p50 and p99 in milliseconds, in turns,
+and what counts: the ratio of each to B alone in the same run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from time import perf_counter, sleep
 
 import httpx
 
-from tollkeeper.bench.servers import new_key, serving, toll
+from tollkeeper.bench.servers import ACCOUNT, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 
 THREADS = 4
 PACE_S = 0.01
+AT_ONCE_S = 8
+"""After so long A has nothing left of what it may send at once."""
 CONDITIONS = 100
 ROUNDS = 3
 ENTRIES = [{"value": f"customer-{number}"} for number in range(500)]
@@ -52,21 +55,21 @@ PAYMENT = {
 }
 
 
-def edit_lists(client: httpx.Client, number: int) -> None:
-    client.put("/v1/lists/blocked/entries", json={"entries": ENTRIES[number % 400 :][:100]})
+def edit_lists(client: httpx.Client, number: int) -> httpx.Response:
+    return client.put("/v1/lists/blocked/entries", json={"entries": ENTRIES[number % 400 :][:100]})
 
 
-def publish_versions(client: httpx.Client, number: int) -> None:
+def publish_versions(client: httpx.Client, number: int) -> httpx.Response:
     text = RULE.format(limit=number % 1000)
     headers = {"content-type": "text/plain"}
-    client.post("/v1/rules/worst/versions?publish=true", content=text, headers=headers)
+    return client.post("/v1/rules/worst/versions?publish=true", content=text, headers=headers)
 
 
-def read_figures(client: httpx.Client, _number: int) -> None:
-    client.get("/v1/figures")
+def read_figures(client: httpx.Client, _number: int) -> httpx.Response:
+    return client.get("/v1/figures")
 
 
-WORST: dict[str, Callable[[httpx.Client, int], None]] = {
+WORST: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
     "list edits": edit_lists,
     "publishing": publish_versions,
     "figures": read_figures,
@@ -74,37 +77,38 @@ WORST: dict[str, Callable[[httpx.Client, int], None]] = {
 
 
 @contextmanager
-def beside(url: str, key: str, name: str) -> Iterator[None]:
+def beside(url: str, keys: list[str], name: str) -> Iterator[None]:
     """Account A at its worst from a process of its own, until the block ends.
 
     That process has the lowest priority: what it takes of the processors itself would be another
     machine's.
     """
     context = get_context("spawn")
-    begun, done = context.Event(), context.Event()
-    process = context.Process(target=go_on, args=(url, key, name, begun, done))
+    done = context.Event()
+    process = context.Process(target=go_on, args=(url, keys, name, done))
     process.start()
     try:
-        begun.wait()
+        sleep(AT_ONCE_S)
         yield
     finally:
         done.set()
         process.join()
 
 
-def go_on(url: str, key: str, name: str, begun: Event, done: Event) -> None:
-    """One thing over and over in `THREADS` threads."""
+def go_on(url: str, keys: list[str], name: str, done: Event) -> None:
+    """One thing over and over, in a thread for each key."""
     os.nice(19)
 
-    def repeat() -> None:
+    def repeat(key: str) -> None:
         with client_of(url, key) as client:
             number = 0
             while not done.is_set():
                 number += 1
-                WORST[name](client, number)
-                begun.set()
+                answer = WORST[name](client, number)
+                if wait := answer.headers.get("retry-after"):
+                    sleep(int(wait))
 
-    threads = [threading.Thread(target=repeat) for _ in range(THREADS)]
+    threads = [threading.Thread(target=repeat, args=(key,)) for key in keys]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -130,6 +134,8 @@ def waited(url: str, key: str, seconds: float) -> list[float]:
 
 def measure(folder: Path, seconds: float) -> list[list[Cell]]:
     a = new_key(folder, "admin")
+    another = ("keys", "create", "--account", ACCOUNT, "--scope", "admin")
+    keys = [a, *(toll(folder, *another).strip() for _ in range(THREADS - 1))]
     toll(folder, "accounts", "create", "neighbour")
     b = toll(folder, "keys", "create", "--account", "neighbour").strip()
     rows: list[list[Cell]] = []
@@ -142,7 +148,7 @@ def measure(folder: Path, seconds: float) -> list[list[Cell]]:
             together: list[float] = []
             for _ in range(ROUNDS):
                 alone += waited(server.url, b, seconds / ROUNDS)
-                with beside(server.url, a, name):
+                with beside(server.url, keys, name):
                     together += waited(server.url, b, seconds / ROUNDS)
             p99 = [sorted(each)[int(len(each) * 0.99)] for each in (alone, together)]
             p50 = [median(each) for each in (alone, together)]

@@ -24,7 +24,7 @@ import psycopg
 
 from tollkeeper.bench.journal import entries
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.postgres.journal import open_database
 from tollkeeper.engine.journal.sqlite import open_journal
 

@@ -26,7 +26,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from tollkeeper.api.terminal.traffic import label_items, traffic
 from tollkeeper.bench.create import create
+from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive
@@ -35,14 +37,12 @@ from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.quality import Quality, quality
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.testing.streams import CreationLine
-from tollkeeper.engine.offline.traffic import label_items, traffic
-from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Record, State
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 
 SEEDS = tuple(range(401, 413))
 START = datetime(2025, 6, 2, tzinfo=UTC)
@@ -164,7 +164,7 @@ async def show_cost() -> None:
 async def cost(paid: Sequence[CreationLine]) -> Cost:
     scorecard, clients, environment = shipped_scorecard(), Clients(), Environment()
     facts = [derive(each.payment, each.arrived, clients) for each in paid]
-    windows = MemoryWindows()
+    windows = Windows()
     await windows.seal(await windows.add(1, scorecard.reading.plan.series))
     marks = [process_time()]
     for created in paid:

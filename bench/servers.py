@@ -18,7 +18,7 @@ import httpx
 ACCOUNT = "shop"
 TOLL = Path(sys.executable).with_name("toll")
 TICKS = os.sysconf("SC_CLK_TCK")
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ import msgspec
 import numpy as np
 from rich.progress import track
 
+from tollkeeper.api.terminal.traffic import label_items
+from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
@@ -37,8 +39,6 @@ from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.suggest.search import SearchAims
 from tollkeeper.engine.offline.suggest.suggest import suggest
 from tollkeeper.engine.offline.suggest.table import labels_known, read_files
-from tollkeeper.engine.offline.traffic import label_items
-from tollkeeper.engine.offline.traffic.hard import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.programs.source import read_file

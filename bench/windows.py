@@ -32,7 +32,7 @@ from tollkeeper.engine.velocity.contract import (
     Window,
 )
 from tollkeeper.engine.velocity.first_seen_store import open_seen_times
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.program import AggregateFunction
 from tollkeeper.grammar.types import Number, String, Type
 
@@ -105,13 +105,13 @@ def payment(number: int, time: int, paid: Paid, arrived: int | None = None) -> R
     return Record(1, str(number), time, time if arrived is None else arrived, State(paid))
 
 
-async def sealed(made: MemoryWindows, fill: Fill) -> None:
+async def sealed(made: Windows, fill: Fill) -> None:
     while not await made.seal(fill):
         pass
 
 
-async def ready(windows: list[tuple[SeriesPlan, Window, str]]) -> MemoryWindows:
-    made = MemoryWindows(cap=10**9)
+async def ready(windows: list[tuple[SeriesPlan, Window, str]]) -> Windows:
+    made = Windows(cap=10**9)
     await sealed(made, await made.add(1, [plan for plan, _, _ in windows]))
     return made
 
@@ -122,7 +122,7 @@ async def ours(records: Iterable[Record], windows: list[tuple[SeriesPlan, Window
 
 
 async def timed(
-    made: MemoryWindows, records: Iterable[Record], windows: list[tuple[SeriesPlan, Window, str]]
+    made: Windows, records: Iterable[Record], windows: list[tuple[SeriesPlan, Window, str]]
 ) -> float:
     """Seconds per payment."""
     readers = [(each, KEYS[by]) for _, each, by in windows]
@@ -319,7 +319,7 @@ async def hot_key(events: int) -> None:
         for order, lateness in late.items():
             chance = random.Random(3)
             windows = [window("ip", function, 24 * HOUR)]
-            made = MemoryWindows(cap=10**9)
+            made = Windows(cap=10**9)
             fill = await made.add(1, [plan for plan, _, _ in windows])
             await made.fill(
                 fill,
@@ -393,8 +393,8 @@ async def ages(most: int) -> None:
     with TemporaryDirectory() as folder:
         async with open_seen_times(Path(folder), 0) as store:
             for kept, made in (
-                ("memory", MemoryWindows()),
-                ("disk", MemoryWindows(seen_times=store.open)),
+                ("memory", Windows()),
+                ("disk", Windows(seen_times=store.open)),
             ):
                 fill = await made.add(1, [plan])
                 begun = process_time()
@@ -428,7 +428,7 @@ async def rebuild(most: int) -> None:
     records = traffic(most, 100_000)
     for count in (1, 3, 9):
         windows = [window(*each) for each in MIX[:count]]
-        made = MemoryWindows(cap=10**9)
+        made = Windows(cap=10**9)
         fill = await made.add(1, [plan for plan, _, _ in windows])
         begun = process_time()
         for start in range(0, len(records), 10_000):

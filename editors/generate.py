@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tollkeeper.api.terminal.templates import EXAMPLES, templates
 from tollkeeper.engine.facts.reference import every_field
-from tollkeeper.engine.offline.templates import EXAMPLES, templates
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
 from tollkeeper.grammar.parser import keywords
 

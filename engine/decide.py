@@ -37,13 +37,15 @@ from tollkeeper.engine.velocity.contract import (
     Record,
     State,
     Window,
-    Windows,
 )
+from tollkeeper.engine.velocity.windows import Windows
 
 
 class DecidedPayment(NamedTuple):
-    """A decision that is still to be kept, and the shadows whose reads stand behind its own."""
+    """A decision that is still to be kept, what was in force for it, and the shadows whose reads stand
+    behind its own."""
 
+    active: ActivePrograms
     pending: Pending
     programs: Programs
     decision: Decision
@@ -64,6 +66,8 @@ async def decide_payment(
     account = active.account.number
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
+    # What was published while that was looked up stands before this payment.
+    active = engine.active.get(account, active)
     facts = derive(payment, arrived, engine.clients)
     programs = choose_programs(active, payment, arrived)
     shadows = choose_shadows(active, payment, arrived)
@@ -77,7 +81,11 @@ async def decide_payment(
         [read for shadow in shadows for read in shadow.reads(facts, active.environment)],
         forced,
     )
-    if decision.action == "deny" and forced == UNFORCED and is_held_out(active, payment):
+    if (
+        decision.action == "deny"
+        and forced == UNFORCED
+        and is_held_out(active, payment, arrived, engine.folder_key)
+    ):
         decision = replace(decision, held_out=True)
     try:
         transitions = await payment_transitions(engine, active, facts)
@@ -94,7 +102,9 @@ async def decide_payment(
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
-    return DecidedPayment(Pending(observed, entry, transitions), programs, decision, shadows)
+    return DecidedPayment(
+        active, Pending(observed, entry, transitions), programs, decision, shadows
+    )
 
 
 async def analyse(

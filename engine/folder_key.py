@@ -1,5 +1,5 @@
-"""The data folder's own key: it encrypts what must be kept secret, and names places of the journal
-without telling them.
+"""The data folder's own key: it encrypts what must be kept secret, names places of the journal
+without telling them, and draws lots that nobody can foretell.
 
 It stands in a file of its own, which only its owner can read and no backup holds, so that a copy of
 the databases tells no secret (docs/operate.md, "Backups").
@@ -25,6 +25,7 @@ from tollkeeper.engine.journal.contract import JournalError
 KEY_FILE: Final = "folder.key"
 KEY_BYTES: Final = 32
 _NONCE_BYTES = 12
+_DRAWN_BYTES = 8
 # What is named, the account, the number within its record, the sequence number: one block of AES.
 _SPOT = struct.Struct(">BxHIQ")
 
@@ -49,6 +50,7 @@ class FolderKey:
 
     def __init__(self, key: bytes) -> None:
         self._sealing = AESGCM(_derive(key, b"secrets"))
+        self._drawing = _derive(key, b"draws")
         self._naming = Cipher(algorithms.AES(_derive(key, b"places")), modes.ECB())  # noqa: S305 - one block each, every one another
 
     def seal(self, secret: str, owner: str) -> bytes:
@@ -65,6 +67,11 @@ class FolderKey:
         except (InvalidTag, ValueError):
             return None
         return opened.decode()
+
+    def draw(self, lot: str, of: int) -> int:
+        """A number below `of`, always the same for a lot, that nobody without the key can foretell."""
+        drawn = hmac.digest(self._drawing, lot.encode(errors="surrogatepass"), "sha256")
+        return int.from_bytes(drawn[:_DRAWN_BYTES]) % of
 
     def name_of(self, what: NameUse, account: int, spot: Spot) -> str:
         """A name that tells nothing of the spot, always the same, and another in each account."""

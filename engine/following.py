@@ -26,6 +26,7 @@ from tollkeeper.engine.make_change import contents_of, put_in_force
 from tollkeeper.engine.open import settle_as_owner
 from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.programs.load import load_account
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
@@ -113,7 +114,7 @@ async def fill_again(following: Following) -> None:
         plans = engine.active[account].plans()
         await engine.windows.keep(account, ())
         engine.seen_times.give_up_account(account)
-        await fill(engine, account, plans, lambda _share: None)
+        await fill(engine, account, plans, unwatched)
         following.forgotten.discard(account)
 
 
@@ -221,7 +222,7 @@ async def _meet(engine: Engine, recorded: RecordedChange) -> None:
         engine.active[number] = load_account(account, held, active.compiled())
     for each in sharing(engine.state, number):
         plans = engine.active[each].plans()
-        await fill(engine, each, plans, lambda _share: None)
+        await fill(engine, each, plans, unwatched)
         await engine.windows.keep(each, plans)
 
 

@@ -108,7 +108,8 @@ async def payment_transitions(
     if loaded is None or not loaded.monitors:
         return ()
     account, at = active.account.number, facts.timestamp
-    values = await engine.windows.read(account, at, loaded.reads(facts, None, active.environment))
+    reads = loaded.reading.reads(facts, None, active.environment)
+    values = await engine.windows.read(account, at, reads)
     return transitions_at(
         engine.watch.standings, account, loaded, at, facts, None, values, active.environment
     )

@@ -18,8 +18,9 @@ from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
-from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
+from tollkeeper.engine.journal.contract import JournalError, JournalTables
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
 from tollkeeper.engine.journal.reads import claim_key, key_mark
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
@@ -43,7 +44,7 @@ from tollkeeper.engine.velocity.first_seen_store import (
     open_seen_times,
     write_behind,
 )
-from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP, MemoryWindows
+from tollkeeper.engine.velocity.windows import CAP, TOTAL_CAP, Windows
 from tollkeeper.engine.webhook_secrets import settle_stored_secrets
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
@@ -115,7 +116,7 @@ async def open_on(
             folder_key=await _open_key(source, journal),
             journal=journal,
             outbox=outbox,
-            windows=MemoryWindows(
+            windows=Windows(
                 last,
                 windows_cap,
                 late,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource, open_journal_for_reading
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Configuration, fold_changes

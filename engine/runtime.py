@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tollkeeper.engine.clock_watch import ClockWatch
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.folder_key import FolderKey
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.damage import Damage
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.monitors.outbox import Outbox
 from tollkeeper.engine.monitors.watch import Watch
@@ -26,25 +26,48 @@ from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
-from tollkeeper.engine.velocity.contract import Windows
+from tollkeeper.engine.turns import Turns
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore
 from tollkeeper.engine.velocity.snapshot import Snapshot
+from tollkeeper.engine.velocity.windows import Windows
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Beside(Protocol):
+    """Does for an account what would hold the interpreter for long: `work` stands in a module, and is
+    given and gives what can be pickled. Raises what `work` raises, and `JournalError`."""
+
+    async def __call__(
+        self, account: int, work: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs
+    ) -> _T: ...
+
+
+async def in_this_process(
+    _account: int, work: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs
+) -> _T:
+    """Where no service has a process for it."""
+    return await asyncio.to_thread(work, *given, **named)
 
 
 @dataclass(slots=True)
 class Engine:
     """`source` is where the journal is, `folder` what else is kept on this machine. `clock` gives µs since the epoch. `state` and `active` are replaced whole by each change,
     under `changing`; a request that has begun keeps the picture it started with. An account's
-    programs are published one at a time, under `publishing`; `filling` tells how far each is, from
+    programs are published one at a time, under `publishing`; what
+    becomes of one payment, and of one idempotency key, is worked out one after the other, by `turns`.
+    `filling` tells how far each is, from
     0 to 1, by account, kind and name. `watch` is
     what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
     windows are whole; until then `rebuilt` is the share that is,
     from 0 to 1, and `snapshot` what they are filled from;
-    `snapshot_writer` is the process that writes one, as a file descriptor. `rewriting` are the
-    accounts whose past is being changed, or was when that failed.
+    `snapshot_writer` is the process that writes one, as a file descriptor; `snapshot_due` is set when
+    the last one was discarded and another can be written. `rewriting` are the accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
-    key's last use, by its id; `claims` are payments that somebody is judging. `accesses` are requests for what tells of persons, to be noted. `forwards_to` is the address of the
+    key's last use, by its id; `claims` are payments that somebody is judging. `beside` does what
+    would hold up the loop. `accesses` are requests for what tells of persons, to be noted. `forwards_to` is the address of the
     node that owns the journal, None where this one does or none is known; `follows` is true once
     the windows are whole and as long as the journal is not this node's.
     """
@@ -65,6 +88,7 @@ class Engine:
     publishing: defaultdict[int, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
+    turns: Turns = field(default_factory=Turns)
     filling: dict[tuple[int, ProgramKind, str], float] = field(default_factory=dict)
     shadows: ShadowQueue = field(default_factory=ShadowQueue)
     background: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -73,6 +97,7 @@ class Engine:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     snapshot: Snapshot | None = None
     snapshot_writer: int | None = None
+    snapshot_due: asyncio.Event = field(default_factory=asyncio.Event)
     rewriting: set[int] = field(default_factory=set)
     rebuilt: float = 0.0
     damage: Damage = field(default_factory=Damage)
@@ -81,6 +106,7 @@ class Engine:
     accesses: AccessLedger = field(default_factory=AccessLedger)
     sessions: Sessions = field(default_factory=Sessions)
     claims: Claims = field(default_factory=Claims)
+    beside: Beside = in_this_process
     forwards_to: str | None = None
     follows: bool = False
 

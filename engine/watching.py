@@ -60,8 +60,9 @@ async def watch_clock(engine: Engine) -> None:
     doubt: str | None = None
     while True:
         watch.look(engine.clock(), since_machine_start())
-        if watch.doubt is not None and await _has_witnesses(engine, start):
-            watch.accept(engine.clock(), since_machine_start())
+        with suppress(Unavailable):
+            if watch.doubt is not None and await _has_witnesses(engine, start):
+                watch.accept(engine.clock(), since_machine_start())
         if watch.doubt is not None and doubt is None:
             log.error(
                 "clock_doubted",

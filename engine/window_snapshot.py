@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from importlib.metadata import version
 from time import perf_counter
 from typing import NoReturn
@@ -30,6 +31,9 @@ from tollkeeper.engine.velocity.snapshot import (
 
 WORTHWHILE = 10_000
 """So many entries more make another snapshot worth its while: fewer are read in about a second."""
+REST = 9
+"""So many times as long as writing one took nothing is written: many erasures take a tenth of one
+processor at most."""
 _FIRST_FILE = 3
 """What a process has open beyond its three standard streams begins here."""
 
@@ -81,19 +85,25 @@ def discard_snapshot(engine: Engine) -> None:
 
 
 async def keep_snapshots(engine: Engine, every_s: float) -> None:
-    """A snapshot every so many seconds when there is much more to keep, until it is cancelled.
+    """A snapshot every so many seconds when there is much more to keep, and soon after one had to be
+    discarded, until it is cancelled.
 
     So a start after a crash has little to read from the journal. Where a process can't be copied,
     there is only the one at an orderly end.
     """
     if not hasattr(os, "pidfd_open"):
         return
-    kept = engine.journal.last_sequence()
+    kept, pause_s = engine.journal.last_sequence(), 0.0
     while True:
-        await asyncio.sleep(every_s)
-        sequence = engine.journal.last_appended()
-        if sequence - kept >= WORTHWHILE and await write_snapshot_beside(engine):
-            kept = sequence
+        await asyncio.sleep(pause_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(engine.snapshot_due.wait(), max(0.0, every_s - pause_s))
+        sequence, begun = engine.journal.last_appended(), perf_counter()
+        if engine.snapshot_due.is_set() or sequence - kept >= WORTHWHILE:
+            engine.snapshot_due.clear()
+            # What could not be written is due at the next turn, however little has come.
+            kept = sequence if await write_snapshot_beside(engine) else -WORTHWHILE
+        pause_s = REST * (perf_counter() - begun)
 
 
 async def write_snapshot_beside(engine: Engine) -> bool:

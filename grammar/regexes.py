@@ -38,6 +38,10 @@ def compile_regex(pattern: str, ignore_case: bool) -> Any:
         raise RegexError("half of a character outside the basic plane") from None
 
 
+TEST_OF = "test_of"
+"""The attribute of a test that has what it was made of."""
+
+
 def regex_test(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     """Whether the pattern is found in a text. Raises as `compile_regex`."""
     search = compile_regex(pattern, ignore_case).search
@@ -47,7 +51,12 @@ def regex_test(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
         return search(text.encode()) is not None
 
     recent = lru_cache(maxsize=_RECENT)(is_found)
-    return lambda text: recent(text) if len(text) <= _SHORT else is_found(text)
+
+    def test(text: str) -> bool:
+        return recent(text) if len(text) <= _SHORT else is_found(text)
+
+    setattr(test, TEST_OF, (pattern, ignore_case))
+    return test
 
 
 def _words(problem: Exception) -> str:

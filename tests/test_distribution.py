@@ -66,6 +66,14 @@ def test_the_service_starts_from_the_small_lock_which_agrees_with_the_whole_one(
     assert "pytest" not in small
 
 
+def test_the_image_is_installed_from_a_lock_that_agrees_with_the_whole_one() -> None:
+    service, image, whole = (
+        pins(ROOT / f"requirements{name}.lock") for name in ("-service", "-image", "")
+    )
+    assert service.items() < image.items() < whole.items()
+    assert {"joserfc", "psycopg-binary", "opentelemetry-sdk"} < image.keys()
+
+
 def pins(lock: Path) -> dict[str, str]:
     lines = (line.split(" ")[0] for line in lock.read_text().splitlines() if "==" in line)
     return dict(line.split("==") for line in lines)

@@ -19,7 +19,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.assets import assets
 from tollkeeper.api.console.client import RefusalError
 from tollkeeper.api.console.form import IncompleteFormError
-from tollkeeper.api.console.page import document
+from tollkeeper.api.console.page import document, first_page, page
 from tollkeeper.api.console.pages import (
     alerts,
     backtests,
@@ -40,7 +40,14 @@ from tollkeeper.api.console.pages import (
     users,
 )
 from tollkeeper.api.console.parts import errors_notice
-from tollkeeper.api.console.visit import SIGN_IN, SignedOutError, choose_words, target
+from tollkeeper.api.console.visit import (
+    SIGN_IN,
+    VISIT,
+    SignedOutError,
+    Visit,
+    choose_words,
+    target,
+)
 from tollkeeper.api.html import element
 
 CONSOLE_PATH = "/console"
@@ -209,6 +216,9 @@ def ask_to_sign_in(_request: Request[Any, Any, Any], error: SignedOutError) -> R
 
 def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Response[str]:
     """What the interface refused, with its places, on a page of the same status."""
+    here: Visit | None = request.state.get(VISIT)
+    if refusal.status == HTTPStatus.FORBIDDEN and here is not None:
+        return html(_forbidden_page(here), refusal.status)
     words = choose_words(request)
     body = _frame(
         element("h1", words("error.refused", status=refusal.status)),
@@ -233,6 +243,19 @@ def show_fault(request: Request[Any, Any, Any], error: Exception) -> Response[st
     """What should not happen is logged, without the address, which may name a person's data."""
     get_logger().error("console_failed", exc_info=error)
     return html(_error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, "error.failed"), 500)
+
+
+def _forbidden_page(here: Visit) -> str:
+    """Why it is not for this person, with the pages that are."""
+    words = here.words
+    why = "error.of_all_merchants" if here.merchants else "error.forbidden"
+    return page(
+        here,
+        words("error.not_yours"),
+        element("h1", words("error.not_yours")),
+        element("p", words(why, merchants=", ".join(here.merchants))),
+        element("a", words("error.back"), href=first_page(here), class_="button"),
+    )
 
 
 def _error_page(request: Request[Any, Any, Any], status: HTTPStatus, named: str) -> str:

@@ -67,10 +67,16 @@ def money(amount: Any, currency: str) -> str:
     return f"{value:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
 
 
-def moneys(sums: Mapping[str, Any]) -> str:
+def moneys(sums: Mapping[str, Any]) -> list[str]:
     """Amounts by currency, the largest first."""
     largest = sorted(sums.items(), key=lambda each: -Decimal(str(each[1])))
-    return " · ".join(money(amount, currency) for currency, amount in largest) or "–"
+    return [money(amount, currency) for currency, amount in largest]
+
+
+def money_column(amounts: Sequence[str]) -> Html:
+    """Amounts one under another, so that none of them takes the width of all."""
+    lines = [part for amount in amounts for part in (element("span", amount), " ")]
+    return element("span", *(lines or ["–"]), class_="amounts")
 
 
 def mask_card(card: JsonObject | None) -> str:
@@ -89,7 +95,7 @@ def mask_ip(ip: str | None) -> str:
         return ""
     if ":" in ip:
         return ":".join(ip.split(":")[:3]) + ":…"
-    return ".".join(ip.split(".")[:2]) + ".…"
+    return ".".join(ip.split(".")[:2]) + ".*.*"
 
 
 def mask_id(value: str | None) -> str:
@@ -150,6 +156,11 @@ def control_if_allowed(visit: Visit, scope: str, control: Html) -> Html:
 
 def payment_address(id_: str) -> str:
     return f"/console/payments/{segment(id_)}"
+
+
+def proposed_address(*numbers: int) -> str:
+    """Where proposals wait for another person, with word of those that were just made."""
+    return target("/console/changes", proposed=",".join(map(str, numbers)))
 
 
 def payment_row(visit: Visit, payment: JsonObject) -> Html:

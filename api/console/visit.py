@@ -17,9 +17,9 @@ from tollkeeper.api.console.words import Words, choose
 COOKIE = "__Host-toll"
 ATTEMPT_COOKIE = "__Host-toll-sign-in"
 """Held by the browser of a person who is at an OpenID provider."""
-OF_ALL_MERCHANTS = frozenset(("now", "alerts"))
-"""Pages that who sees some merchants alone does not have, though the role reads payments."""
 SIGN_IN = "/console/sign-in"
+VISIT = "visit"
+"""Where a request keeps its visit, for what is said when the page is refused."""
 
 
 class SignedOutError(Exception):
@@ -33,7 +33,8 @@ class SignedOutError(Exception):
 @dataclass(frozen=True, slots=True)
 class Visit:
     """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
-    `merchants` are those that the person sees, none for all. `four_eyes` says that what is published needs another person, `list_approval` that entries of lists do.
+    `merchants` are those that the person sees, none for all; `has_lists` says whether there is a list
+    that such a person may read. `four_eyes` says that what is published needs another person, `list_approval` that entries of lists do.
     """
 
     client: PublicClient
@@ -44,6 +45,7 @@ class Visit:
     owner: str
     scopes: frozenset[str]
     merchants: tuple[str, ...]
+    has_lists: bool
     zone: ZoneInfo
     four_eyes: bool
     list_approval: bool
@@ -54,8 +56,8 @@ class Visit:
         return scope in self.scopes
 
     def sees(self, page: str) -> bool:
-        """Whether the page of this name can be shown: some tell of all merchants."""
-        return not self.merchants or page not in OF_ALL_MERCHANTS
+        """Whether the page of this name has anything to show to who sees some merchants alone."""
+        return page != "lists" or self.has_lists
 
     def address(self, **changed: str | None) -> str:
         """This page with some of its query changed, or left out where it is None."""
@@ -87,8 +89,12 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         account: JsonObject = (await client.get("/v1/account"))["account"]
         zone = ZoneInfo(account["time_zone"])
         four_eyes, list_approval = (account["approvals"][name] for name in ("publish", "lists"))
+    merchants = tuple(session["merchants"])
+    is_shown_lists = not merchants or (
+        "lists:read" in scopes and bool((await client.get("/v1/lists"))["lists"])
+    )
     client.calls.clear()
-    return Visit(
+    here = Visit(
         client=client,
         words=choose_words(request),
         path=request.url.path,
@@ -96,12 +102,15 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         account=session["account"],
         owner=session["owner"],
         scopes=scopes,
-        merchants=tuple(session["merchants"]),
+        merchants=merchants,
+        has_lists=is_shown_lists,
         zone=zone,
         four_eyes=four_eyes,
         list_approval=list_approval,
         now=datetime.now(UTC),
     )
+    request.state[VISIT] = here
+    return here
 
 
 def public_client(request: Request[Any, Any, Any], key: str) -> PublicClient:

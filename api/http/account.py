@@ -104,6 +104,7 @@ _CHANGES = {
     "approvals": ApprovalsChange,
     "costs": CostsChange,
     "holdout": HoldoutChange,
+    "merchant_lists": list[str],
 }
 
 AccountView = defstruct("AccountView", [("name", str), *_SETTINGS], frozen=True)
@@ -159,7 +160,7 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     "read_account",
     tag=ACCOUNT,
     summary="Read the account's settings",
-    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes, approvals, costs, hold-out; "
+    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes, approvals, costs, hold-out, shared lists; "
     "and how much the account's windows hold of what they may.",
     scope="settings:read",
     answers={200: Answer("The settings.")},
@@ -188,6 +189,7 @@ async def read_account(request: Request) -> AccountRead:
 - `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds, the default rule and the hold-out; `lists` for entries that are put into a list or table or removed. Once any is true, `approvals` itself is changed by a proposal alone.
 - `costs`: what mistakes cost, which thresholds are weighed by.
 - `holdout`: the share of users, devices or orders whose payments pass though they are denied, so that what becomes of them tells how many denials are wrong.
+- `merchant_lists`: the lists and tables that users who see some merchants alone may read.
 
 A member that is no setting is refused, and so is null, but for `default_rule`.
 """,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, get_args
 
 from msgspec import Struct, structs
@@ -30,6 +31,8 @@ from tollkeeper.engine.registry.changes import AlertState
 from tollkeeper.engine.registry.errors import NotFound
 
 AlertId = Annotated[str, path_parameter("The alert's id.", "9f1c6f0e2b7d4a1c8e5f3b6a7c9d0e1f")]
+_LOOKED_AT = 1000
+"""How many alerts are looked at for a page of those that are wanted."""
 _STATES: tuple[str, ...] = get_args(AlertState)
 _STATE_SCHEMA = {"type": "string", "enum": [*_STATES]}
 
@@ -85,8 +88,9 @@ class AlertPage(Struct, frozen=True):
     "list_alerts",
     tag=EVENTS,
     summary="List alerts, newest first",
-    doc="What monitors raised, the same that webhooks send, and who looks after it.",
+    doc="What monitors raised, the same that webhooks send, and who looks after it. Who sees some merchants alone sees the alerts that tell of one of these and of no other: its monitor raises by `merchant.id`, and so does all that it reads.",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
@@ -95,7 +99,7 @@ async def list_alerts(
     only: Annotated[
         str | None,
         query_parameter(
-            "Only alerts in this state: a page may hold fewer then, and none, before the end.",
+            "Only alerts in this state. Of many, a page may hold fewer before the end.",
             _STATE_SCHEMA,
             "open",
             "state",
@@ -106,17 +110,35 @@ async def list_alerts(
 ) -> AlertPage:
     before, most = read_place(request, "cursor", cursor), read_limit(limit)
     chosen, account = read_choice("state", only, _STATES), request.account
-    found = await request.engine.outbox.read(
-        lambda c: list(outbox.alerts(c, account.number, before, most))
+
+    def is_wanted(alert: Alert) -> bool:
+        mark = mark_of(account, alert.sequence, alert.number)
+        return chosen in (None, mark.state) and _is_seen(request, alert)
+
+    reach = most if chosen is None and not request.key.merchants else _LOOKED_AT
+    found, last = await request.engine.outbox.read(
+        lambda c: _read_page(
+            outbox.alerts(c, account.number, before, reach), most, reach, is_wanted
+        )
     )
-    return AlertPage(
-        [
-            _mark_alert(request, alert)
-            for alert in found
-            if chosen in (None, mark_of(account, alert.sequence, alert.number).state)
-        ],
-        show_place(request, found[-1].sequence if len(found) >= most else None),
-    )
+    return AlertPage([_mark_alert(request, alert) for alert in found], show_place(request, last))
+
+
+def _read_page(
+    alerts: Iterable[Alert], most: int, reach: int, is_wanted: Callable[[Alert], bool]
+) -> tuple[list[Alert], int | None]:
+    """Those wanted of the first `reach` alerts, about `most` of them; the last that was looked at, None
+    when there are no more.
+    """
+    found: list[Alert] = []
+    last, looked = None, 0
+    for alert in alerts:
+        if len(found) >= most and alert.sequence != last:
+            return found, last
+        last, looked = alert.sequence, looked + 1
+        if is_wanted(alert):
+            found.append(alert)
+    return found, last if looked >= reach else None
 
 
 @operation(
@@ -127,6 +149,7 @@ async def list_alerts(
     summary="Read an alert",
     doc="What a monitor raised, and who looks after it.",
     scope="payments:read",
+    of_merchants=True,
     answers={200: Answer("The alert.")},
     refusals=(404, 503),
 )
@@ -142,6 +165,7 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
     summary="Acknowledge an alert, close it, or open it again",
     doc="Says to others who looks after it; the audit log keeps each change, with its note.",
     scope="labels:write",
+    of_merchants=True,
     sent=Body(
         AlertBody,
         {"closed": Example("it is over", {"alert": {"state": "closed", "note": "card testing"}})},
@@ -171,9 +195,15 @@ async def _find(request: Request, id_: str) -> Alert:
     if spot is None:
         raise NotFound("alert", "there is no alert of this id")
     found = await request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
-    if found is None:
+    if found is None or not _is_seen(request, found):
         raise NotFound("alert", "there is no alert of this id")
     return found
+
+
+def _is_seen(request: Request, alert: Alert) -> bool:
+    """Whether who asks may know of it: one who sees some merchants alone, of what tells of these."""
+    seen = request.key.merchants
+    return not seen or alert.transition.merchant in seen
 
 
 def _mark_alert(request: Request, alert: Alert) -> MarkedAlert:

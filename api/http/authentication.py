@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl
@@ -34,17 +35,22 @@ _SCHEME = b"bearer "
 _MAX_KEY = 256
 
 
-def authorize(connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler) -> None:
+async def authorize(
+    connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler
+) -> None:
     """The framework's guard of each route. Raises as `authorize_scope`."""
-    authorize_scope(connection.scope, route)
+    if wait := authorize_scope(connection.scope, route):
+        await asyncio.sleep(wait)
 
 
-def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
-    """Let a request in that has the key its route needs, and no parameter that nothing reads.
+def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
+    """Let a request in that has the key its route needs, and no parameter that nothing reads: in how
+    many seconds its turn comes.
 
     Raises as `key_of_request`, `check_scope` and `Limiter.take`, and `Problem` 422.
     """
     needed: RouteScope = route.opt["scope"]
+    wait = 0.0
     if needed is not None:
         key = key_of_request(request)
         if needed != ANY_SCOPE:
@@ -54,11 +60,13 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> None:
         known = state_of(request)
         allowance = known.service.limiter.take(key, needed, monotonic())
         known.answer_headers += allowance.headers()
+        wait = allowance.wait
         if needed == "personal:read":
             engine = known.service.engine
             engine.accesses.note(key, request["path"], engine.clock())
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
+    return wait
 
 
 def _check_query(query: bytes, known: frozenset[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -158,6 +159,14 @@ def idempotency_key(scope: Scope) -> str | None:
     if not _KEY.fullmatch(value):
         raise _key_problem("invalid_format", "an idempotency key is printable ASCII")
     return value.decode()
+
+
+def turn_of(request: Exchange, key: str | None) -> AbstractAsyncContextManager[None]:
+    """Until the block ends no other request of the account's idempotency key is answered: the next
+    one finds what this one has kept."""
+    if key is None:
+        return nullcontext()
+    return request.engine.turns.of("idempotency key", request.key.account, key)
 
 
 def repeatable(

@@ -18,6 +18,7 @@ from tollkeeper.api.http.bodies import (
     read_json_bytes,
     repeatable,
     replay_response,
+    turn_of,
 )
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
@@ -183,11 +184,19 @@ async def submit_batch(
 async def submit_one(
     request: Request, body: bytes, arrived: int, repeat_key: str | None
 ) -> Response[Any]:
+    journal, account = request.engine.journal, request.key.account
+    async with turn_of(request, repeat_key):
+        if repeat_key is not None:
+            stored = await journal.find_idempotency(account, repeat_key, arrived)
+            if stored is not None:
+                return created_response(replay_response(request, stored, body))
+        return await _submit_new(request, body, arrived, repeat_key)
+
+
+async def _submit_new(
+    request: Request, body: bytes, arrived: int, repeat_key: str | None
+) -> Response[Any]:
     engine, account = request.engine, request.key.account
-    if repeat_key is not None:
-        stored = await engine.journal.find_idempotency(account, repeat_key, arrived)
-        if stored is not None:
-            return created_response(replay_response(request, stored, body))
     try:
         pending, accepted = await take_in(engine, engine.active[account], body, arrived)
         try:

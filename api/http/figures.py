@@ -361,7 +361,7 @@ async def read_field_figures(request: Request) -> FieldFigureList:
     "read_performance",
     tag=FIGURES,
     summary="How a rule performs",
-    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, which later conditions held for its newest hits as well, and the hits by day. Of 30 days when `since` is left out.
+    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, and the hits by day; with `overlap`, which later conditions held for its newest hits as well. Of 30 days when `since` is left out.
 """,
     scope="payments:read",
     answers={200: Answer("The conditions, those of the newest version first.")},
@@ -375,6 +375,13 @@ async def read_performance(
     ] = None,
     until: Annotated[
         str | None, query_parameter("An instant, or a span back; now when left out.", MOMENT)
+    ] = None,
+    overlap: Annotated[
+        str | None,
+        query_parameter(
+            "Whether `also_met` is looked up, for which the newest hits are explained one by one.",
+            FLAG,
+        ),
     ] = None,
 ) -> PerformanceAnswer:
     now = request.engine.clock()
@@ -391,7 +398,7 @@ async def read_performance(
     )
     found, lag = await request.search.ask(request.key.account, question, list[ConditionPerformance])
     views = []
-    left = MOST_EXPLAINED
+    left = MOST_EXPLAINED if read_flag("overlap", overlap) else 0
     for each in found:
         also = await _also_met(request, name, each, (begin, end), min(left, EXPLAINED))
         left -= also.of

@@ -30,7 +30,6 @@ from tollkeeper.api.http.publishing import (
     accepted_response,
     filled_share,
     later,
-    untold,
     within_time,
 )
 from tollkeeper.api.http.queries import read_count, read_flag, read_version_number
@@ -40,14 +39,15 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.offline.testing.publishable import publish_errors_of
 from tollkeeper.engine.programs.event_versions import EventVersionPlan
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.activate import (
+    Deactivate,
     RejectedFileError,
     needs_of,
     place_diagnostics,
     publish,
     read_until,
     store,
-    unpublish,
     violations,
 )
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
@@ -392,7 +392,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 422, 503),
     )
     async def deactivate(request: Request, name: FileName) -> Struct:
-        await unpublish(request.engine, request.key.account, request.key.id, of.kind, name)
+        await request.perform(Deactivate(request.account.name, of.kind, name))
         return answer(UnpublishedFile(name))
 
     return deactivate
@@ -409,7 +409,7 @@ async def publish_within_time(
     request: Request, of: FileKind, name: str, number: int, planned: EventVersionPlan, terms: Terms
 ) -> Filling:
     engine, account, by = request.engine, request.key.account, request.key.id
-    doing = publish(engine, account, by, of.kind, name, number, untold, planned, terms)
+    doing = publish(engine, account, by, of.kind, name, number, unwatched, planned, terms)
     return await within_time(engine, account, of.kind, name, doing)
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import httpcore
 from litestar.types import HTTPScope, Receive, Send
 
-from tollkeeper.api.http.errors import answer, malformed_head
+from tollkeeper.api.http.errors import unavailable
+from tollkeeper.api.http.node_connection import Broken, NodeConnection, connect_to_node
 from tollkeeper.api.http.operation import operation_of
 from tollkeeper.api.http.routes import ROUTES
 
@@ -28,12 +31,12 @@ CLIENT = b"toll-client"
 """A header of a request between nodes: the address of who sent it to the first of them."""
 HELD_BYTES = 1 << 16
 """A larger body is sent on as it arrives, and once only: it is held before the key was read."""
-CONNECT_S = 1.0
-"""How long a connection to another node may take."""
+HELD_TOGETHER = 1 << 25
+"""How many bytes of bodies a node holds for all requests together; more are refused (503)."""
 GRACE_S = 1.0
 """How long a node that owns the journal no more may still answer what it was sent before."""
 _OF_CONNECTION = frozenset(
-    (b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade", b"date")
+    b"connection keep-alive transfer-encoding te trailer upgrade expect date".split()
 )
 _LENGTH = b"content-length"
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -75,9 +78,8 @@ class HeldBody:
         self._is_given = True
         return {"type": "http.request", "body": self.held, "more_body": not self.is_whole}
 
-    async def client_left(self, begun: asyncio.Event) -> None:
+    async def client_left(self) -> None:
         """Until nobody waits any more for an answer that has begun."""
-        await begun.wait()
         if not self.is_whole:
             # What is still to come of the body is read elsewhere, and tells of it there.
             await asyncio.get_running_loop().create_future()
@@ -90,100 +92,150 @@ class HeldBody:
         while more:
             message = await self._receive()
             if message["type"] != "http.request":
-                raise httpcore.WriteError("the client has gone")
+                raise Broken("the client has gone")
             yield message["body"]
             more = message["more_body"]
 
 
-async def hold(receive: Receive) -> HeldBody | None:
-    """The body, all of it unless it is large; None when the client has gone."""
-    held = bytearray()
-    more = True
-    while more and len(held) <= HELD_BYTES:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        held += message["body"]
-        more = message["more_body"]
-    return HeldBody(bytes(held), receive, is_whole=not more)
+@dataclass(slots=True)
+class Hold:
+    """Bodies that are held before they are sent on: `size` bytes of all requests together."""
+
+    size: int = 0
+
+    @asynccontextmanager
+    async def body(self, receive: Receive) -> AsyncIterator[HeldBody | None]:
+        """A request's body, all of it unless it is large, held until the block ends; None when the
+        client has gone. Raises `Problem` 503 when too much is held.
+        """
+        held = bytearray()
+        more = True
+        try:
+            while more and len(held) <= HELD_BYTES:
+                message = await receive()
+                if message["type"] != "http.request":
+                    yield None
+                    return
+                held += message["body"]
+                self.size += len(message["body"])
+                if self.size > HELD_TOGETHER:
+                    raise unavailable("too many requests wait to be sent on")
+                more = message["more_body"]
+            yield HeldBody(bytes(held), receive, is_whole=not more)
+        finally:
+            self.size -= len(held)
 
 
 class Forwarder:
     """Connections to the other nodes; `certificates` is a folder with those that nodes show each
-    other (`node_context`)."""
+    other (`node_context`). A node keeps one for `idle_s` that nothing comes on."""
 
-    def __init__(self, certificates: Path | None, connections: int, idle_s: float) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=None if certificates is None else node_context(certificates),
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            # Ended here before the other node ends it.
-            keepalive_expiry=idle_s / 2,
-        )
+    def __init__(self, certificates: Path | None, idle_s: float) -> None:
+        self._context = None if certificates is None else node_context(certificates)
+        # Ended here before the other node ends it.
+        self._idle_s = idle_s / 2
+        self._nodes: defaultdict[str, KnownNode] = defaultdict(KnownNode)
 
     async def forward(
-        self, address: str, scope: HTTPScope, body: HeldBody, send: Send, ceased: asyncio.Event
+        self, address: str, scope: HTTPScope, body: HeldBody, send: Send
     ) -> Forwarded:
-        """Sends a request on to the node at `address`; `ceased` is set once that node owns the
-        journal no more. Raises httpcore's errors where an answer that had begun is cut off."""
-        begun = asyncio.Event()
-        answering = asyncio.create_task(self._exchange(address, scope, body, send, begun))
-        ending = asyncio.create_task(_after(ceased))
-        leaving = asyncio.create_task(body.client_left(begun))
-        watched = (answering, ending, leaving)
+        """Sends a request on to the node at `address`. Raises `Broken` where an answer that had begun
+        is cut off."""
+        node = self._nodes[address]
         try:
-            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-            if answering.done():
-                return await answering
-            answering.cancel()
-            await asyncio.wait([answering])
-            if leaving.done():
-                return Forwarded.ANSWERED
-            if begun.is_set():
-                raise httpcore.ReadError("the node that answered owns the journal no more")
-            return Forwarded.UNKNOWN
-        finally:
-            for task in watched:
-                task.cancel()
-
-    async def close(self) -> None:
-        await self._pool.aclose()
-
-    async def _exchange(
-        self, address: str, scope: HTTPScope, body: HeldBody, send: Send, begun: asyncio.Event
-    ) -> Forwarded:
-        try:
-            async with self._pool.stream(
-                scope["method"],
-                _url(address, scope),
-                headers=_headers(scope, body),
-                content=body.content(),
-                extensions={"timeout": {"connect": CONNECT_S}},
-            ) as response:
-                if any(name.lower() == NOT_OWNER for name, _ in response.headers):
-                    await response.aread()
-                    return Forwarded.NOT_DONE
-                begun.set()
-                await send(
-                    {
-                        "type": "http.response.start",
-                        "status": response.status,
-                        "headers": _without_connection(response.headers),
-                    }
-                )
-                async for part in response.aiter_stream():
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except httpcore.LocalProtocolError:
-            # The head was not written, as with two `Host` headers: the owner would refuse it too.
-            await answer(send, malformed_head("headers", "this head is not of one request"))
-        except (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout):
+            connection = node.take_idle(self._idle_s)
+            if connection is None:
+                connection = await connect_to_node(address, self._context)
+        except OSError:
             return Forwarded.NOT_DONE
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException):
-            if begun.is_set():
-                raise
-            return Forwarded.UNKNOWN
+        if node.is_former:
+            connection.abort()
+            return Forwarded.NOT_DONE
+        node.asked.add(connection)
+        try:
+            return await _exchange(connection, scope, body, send)
+        finally:
+            node.asked.discard(connection)
+            if connection.is_reusable and not node.is_former:
+                node.keep_idle(connection)
+            else:
+                connection.abort()
+
+    def leave(self, address: str) -> None:
+        """The node there owns the journal no more: it may answer what it was sent for `GRACE_S`."""
+        node = self._nodes.pop(address, None)
+        if node is not None:
+            node.is_former = True
+            for connection in node.idle:
+                connection.abort()
+            for connection in node.asked:
+                asyncio.get_running_loop().call_later(GRACE_S, connection.abort)
+
+    def close(self) -> None:
+        """Ends all connections."""
+        for node in self._nodes.values():
+            for connection in (*node.idle, *node.asked):
+                connection.abort()
+
+
+@dataclass(slots=True)
+class KnownNode:
+    """Connections to a node: those that are idle, the one used last at the end, and those that it
+    was asked over. `is_former` once it owns the journal no more."""
+
+    idle: list[NodeConnection] = field(default_factory=list)
+    asked: set[NodeConnection] = field(default_factory=set)
+    is_former: bool = False
+
+    def take_idle(self, idle_s: float) -> NodeConnection | None:
+        """The idle connection that was used last; None when it was used too long ago."""
+        now = asyncio.get_running_loop().time()
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_reusable and now - connection.used_at < idle_s:
+                return connection
+            connection.abort()
+        return None
+
+    def keep_idle(self, connection: NodeConnection) -> None:
+        """To be used again."""
+        connection.used_at = asyncio.get_running_loop().time()
+        self.idle.append(connection)
+
+
+async def _exchange(
+    connection: NodeConnection, scope: HTTPScope, body: HeldBody, send: Send
+) -> Forwarded:
+    try:
+        await connection.ask(scope["method"], _head(scope, body), body.content())
+        if any(name.lower() == NOT_OWNER for name, _ in connection.headers):
+            while await connection.part():
+                pass
+            return Forwarded.NOT_DONE
+    except Broken:
+        return Forwarded.UNKNOWN
+    headers = _without_connection(connection.headers)
+    await send({"type": "http.response.start", "status": connection.status, "headers": headers})
+    if connection.is_whole:
+        part = await connection.part()
+        await send({"type": "http.response.body", "body": part, "more_body": False})
         return Forwarded.ANSWERED
+    leaving = asyncio.create_task(_end_with(body, connection))
+    try:
+        while part := await connection.part():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    except Broken:
+        if not leaving.done():
+            raise
+    finally:
+        leaving.cancel()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return Forwarded.ANSWERED
+
+
+async def _end_with(body: HeldBody, connection: NodeConnection) -> None:
+    await body.client_left()
+    connection.abort()
 
 
 def may_repeat(scope: HTTPScope) -> bool:
@@ -214,18 +266,14 @@ def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
     return context
 
 
-async def _after(ceased: asyncio.Event) -> None:
-    await ceased.wait()
-    await asyncio.sleep(GRACE_S)
-
-
-def _url(address: str, scope: HTTPScope) -> httpcore.URL:
-    """The same target at another node. A target is never read as a part of an address: it may begin
-    with `*`, hold an `@`, or have a `;`."""
-    node = httpcore.URL(address)
+def _head(scope: HTTPScope, body: HeldBody) -> bytes:
+    """A request's head, for the same target at another node."""
     query = scope["query_string"]
     target = scope["raw_path"] + (b"?" + query if query else b"")
-    return httpcore.URL(scheme=node.scheme, host=node.host, port=node.port, target=target)
+    # Whichever version the client speaks: nodes keep their connections, and send in chunks.
+    line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), target)
+    # The parser has let no header in that could end its line.
+    return b"".join((line, *(b"%b: %b\r\n" % each for each in _headers(scope, body)), b"\r\n"))
 
 
 def _headers(scope: HTTPScope, body: HeldBody) -> list[tuple[bytes, bytes]]:
@@ -233,7 +281,11 @@ def _headers(scope: HTTPScope, body: HeldBody) -> list[tuple[bytes, bytes]]:
     headers = [each for each in _without_connection(scope["headers"]) if each[0] not in left_out]
     if client := scope["client"]:
         headers.append((CLIENT, client[0].encode()))
-    if body.is_whole and (body.held or scope["method"] not in _SAFE):
+    if all(name != b"host" for name, _ in headers):
+        headers.append((b"host", b"tollkeeper"))
+    if not body.is_whole:
+        headers.append((b"transfer-encoding", b"chunked"))
+    elif body.held or scope["method"] not in _SAFE:
         headers.append((_LENGTH, str(len(body.held)).encode()))
     return headers
 

@@ -107,9 +107,9 @@ async def list_keys(request: Request) -> KeyList:
 )
 async def create_key(request: Request) -> MadeKeyAnswer:
     sent = (await read_json(request, NewKeyBody)).key
-    engine, asking = request.engine, request.key.id
+    asking = request.key.id
     end = None if sent.expires_at is None else read_time("key.expires_at", sent.expires_at)
-    if end is not None and end <= engine.clock():
+    if end is not None and end <= request.engine.clock():
         message = "a key ends in the future"
         raise invalid([Violation("key.expires_at", "out_of_range", message)])
     mine = asking if asking in request.account.users else request.key.owner
@@ -119,7 +119,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     # Users are of the live account.
     owner = ("" if sent.test else mine) if sent.owner is None else sent.owner
     verb = CreateKey(request.account.name, sent.scopes, sent.name, end, sent.test, owner)
-    secret = (await verb.perform(engine, asking, _no_progress)).key
+    secret = (await request.perform(verb)).key
     assert secret is not None
     (made,) = (key for key in _keys(request) if secret.startswith(key.id))
     view = _key_view(request, made)
@@ -138,8 +138,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     refusals=(404, 409, 503),
 )
 async def revoke_key(request: Request, id: KeyId) -> KeyAnswer:  # noqa: A002 - as in the path
-    verb = RevokeKey(request.account.name, id)
-    await verb.perform(request.engine, request.key.id, _no_progress)
+    await request.perform(RevokeKey(request.account.name, id))
     (gone,) = (key for key in _keys(request) if key.id == id)
     return KeyAnswer(_key_view(request, gone))
 
@@ -170,10 +169,6 @@ def _key_view(request: Request, key: ApiKey) -> KeyView:
         used_at=used,
         revoked_at=revoked,
     )
-
-
-def _no_progress(_share: float) -> None:
-    """Nobody is told how far it is."""
 
 
 ROUTES = (list_keys, create_key, revoke_key)

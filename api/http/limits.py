@@ -1,7 +1,9 @@
 """How much a key, and all keys of an account together, may ask for: token buckets.
 
 Reports (payments and events) and all other work have buckets of their own: a shop's payments never
-wait for the same shop's imports.
+wait for the same shop's imports. Of that work, an account's changes have one bucket more: each is a
+commit that other accounts' payments wait for. What comes a little too soon waits for its turn, unless
+it is a report, so that one account's requests come to others' payments one by one.
 """
 
 from __future__ import annotations
@@ -18,22 +20,35 @@ from tollkeeper.engine.registry.state import ApiKey
 
 REPORTS_BURST_S: Final = 2.0
 WORK_BURST_S: Final = 10.0
+CHANGES_BURST_S: Final = 5.0
 SIGN_INS_BURST_S: Final = 60.0
 """A bucket that was left alone holds what its rate gives in so many seconds."""
+LONGEST_TURN_S: Final = 0.5
+"""For so long what is no report waits for its turn before it is refused."""
 MAX_ADDRESSES: Final = 10_000
 """Addresses whose sign-ins are counted; the one that tried none for longest makes room."""
 _REPORTS: Final[frozenset[NarrowScope]] = frozenset(("payments:write", "events:write"))
+_CHANGES: Final[frozenset[NarrowScope]] = frozenset(
+    (
+        *("rules:write", "rules:publish", "lists:write", "settings:write"),
+        *("people:write", "users:write"),
+    )
+)
 
 _CARRIES_IPV4: Final = 0xFFFF
 """How an `address_number` of an IPv4 address begins."""
 
 
 class Allowance(NamedTuple):
-    """What is left in the bucket that has least: requests, and seconds until it is full again."""
+    """What is left in the bucket that has least: requests, and seconds until it is full again.
+
+    The request's own turn comes in `wait` seconds.
+    """
 
     limit: int
     remaining: int
     reset: int
+    wait: float
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         return [
@@ -61,28 +76,47 @@ class Limiter:
         self._settings = settings
         self._of_accounts: dict[tuple[int, bool], Bucket] = {}
         self._of_keys: dict[tuple[int, str, bool], tuple[Bucket, Bucket]] = {}
+        self._changes: dict[int, Bucket] = {}
         self._sign_ins = settings.address_sign_ins
         self._sign_ins_full_at: dict[str, float] = {}
 
     def take(self, key: ApiKey, scope: str, now: float) -> Allowance:
         """Takes one token for a request that needs `scope`; `now` in seconds of a steady clock.
 
-        Raises `Problem` 429 when a bucket is empty, and takes none then.
+        Raises `Problem` 429 when a bucket has none within the request's patience, and takes none then.
         """
         reports = scope in _REPORTS
         of = key.account, key.id, reports
         own, shared = self._of_keys.get(of) or self._open(of)
         rate, burst = own.rate, own.burst
+        patience = 0.0 if reports else LONGEST_TURN_S
         full_in = (own.full_at - now if own.full_at > now else 0.0) + 1 / rate
         shared_in = (shared.full_at - now if shared.full_at > now else 0.0) + 1 / shared.rate
-        if full_in > burst:
-            raise _too_many("key", rate, reports, full_in - burst)
-        if shared_in > burst:
-            raise _too_many("account", shared.rate, reports, shared_in - burst)
+        if full_in > burst + patience:
+            raise _too_many("key", rate, _noun(reports), full_in - burst)
+        if shared_in > burst + patience:
+            raise _too_many("account", shared.rate, _noun(reports), shared_in - burst)
+        wait = max(0.0, full_in - burst, shared_in - burst)
+        if scope in _CHANGES:
+            wait = max(wait, self._take_change(key.account, now))
         own.full_at, shared.full_at = now + full_in, now + shared_in
         if (burst - shared_in) * shared.rate < (burst - full_in) * rate:
             rate, full_in = shared.rate, shared_in
-        return Allowance(round(rate * burst), int((burst - full_in) * rate), ceil(full_in))
+        left = max(0, int((burst - full_in) * rate))
+        return Allowance(round(rate * burst), left, ceil(full_in), wait)
+
+    def _take_change(self, account: int, now: float) -> float:
+        """Seconds until the account's next change may begin. Raises as `take`."""
+        bucket = self._changes.get(account)
+        if bucket is None:
+            bucket = Bucket(self._settings.account_changes, CHANGES_BURST_S)
+            self._changes[account] = bucket
+        full_in = max(0.0, bucket.full_at - now) + 1 / bucket.rate
+        wait = full_in - bucket.burst
+        if wait > LONGEST_TURN_S:
+            raise _too_many("account", bucket.rate, "changes", wait)
+        bucket.full_at = now + full_in
+        return wait
 
     def _open(self, of: tuple[int, str, bool]) -> tuple[Bucket, Bucket]:
         """The full buckets of a key, and its account's, which its other keys may have used."""
@@ -112,9 +146,12 @@ class Limiter:
         self._sign_ins_full_at[place] = now + full_in
 
 
-def _too_many(who: str, rate: int, reports: bool, wait_s: float) -> Problem:
-    what = "reports" if reports else "requests"
+def _too_many(who: str, rate: int, what: str, wait_s: float) -> Problem:
     return too_many_requests(f"this {who} may send {rate} {what} a second", ceil(wait_s))
+
+
+def _noun(reports: bool) -> str:
+    return "reports" if reports else "requests"
 
 
 def _network(address: str) -> str:

@@ -20,7 +20,7 @@ from tollkeeper.engine.lists.csv_file import read_csv
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.imports import MAX_REPORTED, BadEntry
 from tollkeeper.engine.lists.spec import Spec
-from tollkeeper.engine.publish import change_lists as list_changes
+from tollkeeper.engine.publish.change_lists import PutEntries
 from tollkeeper.engine.registry.lists import find_list
 
 _CSV = "value,expires_at,note\nd-1,2099-12-31T23:59:59Z,card testing\n"
@@ -86,14 +86,14 @@ async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
     refusals=(404, 422, 503),
 )
 async def import_entries(request: Request, name: NamedList) -> PutAnswer:
-    key, spec = request.key, find_list(request.account, name).spec
+    spec = find_list(request.account, name).spec
     entries, bad = await asyncio.to_thread(_read, await read_text(request), spec)
     if bad:
         wrong = [Violation(each.place, "invalid_format", each.message) for each in bad]
         raise invalid(cap_violations(wrong))
     given = [show_entry(spec, entry) for entry in entries]
-    count = await list_changes.put(request.engine, key.account, key.id, name, given)
-    return PutAnswer(PutCount(name, count))
+    put = await request.perform(PutEntries(request.account.name, name, given))
+    return PutAnswer(PutCount(name, put.count or 0))
 
 
 def _read(text: bytes, spec: Spec) -> tuple[list[ListEntry], list[BadEntry]]:

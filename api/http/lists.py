@@ -17,13 +17,20 @@ from tollkeeper.api.http.parameters import NextCursor, path_parameter, query_par
 from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
+from tollkeeper.api.http.seen import find_seen_list, is_list_seen
 from tollkeeper.api.http.tags import LISTS
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
 from tollkeeper.engine.lists.values import MAX_VALUE_TEXT
-from tollkeeper.engine.publish import change_lists as list_changes
-from tollkeeper.engine.registry.lists import find_list, read_spec
+from tollkeeper.engine.publish.change_lists import (
+    LIST_PAGE,
+    MakeList,
+    PutEntries,
+    RemoveEntries,
+    list_page,
+)
+from tollkeeper.engine.registry.lists import find_list
 
 NamedList = Annotated[str, path_parameter("The name of the list or table.", "trusted_merchants")]
 
@@ -137,13 +144,15 @@ class RemovedAnswer(Struct, frozen=True):
     "list_lists",
     tag=LISTS,
     summary="List the lists and tables",
-    doc="By name.",
+    doc="By name. Who sees some merchants alone sees those that the account names in `merchant_lists`.",
     scope="lists:read",
+    of_merchants=True,
     answers={200: Answer("All of them.")},
 )
 async def list_lists(request: Request) -> ListOfLists:
     lists = request.account.lists
-    return ListOfLists([list_view(name, lists[name].spec) for name in sorted(lists)])
+    names = [name for name in sorted(lists) if is_list_seen(request, name)]
+    return ListOfLists([list_view(name, lists[name].spec) for name in names])
 
 
 @operation(
@@ -154,11 +163,12 @@ async def list_lists(request: Request) -> ListOfLists:
     summary="Read what a list or table is",
     doc="Its type, or its lookup and columns.",
     scope="lists:read",
+    of_merchants=True,
     answers={200: Answer("The list.")},
     refusals=(404,),
 )
 async def read_list(request: Request, name: NamedList) -> ListAnswer:
-    return ListAnswer(list_view(name, find_list(request.account, name).spec))
+    return ListAnswer(list_view(name, find_seen_list(request, name).spec))
 
 
 @operation(
@@ -191,9 +201,8 @@ async def read_list(request: Request, name: NamedList) -> ListAnswer:
     refusals=(503,),
 )
 async def make_list(request: Request, name: NamedList) -> Response[ListAnswer]:
-    key = request.key
-    spec = read_spec(msgspec.to_builtins(await read_json(request, SentList)))
-    made = await list_changes.make(request.engine, key.account, key.id, name, spec)
+    spec = msgspec.to_builtins(await read_json(request, SentList))
+    made = (await request.perform(MakeList(request.account.name, name, spec))).count
     view = list_view(name, request.account.lists[name].spec)
     return Response(ListAnswer(view), status_code=HTTPStatus.CREATED if made else HTTPStatus.OK)
 
@@ -206,6 +215,7 @@ async def make_list(request: Request, name: NamedList) -> Response[ListAnswer]:
     summary="Read entries, page by page",
     doc="Ordered by value, expired ones included.",
     scope="lists:read",
+    of_merchants=True,
     answers={200: Answer("A page.")},
     refusals=(404, 422, 503),
 )
@@ -216,12 +226,12 @@ async def read_entries(
         str | None,
         query_parameter("The `cursor` of the page before; left out for the first page."),
     ] = None,
-    limit: Annotated[str | None, page_limit(list_changes.LIST_PAGE)] = None,
+    limit: Annotated[str | None, page_limit(LIST_PAGE)] = None,
 ) -> EntryPage:
-    spec = find_list(request.account, name).spec
+    spec = find_seen_list(request, name).spec
     most = read_limit(limit)
     journal, account = request.engine.journal, request.key.account
-    page = await list_changes.list_page(journal, account, name, cursor, most)
+    page = await list_page(journal, account, name, cursor, most)
     entries = [entry_view(spec, entry) for entry in page.entries]
     return EntryPage(entries, page.cursor)
 
@@ -255,11 +265,10 @@ async def read_entries(
     refusals=(404, 503),
 )
 async def put_entries(request: Request, name: NamedList) -> PutAnswer:
-    key = request.key
     find_list(request.account, name)
     sent = await read_json(request, SentEntries)
-    count = await list_changes.put(request.engine, key.account, key.id, name, sent.entries)
-    return PutAnswer(PutCount(name, count))
+    put = await request.perform(PutEntries(request.account.name, name, list(sent.entries)))
+    return PutAnswer(PutCount(name, put.count or 0))
 
 
 @operation(
@@ -275,12 +284,10 @@ async def put_entries(request: Request, name: NamedList) -> PutAnswer:
     refusals=(404, 503),
 )
 async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
-    key = request.key
     find_list(request.account, name)
-    sent = await read_json(request, SentEntries)
-    values = values_of(sent.entries)
-    count = await list_changes.remove(request.engine, key.account, key.id, name, values)
-    return RemovedAnswer(RemovedCount(name, count))
+    values = values_of((await read_json(request, SentEntries)).entries)
+    gone = await request.perform(RemoveEntries(request.account.name, name, values))
+    return RemovedAnswer(RemovedCount(name, gone.count or 0))
 
 
 def values_of(entries: Sequence[Any]) -> list[Any]:

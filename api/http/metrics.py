@@ -57,13 +57,18 @@ class Durations:
 @dataclass(slots=True)
 class Figures:
     """`durations` are by route and first digit of the status, `requests` by route, status and the
-    reason of a refusal (empty without one), `payments` by action."""
+    reason of a refusal (empty without one), `payments` by action. Of a node that shares a journal:
+    `forwarded` requests were answered by the owner, the journal was taken over `takeovers` times, and
+    it has `behind` entries that are not counted here yet."""
 
     durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
     requests: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     payments: Counter[str] = field(default_factory=Counter)
     updates: int = 0
     events: int = 0
+    forwarded: int = 0
+    takeovers: int = 0
+    behind: int = 0
 
     def count(self, route: str, status: int, seconds: float, noted: Mapping[str, Any]) -> None:
         """Counts a request by its answer and by what its handler noted for the log."""
@@ -135,6 +140,15 @@ def _request_metrics(figures: Figures) -> Iterator[Metric]:
         "toll_updates", "Updates of payments that were kept.", figures.updates
     )
     yield CounterMetricFamily("toll_events", "Events that were kept.", figures.events)
+    yield CounterMetricFamily(
+        "toll_forwarded", "Requests that another node, the owner, answered.", figures.forwarded
+    )
+    yield CounterMetricFamily(
+        "toll_takeovers", "Times that this node took the journal over.", figures.takeovers
+    )
+    yield GaugeMetricFamily(
+        "toll_entries_behind", "Entries that a follower has not counted yet.", figures.behind
+    )
 
 
 def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator[Metric]:

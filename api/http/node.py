@@ -19,10 +19,12 @@ from tollkeeper.api.http.forward import (
     NOT_OWNER,
     Forwarded,
     Forwarder,
-    hold,
+    HeldBody,
+    Hold,
     may_repeat,
     of_its_client,
 )
+from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.proved import proved
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
@@ -37,15 +39,17 @@ class SharingNode:
     """Where requests go: `decides` is true while the journal is this node's and they are answered
     here."""
 
-    def __init__(self, forwarder: Forwarder) -> None:
+    def __init__(self, forwarder: Forwarder, figures: Figures) -> None:
         self.decides = False
-        self.forwarder = forwarder
+        self._figures = figures
+        self._forwarder = forwarder
         self.engine: Engine | None = None
         self.app: ASGIApp | None = None
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._owner = ""
-        self._ceased = asyncio.Event()
+        self._owner_address = ""
+        self._held = Hold()
 
     def serve(self, engine: Engine, app: ASGIApp) -> None:
         """Requests are answered by this application of an engine, once it decides."""
@@ -77,8 +81,9 @@ class SharingNode:
         """Whose journal it is, and where that node is reached; None where it is this one or nobody."""
         assert self.engine is not None
         if owner != self._owner:
-            self._ceased.set()
-            self._owner, self._ceased = owner, asyncio.Event()
+            self._forwarder.leave(self._owner_address)
+            self._owner = owner
+        self._owner_address = address or self._owner_address
         self.engine.forwards_to = address
 
     async def cease(self, seconds: float) -> None:
@@ -100,25 +105,28 @@ class SharingNode:
                 self._idle.set()
 
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._held.body(receive) as body:
+                if body is not None:
+                    await self._pass_body_on(scope, body, send)
+        except Problem as problem:
+            await answer(send, problem)
+
+    async def _pass_body_on(self, scope: HTTPScope, body: HeldBody, send: Send) -> None:
         deadline = monotonic() + _PATIENCE_S
-        body = await hold(receive)
-        if body is None:
-            return
         while not self.decides:
             assert self.engine is not None
             address = self.engine.forwards_to
             outcome = Forwarded.NOT_DONE
             if address is not None:
-                ceased = self._ceased
-                outcome = await self.forwarder.forward(address, scope, body, send, ceased)
+                outcome = await self._forwarder.forward(address, scope, body, send)
             if outcome is Forwarded.ANSWERED:
+                self._figures.forwarded += 1
                 return
             if outcome is Forwarded.UNKNOWN and not (may_repeat(scope) and body.is_whole):
-                await answer(send, _unknown())
-                return
+                raise _unknown()
             if monotonic() > deadline or not (address is None or body.is_whole):
-                await answer(send, unavailable("no node owns the journal at the moment"))
-                return
+                raise unavailable("no node owns the journal at the moment")
             await asyncio.sleep(_PAUSE_S)
         await self._answer(scope, body.receive, send)
 

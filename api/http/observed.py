@@ -5,6 +5,7 @@ The routes of payments go straight to their handlers, past the framework (`strai
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -253,7 +254,8 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
         if handler is None:
             await app(scope, receive, send)
             return
-        authorize_scope(request.scope, handler)
+        if wait := authorize_scope(request.scope, handler):
+            await asyncio.sleep(wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
         body: bytes = await handler.fn(request, *ids)
         await _send(send, handler.status_code, body)

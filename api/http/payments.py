@@ -20,6 +20,7 @@ from tollkeeper.api.http.bodies import (
     read_json_bytes,
     repeatable,
     replay_response,
+    turn_of,
 )
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
@@ -155,38 +156,13 @@ RawId = Annotated[
     repeatable=True,
 )
 async def create_payment(request: Request) -> bytes:
-    engine, account = request.engine, request.key.account
-    admit(engine)
+    admit(request.engine)
     body = await read_json_bytes(request.scope, request.receive)
-    arrived = engine.clock()
+    arrived = request.engine.clock()
     repeat_key = idempotency_key(request.scope)
-    if (answered := await _answered_before(request, repeat_key, body, arrived)) is not None:
-        return answered
-    active = engine.active[account]
-    payment = read_creation(body, arrived, active.limits)
-    if not isinstance(payment, Payment):
-        raise invalid(payment)
-    forced = UNFORCED
-    if active.account.live is not None:
-        forced = await obey(payment.metadata)
-        # The same request may have been answered while this one waited.
-        if (answered := await _answered_before(request, repeat_key, body, arrived)) is not None:
-            return answered
-    try:
-        decided = await decide_payment(engine, active, payment, arrived, forced)
-        try:
-            response = _encode_created(payment, decided.decision)
-            idempotency = repeatable(request, repeat_key, body, response)
-        except BaseException:
-            await take_back(engine, decided.pending)
-            raise
-        await keep(engine, decided.pending, idempotency)
-    except Taken:
-        raise taken("payment.id") from None
-    if decided.shadows:
-        queue_shadows(engine, active, decided)
-    _note(request, payment.id, decided.decision)
-    return response
+    async with turn_of(request, repeat_key):
+        answered = await _answered_before(request, repeat_key, body, arrived)
+        return answered or await _create(request, repeat_key, body, arrived)
 
 
 @operation(
@@ -239,12 +215,14 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
         raise invalid(sent)
     if request.account.live is not None:
         await obey_update(body)
-    updated = await merge_update(engine, account, payment_id, sent, arrived)
-    if updated is None:
-        raise _no_payment()
-    if not isinstance(updated, UpdatedPayment):
-        raise invalid(updated)
-    await keep(engine, updated.pending)
+    # The next update of the payment starts from what this one leaves.
+    async with engine.turns.of("payment", account, payment_id):
+        updated = await merge_update(engine, account, payment_id, sent, arrived)
+        if updated is None:
+            raise _no_payment()
+        if not isinstance(updated, UpdatedPayment):
+            raise invalid(updated)
+        await keep(engine, updated.pending)
     payment = updated.payment
     request.log.update(payment=payment.id, became=payment.status)
     return _encode(PaymentUpdated(UpdateResult(payment.id, payment.status)))
@@ -327,6 +305,29 @@ async def explain_payment(request: Request, raw_id: RawId) -> bytes:
 
 
 ROUTES = (create_payment, update_payment, read_payment, explain_payment)
+
+
+async def _create(request: Request, repeat_key: str | None, body: bytes, arrived: int) -> bytes:
+    engine, active = request.engine, request.engine.active[request.key.account]
+    payment = read_creation(body, arrived, active.limits)
+    if not isinstance(payment, Payment):
+        raise invalid(payment)
+    forced = UNFORCED if active.account.live is None else await obey(payment.metadata)
+    try:
+        decided = await decide_payment(engine, active, payment, arrived, forced)
+        try:
+            response = _encode_created(payment, decided.decision)
+            idempotency = repeatable(request, repeat_key, body, response)
+        except BaseException:
+            await take_back(engine, decided.pending)
+            raise
+        await keep(engine, decided.pending, idempotency)
+    except Taken:
+        raise taken("payment.id") from None
+    if decided.shadows:
+        queue_shadows(engine, decided)
+    _note(request, payment.id, decided.decision)
+    return response
 
 
 async def _answered_before(

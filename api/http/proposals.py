@@ -18,7 +18,7 @@ from tollkeeper.api.http.files import read_terms, require_passing
 from tollkeeper.api.http.lists import EntryChange, EntryView, entry_view, values_of
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, whole
-from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
+from tollkeeper.api.http.publishing import Filling, accepted_response, later, within_time
 from tollkeeper.api.http.queries import read_version_number
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
@@ -26,10 +26,10 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.publish.proposals import (
-    approve,
+    Approve,
+    PublishAlone,
+    Refuse,
     make_proposal,
-    publish_alone,
-    refuse,
 )
 from tollkeeper.engine.registry.changes import (
     Activated,
@@ -279,11 +279,11 @@ async def propose(request: Request) -> ProposalAnswer:
     refusals=(404, 409, 422, 503),
 )
 async def approve_proposal(request: Request, number: ProposalNumber) -> Response[Struct]:
-    wanted, engine, key = read_version_number(number), request.engine, request.key
+    wanted = read_version_number(number)
     proposal = find_proposal(request.account, wanted)
     if isinstance(proposal.change, SettingsChanged):
-        check_scope(key, "settings:write")
-    doing = approve(engine, key.account, key.id, wanted, untold)
+        check_scope(request.key, "settings:write")
+    doing = request.perform(Approve(request.account.name, wanted))
     return await _decide_proposal(request, proposal, doing)
 
 
@@ -308,7 +308,7 @@ async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalA
     if proposal.by != key.id or proposal.state == "alone":
         check_scope(key, "rules:publish")
     reason = (await read_json(request, RefusingBody)).refusal.reason
-    await refuse(request.engine, key.account, key.id, wanted, reason)
+    await request.perform(Refuse(request.account.name, wanted, reason))
     return _answer(request, wanted)
 
 
@@ -328,12 +328,12 @@ async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalA
     refusals=(404, 409, 422, 503),
 )
 async def break_glass(request: Request, number: ProposalNumber) -> Response[Struct]:
-    wanted, engine, key = read_version_number(number), request.engine, request.key
+    wanted = read_version_number(number)
     proposal = find_proposal(request.account, wanted)
     sent = (await read_json(request, AloneBody)).alone
     until = read_terms(request, False, sent.until, "").until
     assert until is not None
-    doing = publish_alone(engine, key.account, key.id, wanted, until, sent.reason, untold)
+    doing = request.perform(PublishAlone(request.account.name, wanted, until, sent.reason))
     return await _decide_proposal(request, proposal, doing)
 
 

@@ -21,12 +21,8 @@ Filling = Share | UnsetType
 """Set while windows are being filled."""
 
 
-def untold(_share: float) -> None:
-    """Nobody waits to hear how far it is: `engine.filling` tells a summary of the file."""
-
-
 async def within_time(
-    engine: Engine, account: int, kind: ProgramKind, name: str, doing: Coroutine[Any, Any, None]
+    engine: Engine, account: int, kind: ProgramKind, name: str, doing: Coroutine[Any, Any, object]
 ) -> Filling:
     """Unset once it is done; the share of its windows that are filled when it takes longer."""
     of = (account, kind, name)

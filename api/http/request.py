@@ -14,6 +14,8 @@ from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.openid.sign_in import OpenId
+from tollkeeper.engine.progress import unwatched
+from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import Search
@@ -110,6 +112,13 @@ class Exchange:
     def account(self) -> Account:
         """The account of the key, as it is now."""
         return self.engine.state.accounts[self.key.account]
+
+    async def perform(self, verb: Verb) -> Effect:
+        """Does in the name of the request's key what a command would do in its author's.
+
+        Raises `Refused`, `JournalError`.
+        """
+        return await verb.perform(self.engine, self.key.id, unwatched)
 
     @property
     def route(self) -> str:

@@ -32,6 +32,7 @@ from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.source import require_current
 from tollkeeper.engine.keep_accesses import keep_accesses
 from tollkeeper.engine.key_uses import keep_key_uses, read_key_uses
+from tollkeeper.engine.lateness import keep_lateness
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.openid.providers import OpenIdError, read_providers
@@ -93,8 +94,9 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             damage=settings.damage,
         )
         async with opening as engine, searching(engine.source) as search, open_jobs() as jobs:
-            engine.reach = settings.reach
+            engine.reach, engine.beside = settings.reach, jobs.beside
             engine.key_uses = read_key_uses(engine.folder)
+            keep_lateness(engine.folder, engine.windows.late)
             figures = Figures()
             app = create_app(engine, settings, search, jobs, figures, openid)
             async with telemetry_of(engine, settings, figures) as wrapped:

@@ -43,9 +43,18 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Locked, Unavailable
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE, lock
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal, follow_database
-from tollkeeper.engine.journal.postgres.nodes import Heartbeat, has_successor, leave, tell
+from tollkeeper.engine.journal.postgres.nodes import (
+    Heartbeat,
+    has_successor,
+    is_loopback,
+    leave,
+    nodes_of,
+    out_of_reach,
+    tell,
+)
 from tollkeeper.engine.keep import note_listed
 from tollkeeper.engine.key_uses import read_key_uses
+from tollkeeper.engine.lateness import keep_lateness
 from tollkeeper.engine.offline.jobs.jobs import Jobs, open_jobs
 from tollkeeper.engine.open import fill_windows, open_on, sealing
 from tollkeeper.engine.openid.sign_in import OpenId
@@ -60,6 +69,9 @@ AGAIN_S = 0.5
 """How long a node waits after a failure before it opens the journal again."""
 CEASE_S = 0.3
 """How long what was begun may still be answered before the journal is handed over."""
+_REACH = (
+    "nodes on other machines reach themselves there: set node-host, and node-address if need be"
+)
 
 log = get_logger()
 
@@ -78,7 +90,7 @@ class Serving:
     jobs: Jobs
     openid: OpenId
     progress: Progress
-    figures: Figures = field(default_factory=Figures)
+    figures: Figures
     servers: list[Server] = field(default_factory=list)
     admin: ASGIApp | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,7 +104,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
     certificates = settings.node_tls
     try:
         context = None if certificates is None else node_context(certificates, server=True)
-        forwarder = Forwarder(certificates, settings.connections, settings.idle_seconds)
+        forwarder = Forwarder(certificates, settings.idle_seconds)
     except OSError as error:
         raise StartError(f"node-tls: `{certificates}` can't be used: {error}") from error
     async with AsyncExitStack() as stack:
@@ -101,16 +113,18 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         admin = stack.enter_context(listening_beside(settings.admin_listener()))
         pages = stack.enter_context(listening_beside(settings.console_listener()))
         stack.enter_context(lock(settings.folder, SERVICE_PURPOSE))
-        stack.push_async_callback(forwarder.close)
+        stack.callback(forwarder.close)
         search = await stack.enter_async_context(searching(settings.source))
         jobs = await stack.enter_async_context(open_jobs())
         scheme = "http" if context is None else "https"
         host = f"[{settings.node_host}]" if ":" in settings.node_host else settings.node_host
         name = settings.node_address or f"{host}:{between.getsockname()[1]}"
-        node = SharingNode(forwarder)
+        figures = Figures()
+        node = SharingNode(forwarder, figures)
         serving = Serving(
             *(settings, settings.database, f"{scheme}://{name}", node, search, jobs, openid),
             progress,
+            figures,
         )
 
         async def of_admin(scope: Scope, receive: Receive, send: Send) -> None:
@@ -189,7 +203,9 @@ async def _opened(serving: Serving) -> AsyncIterator[Following]:
             damage=settings.damage,
         )
         engine = await stack.enter_async_context(opening)
-        engine.reach, engine.key_uses = settings.reach, read_key_uses(engine.folder)
+        engine.reach, engine.beside = settings.reach, serving.jobs.beside
+        engine.key_uses = read_key_uses(engine.folder)
+        keep_lateness(engine.folder, engine.windows.late)
         following = await begin_to_follow(engine, journal)
         wrapped = await stack.enter_async_context(telemetry_of(engine, settings, serving.figures))
         service = (settings, serving.search, serving.jobs, serving.figures, serving.openid)
@@ -227,10 +243,12 @@ async def _begin(serving: Serving, journal: PostgresJournal) -> None:
 async def _watch(serving: Serving, following: Following) -> None:
     """Knows who owns the journal, and tells the others of this node, until cancelled."""
     journal, node = following.journal, serving.node
-    owner, told = "", 0.0
+    owner, told, may_be_unreachable = "", 0.0, is_loopback(serving.address)
     while True:
         try:
             standing = await journal.standing()
+            behind = standing.last - journal.last_sequence()
+            serving.figures.behind = 0 if node.decides else max(0, behind)
             owner, is_ours = standing.owner, standing.owner == journal.node
             is_there = standing.is_held and not is_ours
             node.learn(owner, standing.address or None if is_there else None)
@@ -239,6 +257,9 @@ async def _watch(serving: Serving, following: Following) -> None:
                 name = (journal.node, serving.address, version("tollkeeper"))
                 heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
                 await journal.look(partial(tell, heartbeat=heartbeat))
+                if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
+                    may_be_unreachable = False
+                    log.warning("node_unreachable", address=serving.address, advice=_REACH)
         except Unavailable:
             node.learn(owner, None)
         await asyncio.sleep(_LOOK_S)
@@ -259,6 +280,8 @@ async def _follow(serving: Serving, following: Following) -> bool:
                         await fill_again(following)
             else:
                 taken = await journal.take_over(SERVICE_PURPOSE, serving.address)
+        if taken:
+            serving.figures.takeovers += 1
         if taken and engine.damage.policy == "read-only":
             log.warning("read_only", reason="the service was started so")
             return True

@@ -11,7 +11,7 @@ from tollkeeper.engine.journal.damage import Policy
 from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.monitors.webhook_reach import Reach
-from tollkeeper.engine.velocity.memory import CAP, TOTAL_CAP
+from tollkeeper.engine.velocity.windows import CAP, TOTAL_CAP
 
 BODY_BYTES = 256 * 1024
 BODY_SECONDS = 15
@@ -34,6 +34,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "account_reports": (1, 1_000_000),
     "key_work": (1, 1_000_000),
     "account_work": (1, 1_000_000),
+    "account_changes": (1, 1_000_000),
     "address_sign_ins": (1, 1_000_000),
     "windows_cap": (1, 10**12),
     "windows_total_cap": (1, 10**12),
@@ -71,7 +72,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
     (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. A key may send `key_reports` payments and events a second, and all keys
-    of an account `account_reports`; of other requests `key_work` and `account_work` (429).
+    of an account `account_reports`; of other requests `key_work` and `account_work`, of which
+    `account_changes` may change what is configured (429).
     From one address people may try to sign in `address_sign_ins` times a minute (429).
     `windows_cap` is how many elements an account's windows may hold
     before the largest is given up, `windows_total_cap` how many those of all accounts may before
@@ -109,6 +111,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     account_reports: int = 10_000
     key_work: int = 50
     account_work: int = 100
+    account_changes: int = 10
     address_sign_ins: int = 60
     windows_cap: int = CAP
     windows_total_cap: int = TOTAL_CAP

@@ -29,8 +29,9 @@ from prometheus_client.core import Metric
 
 from tollkeeper.api.http.metrics import Figures, families
 from tollkeeper.api.http.request import state_of
-from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.runtime import Engine
 
 FIGURES_EVERY_S: Final = 15.0

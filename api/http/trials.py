@@ -15,9 +15,9 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.file_kinds import DECIDERS, FileKind
 from tollkeeper.api.http.files import EventVersionChoice, FileName, VersionChoice
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.publishing import Filling, accepted_response, later, untold, within_time
+from tollkeeper.api.http.publishing import Filling, accepted_response, later, within_time
 from tollkeeper.api.http.request import Request
-from tollkeeper.engine.publish.trials import clear_rollout, clear_shadow, set_rollout, set_shadow
+from tollkeeper.engine.publish.trials import ClearRollout, ClearShadow, SetRollout, SetShadow
 from tollkeeper.engine.registry.changes import RolloutKey
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.shadows.report import ShadowReport, shadow_report
@@ -83,10 +83,9 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 503),
     )
     async def shadow(request: Request, name: FileName) -> Response[Struct]:
-        engine, key = request.engine, request.key
         number = (await read_json(request, EventVersionChoice)).version
-        doing = set_shadow(engine, key.account, key.id, decider(of), name, number, untold)
-        filling = await within_time(engine, key.account, of.kind, name, doing)
+        doing = request.perform(SetShadow(request.account.name, decider(of), name, number))
+        filling = await within_time(request.engine, request.key.account, of.kind, name, doing)
         return accepted_response(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)
 
     return shadow
@@ -107,8 +106,7 @@ def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 503),
     )
     async def end_shadow(request: Request, name: FileName) -> Struct:
-        key = request.key
-        await clear_shadow(request.engine, key.account, key.id, decider(of), name)
+        await request.perform(ClearShadow(request.account.name, decider(of), name))
         return answer(ShadowState(name, None))
 
     return end_shadow
@@ -134,20 +132,11 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 422, 503),
     )
     async def rollout(request: Request, name: FileName) -> Response[Struct]:
-        engine, key = request.engine, request.key
         sent = await read_json(request, RolloutBody)
-        doing = set_rollout(
-            engine,
-            key.account,
-            key.id,
-            decider(of),
-            name,
-            sent.version,
-            sent.percent,
-            sent.by,
-            untold,
+        doing = request.perform(
+            SetRollout(request.account.name, decider(of), name, sent.version, sent.percent, sent.by)
         )
-        filling = await within_time(engine, key.account, of.kind, name, doing)
+        filling = await within_time(request.engine, request.key.account, of.kind, name, doing)
         return accepted_response(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
 
     return rollout
@@ -168,8 +157,7 @@ def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 503),
     )
     async def end_rollout(request: Request, name: FileName) -> Struct:
-        key = request.key
-        await clear_rollout(request.engine, key.account, key.id, decider(of), name)
+        await request.perform(ClearRollout(request.account.name, decider(of), name))
         return answer(RolloutState(name, None))
 
     return end_rollout

@@ -13,7 +13,7 @@ from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.publish.users import drop_user, give_link, put_user
+from tollkeeper.engine.publish.users import DropUser, PutUser, give_link
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.state import AccountUser
 
@@ -106,7 +106,7 @@ async def list_users(request: Request) -> UserList:
     "set_user",
     tag=ACCESS,
     summary="Let a person in, or give them another role",
-    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing. Who sees some merchants alone reads their payments, figures and labels, and says labels and notes, as far as the role does; everything that tells of others is refused.",
+    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing. Who sees some merchants alone reads their payments, figures, labels, alerts, and the lists that the account shows them, and says labels and notes, as far as the role does; everything that tells of others is refused.",
     scope="users:write",
     sent=Body(UserBody, {"lead": Example("a lead", {"user": {"role": "lead"}})}),
     answers={200: Answer("The user as it is now.")},
@@ -114,9 +114,7 @@ async def list_users(request: Request) -> UserList:
 )
 async def set_user(request: Request, name: UserName) -> UserAnswer:
     sent = (await read_json(request, SentUserBody)).user
-    await put_user(
-        request.engine, request.key.account, request.key.id, name, sent.role, sent.merchants
-    )
+    await request.perform(PutUser(request.account.name, name, sent.role, sent.merchants))
     return UserAnswer(user_view(request.account.users[name]))
 
 
@@ -132,7 +130,7 @@ async def set_user(request: Request, name: UserName) -> UserAnswer:
     refusals=(404, 503),
 )
 async def remove_user(request: Request, name: UserName) -> UserRemoval:
-    await drop_user(request.engine, request.key.account, request.key.id, name)
+    await request.perform(DropUser(request.account.name, name))
     return UserRemoval(RemovedUser(name))
 
 

@@ -43,10 +43,10 @@ from tollkeeper.engine.registry.webhooks import (
     webhook_id,
 )
 from tollkeeper.engine.webhooks.change_webhooks import (
+    RemoveWebhook,
     put_webhook,
     replace_secret,
     send_again,
-    take_webhook_out,
 )
 from tollkeeper.engine.webhooks.delivery import SECOND, send_sample
 
@@ -266,7 +266,7 @@ async def remove_webhook(
         str, query_parameter("The webhook's address.", example="https://shop.example/alerts")
     ] = "",
 ) -> WebhookRemoval:
-    await take_webhook_out(request.engine, request.key.account, request.key.id, url)
+    await request.perform(RemoveWebhook(request.account.name, url))
     return WebhookRemoval(WebhookAddress(url))
 
 

@@ -28,11 +28,12 @@ from tollkeeper.api.http.serve import (
     stop_by_signals,
 )
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.terminal.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
-from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import SHIPPED
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.sign_in import MakeLink
@@ -116,9 +117,10 @@ async def _serve(
 ) -> None:
     key = await _furnish(engine)
     async with searching(engine.source) as search, open_jobs() as jobs:
+        engine.beside = jobs.beside
         server = Server(configuration(create_app(engine, settings, search, jobs), settings))
         stop_by_signals(server, search)
-        async with run_background(engine, lambda _share: None, server):
+        async with run_background(engine, unwatched, server):
             await engine.ready.wait()
             address = f"http://{HOST}:{bound.getsockname()[1]}"
             code = (await _perform(engine, MakeLink(DEMO_ACCOUNT, "you", ("admin",)))).key
@@ -142,7 +144,7 @@ async def _furnish(engine: Engine) -> str:
 
 
 async def _perform(engine: Engine, verb: Verb) -> Effect:
-    return await verb.perform(engine, "toll demo", lambda _share: None)
+    return await verb.perform(engine, "toll demo", unwatched)
 
 
 @asynccontextmanager

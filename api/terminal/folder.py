@@ -13,6 +13,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.options import AUTHOR
 from tollkeeper.api.terminal.output import refuse, refuse_all
+from tollkeeper.engine.progress import unwatched
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 
 def perform(
-    data: JournalSource, verb: Verb, progress: Callable[[float], None] = lambda _share: None
+    data: JournalSource, verb: Verb, progress: Callable[[float], None] = unwatched
 ) -> Effect:
     """The verb's effect on the data folder; says why and exits 1 when it is refused."""
     from tollkeeper.engine.publish.queue import perform_in

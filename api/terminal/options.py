@@ -36,23 +36,29 @@ _database_option = click.option(
 _late_option = click.option(
     "--late-hours",
     type=click.IntRange(1, 24),
-    default=24,
     envvar="TOLL_LATE_HOURS",
-    show_default=True,
+    show_default="what the data folder's service was last started with, else 24",
     show_envvar=True,
     help="What the service is started with.",
 )
 
 
 def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How far behind the latest arrival the service counts a payment, as the command's `late` (µs)."""
+    """How far behind the latest arrival the service counts a payment, as the command's `late` (µs),
+    for a command that reads an account's history or that of `--history`."""
 
     @wraps(command)
-    def with_span(*given: Any, late_hours: int, **others: Any) -> Any:
+    def with_span(*given: Any, late_hours: int | None, **others: Any) -> Any:
         from tollkeeper.engine.instants import HOUR
+        from tollkeeper.engine.lateness import read_lateness
+        from tollkeeper.engine.velocity.contract import LATE
 
-        # An hour more, for clocks that differ.
-        return command(*given, late=(late_hours + 1) * HOUR, **others)
+        if late_hours is not None:
+            # An hour more, for clocks that differ.
+            late = (late_hours + 1) * HOUR
+        else:
+            late = LATE if others["histories"] else read_lateness(others["data"])
+        return command(*given, late=late, **others)
 
     return _late_option(with_span)
 

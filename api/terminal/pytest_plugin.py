@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["tollkeeper.engine.offline.testing.pytest_plugin"]
+pytest_plugins = ["tollkeeper.api.terminal.testing.plugin"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +44,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if wanted is None and files == (None, None):
         return
     from tollkeeper.api.terminal.coverage import as_html, as_json
-    from tollkeeper.engine.offline.testing.collecting import coverage_of
+    from tollkeeper.api.terminal.testing.collecting import coverage_of
     from tollkeeper.engine.offline.testing.coverage import percent
 
     covered = coverage_of(session.config)
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not config.option.rule_coverage and wanted is None:
         return
     from tollkeeper.api.terminal.coverage import as_text
-    from tollkeeper.engine.offline.testing.collecting import coverage_of
+    from tollkeeper.api.terminal.testing.collecting import coverage_of
     from tollkeeper.engine.offline.testing.coverage import percent
 
     covered = coverage_of(config)

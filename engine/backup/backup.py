@@ -22,7 +22,7 @@ from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import named_target
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 
 MANIFEST = "backup.json"
 PENDING = "backup.json.pending"
@@ -57,7 +57,7 @@ class Manifest(Struct, frozen=True):
 _read = msgspec.json.Decoder(Manifest).decode
 
 
-def back_up(folder: Path, target: Path, progress: Progress = lambda _share: None) -> Manifest:
+def back_up(folder: Path, target: Path, progress: Progress = unwatched) -> Manifest:
     """Makes `target` a backup of the data folder, whether or not a service holds it.
 
     Raises `JournalError` for a folder that can't be read, and a target that can't be written or is

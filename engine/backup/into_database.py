@@ -24,7 +24,7 @@ from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, lock, make_folder
 from tollkeeper.engine.journal.postgres.moving import MovingTarget, open_target
 from tollkeeper.engine.journal.source import Database, connect_for_reading
 from tollkeeper.engine.monitors.outbox_file import ALERTS_FILE
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.read_folder import Picture, open_picture
 from tollkeeper.engine.registry.past_states import PastStates
 
@@ -48,7 +48,7 @@ class MovedJournal(NamedTuple):
 
 
 def move_into_database(
-    folder: Path, database: Database, sample: int, progress: Progress = lambda _share: None
+    folder: Path, database: Database, sample: int, progress: Progress = unwatched
 ) -> MovedJournal:
     """Moves all of a folder that nobody serves, then compares every entry, every value of a list and
     the explanations of at least `sample` payments, spread evenly over all.

@@ -24,7 +24,7 @@ from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.labels.known_labels import known_labels
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.programs.load import load_account
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.read_folder import Picture, read_folder
 from tollkeeper.engine.registry.environments import PastEnvironments
 from tollkeeper.engine.registry.past_states import PastStates
@@ -33,7 +33,6 @@ from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity import first_seen_file
 from tollkeeper.engine.velocity.contract import Columns, Group, SeriesPlan
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
-from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
@@ -42,6 +41,7 @@ from tollkeeper.engine.velocity.snapshot import (
     SnapshotOrigin,
     look_through,
 )
+from tollkeeper.engine.velocity.windows import Windows
 
 _TIMES = "SELECT seen, time, count FROM moments WHERE series = ?"
 
@@ -61,7 +61,7 @@ class Content(NamedTuple):
     total: int
 
 
-def recount(source: JournalSource, progress: Progress = lambda _share: None) -> RecountReport:
+def recount(source: JournalSource, progress: Progress = unwatched) -> RecountReport:
     """Recounts what the folder's files hold of series that active programs read; changes nothing.
 
     Raises `JournalError`.
@@ -118,7 +118,7 @@ async def _recount_windows(
     if not held:
         return
     late = max(reaches[plan.digest] - (plan.over or 0) for plan in held)
-    windows = MemoryWindows(snapshot.sequence, sys.maxsize, late, total_cap=sys.maxsize)
+    windows = Windows(snapshot.sequence, sys.maxsize, late, total_cap=sys.maxsize)
     since = min(snapshot.newest(number, digest) - reach for digest, reach in reaches.items())
     await _fill(picture, account, held, windows, max(0, since))
     counted: dict[str, list[Columns]] = {digest: [] for digest in reaches}
@@ -146,9 +146,7 @@ async def _recount_first_seen(
             continue
         sequence, kept = stored
         sums = _SumOfTimes()
-        windows = MemoryWindows(
-            sequence, seen_times=partial(_same_sums, sums), total_cap=sys.maxsize
-        )
+        windows = Windows(sequence, seen_times=partial(_same_sums, sums), total_cap=sys.maxsize)
         await _fill(picture, account, [plan], windows, 0)
         counted = Content(sums.elements, sums.total)
         _compare(found, path.name, account, plan.digest, kept, counted)
@@ -158,7 +156,7 @@ async def _fill(
     picture: Picture,
     account: Account,
     plans: Sequence[SeriesPlan],
-    windows: MemoryWindows,
+    windows: Windows,
     since: int,
 ) -> None:
     """What the journal has up to the sequence number after which the windows begin."""

@@ -14,12 +14,12 @@ from tollkeeper.engine.backup.pages import READ_PAGES, sha256_of
 from tollkeeper.engine.journal import schema, side_file
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 
 PARTIAL = ".partial"
 
 
-def restore(backup: Path, folder: Path, progress: Progress = lambda _share: None) -> Manifest:
+def restore(backup: Path, folder: Path, progress: Progress = unwatched) -> Manifest:
     """Makes `folder`, which must be empty, what the backup holds.
 
     Its journal gets an identity of its own: what it takes in from now on is not what the one that

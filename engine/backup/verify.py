@@ -19,7 +19,7 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import Inspection, JournalFault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
 
@@ -42,7 +42,7 @@ class VerifyReport:
     more: int = 0
 
 
-def verify(source: JournalSource, progress: Progress = lambda _share: None) -> VerifyReport:
+def verify(source: JournalSource, progress: Progress = unwatched) -> VerifyReport:
     """Looks through everything, beside a running service too; nothing is changed.
 
     Raises `JournalError` where there is no journal, or one of another version.
@@ -61,7 +61,7 @@ def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
     manifest = read_manifest(folder)
     if manifest is not None:
         try:
-            require_whole(folder, manifest, lambda _share: None)
+            require_whole(folder, manifest, unwatched)
         except JournalError as error:
             report.faults.append(JournalFault(None, str(error)))
     for path in report.files:

@@ -52,7 +52,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import named_damage, named_target
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.past_states import recorded_changes
@@ -79,7 +79,7 @@ class ExportSummary(Struct, frozen=True):
 
 
 def export_columns(
-    folder: Path, target: Path, account_name: str | None, progress: Progress = lambda _share: None
+    folder: Path, target: Path, account_name: str | None, progress: Progress = unwatched
 ) -> ExportSummary:
     """Brings `target` up to the journal of a data folder: one account's, or those of all live ones.
 
@@ -116,7 +116,7 @@ def export_columns(
 
 
 def bring_up_to_date(
-    folder: Path, target: Path, account_name: str, progress: Progress = lambda _share: None
+    folder: Path, target: Path, account_name: str, progress: Progress = unwatched
 ) -> None:
     """Exports an account of a data folder, where there is one, unless `target` follows another journal.
 

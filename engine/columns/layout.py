@@ -14,7 +14,7 @@ from tollkeeper.engine.columns.write import placed_at_once
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 
-COLUMNS_FORMAT = 2
+COLUMNS_FORMAT = 3
 """Of the tables, their columns and files; it grows whenever one of them means something else."""
 PART_NUMBERS = 65_536
 """A file of a day has the payments of so many sequence numbers, from a multiple of it on."""

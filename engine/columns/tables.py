@@ -80,6 +80,7 @@ DECISION_STRUCT = pa.struct(
         pa.field("condition", _TEXT),
         pa.field("title", _TEXT),
         pa.field("scorecard", _INTEGER),
+        pa.field("held_out", pa.bool_()),
         pa.field("lost", pa.list_(_TEXT)),
     ]
 )
@@ -244,6 +245,7 @@ def _decision_array(
         pa.array([None if each is None else each.condition for each in rules], _TEXT),
         pa.array([None if each is None else each.title for each in rules], _TEXT),
         pa.array([each.scorecard for each in there], _INTEGER),
+        pa.array([each.held_out for each in there], pa.bool_()),
         pa.array(lost, pa.list_(_TEXT)),
     ]
     missing = pa.array([each is None for each in decisions], pa.bool_())

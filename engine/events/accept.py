@@ -63,7 +63,7 @@ async def accept_event(
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     observed = await engine.windows.observe(
-        record, loaded.reads(facts, event.data, active.environment)
+        record, loaded.reading.reads(facts, event.data, active.environment)
     )
     try:
         transitions = transitions_at(

@@ -10,7 +10,8 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.lists.values import read_value
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMetric
 from tollkeeper.engine.programs.json_values import JsonValue, json_value
-from tollkeeper.engine.velocity.contract import Key, Windows
+from tollkeeper.engine.velocity.contract import Key
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
@@ -42,7 +43,7 @@ async def course(
     Raises `KeyMismatch`.
     """
     key = _read_key(metric, keys)
-    window = loaded.plan.windows[metric.index]
+    window = loaded.reading.plan.windows[metric.index]
     points = []
     for back in reversed(range(POINTS)):
         at = now - back * HOUR

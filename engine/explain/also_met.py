@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from tollkeeper.engine.explain.explain import explain
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.past_states import PastStates
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.explain.evidence import AggregateRead, counted_record, counted_values
 from tollkeeper.engine.explain.explain import LOOKED_THROUGH, Past, history_reads, past_of
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.programs.compile.explain import CountedRecord
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.past_states import PastStates

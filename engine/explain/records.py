@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.registry.accesses import decode_access
 from tollkeeper.engine.registry.audit import AuditItem, accessed_item, audit_item

@@ -18,6 +18,7 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.reads import ALL_COLUMNS, COLUMNS, last_sequence
 from tollkeeper.engine.journal.writer import checksum
+from tollkeeper.engine.progress import unwatched
 
 _BLOCK = (
     "SELECT seal.sequence, seal.entries - seal.removed, seal.total + seal.changed,"
@@ -68,7 +69,7 @@ Check = Callable[[Entry], str | None]
 def inspect_journal(
     connection: SqlConnection,
     check: Check = lambda _entry: None,
-    progress: Callable[[float], None] = lambda _share: None,
+    progress: Callable[[float], None] = unwatched,
 ) -> Inspection:
     """All that is found; every batch is read in a snapshot of its own, so a service may go on.
 

@@ -66,6 +66,8 @@ STRETCH_BYTES = 32 * 1024 * 1024
 PART = 250
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
+# How many sequence numbers one query looks through for texts: a long one would hold back the log.
+TEXT_SCAN = 100_000
 # An event time is at most this much older than its arrival (docs/api.md, "Validation"), and at most
 # this much newer by the clocks' skew (registry/settings.py).
 TIME_TO_ARRIVAL = DAY
@@ -205,8 +207,11 @@ def replay_entries(
     after: int,
     up_to: int | None,
     kinds: Collection[Kind],
+    containing: Collection[str] = (),
 ) -> Iterator[list[Entry]]:
-    """Batches in order of sequence number: numbers in (after, up_to], event times from `since` on."""
+    """Batches in order of sequence number: numbers in (after, up_to], event times from `since` on;
+    with one of the texts `containing`, or all when there are none.
+    """
     last = last_sequence(connection) if up_to is None else up_to
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     # The partial index serves only a query that names its one kind.
@@ -216,16 +221,30 @@ def replay_entries(
     query = (
         f"SELECT {COLUMNS} FROM {source} WHERE place > ? AND place <= ? AND time >= ?"
         f" AND ({chosen}) {'' if account is None else 'AND account = ?'}"
-        f" ORDER BY place LIMIT {BATCH}"
+        f" AND {contains(containing)} ORDER BY place LIMIT {BATCH}"
     )
-    own = () if account is None else (account,)
-    while True:
-        rows = connection.execute(query, (after, last, since, *own)).fetchall()
+    chosen_by = [*([] if account is None else [account]), *twice(containing)]
+    while after < last:
+        end = min(last, after + TEXT_SCAN) if containing else last
+        rows = connection.execute(query, (after, end, since, *chosen_by)).fetchall()
         if rows:
             yield list(map(Entry._make, rows))
-        if len(rows) < BATCH:
-            return
-        after = rows[-1][0]
+        after = rows[-1][0] if len(rows) == BATCH else end
+
+
+def contains(texts: Collection[str]) -> str:
+    """The condition that one of the texts, in small letters, stands in a body or an outcome, where
+    ASCII letters may be large; met by all without texts. It takes each text twice.
+
+    The database looks by itself, so that a thread that waits for it does not hold up the others.
+    """
+    found = "instr(lower(body), ?) > 0 OR instr(lower(outcome), ?) > 0"
+    return f"({' OR '.join([found] * len(texts))})" if texts else "TRUE"
+
+
+def twice(texts: Collection[str]) -> list[str]:
+    """The parameters of `contains`."""
+    return [text for text in texts for _ in ("body", "outcome")]
 
 
 def replay_latest(

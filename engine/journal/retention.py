@@ -74,18 +74,24 @@ async def expire(write: _Run, now: int) -> None:
 
 
 async def rewrite(
-    read: _Run, write: _Run, account: int, change: Callable[[Entry], Entry], kinds: Collection[Kind]
+    read: _Run,
+    write: _Run,
+    account: int,
+    change: Callable[[Entry], Entry],
+    kinds: Collection[Kind],
+    containing: Collection[str],
 ) -> int:
     """Replaces bodies and outcomes of the account's entries by what `change` makes; how many."""
-    after, rewritten = 0, 0
-    last = await read(reads.last_sequence)
-    while after < last:
-        after, changed = await read(
-            partial(
-                _find_changed, account=account, after=after, last=last, change=change, kinds=kinds
-            )
-        )
-        rewritten += await _in_steps(write, changed, _update)
+    find = partial(
+        _find_changed, account=account, change=change, kinds=kinds, containing=containing
+    )
+    after, rewritten, before = 0, 0, -1
+    # Traffic goes on meanwhile: what it wrote is looked through as well, until none is to change.
+    while rewritten != before:
+        last, before = await read(reads.last_sequence), rewritten
+        while after < last:
+            after, changed = await read(partial(find, after=after, last=last))
+            rewritten += await _in_steps(write, changed, _update)
     return rewritten
 
 
@@ -212,19 +218,21 @@ def _find_changed(
     last: int,
     change: Callable[[Entry], Entry],
     kinds: Collection[Kind],
+    containing: Collection[str],
 ) -> tuple[int, list[Entry]]:
     # The partial index serves only a query that names its one kind.
     index = "changes_by_account" if {*kinds} == {Kind.CHANGE} else "by_account"
     chosen = " OR ".join(f"kind = {kind:d}" for kind in kinds)
+    end = min(last, after + reads.TEXT_SCAN) if containing else last
     rows = connection.execute(
         f"SELECT {reads.COLUMNS} FROM journal INDEXED BY {index}"
         f" WHERE account = ? AND place > ? AND place <= ? AND ({chosen})"
-        " ORDER BY place LIMIT ?",
-        (account, after, last, reads.BATCH),
+        f" AND {reads.contains(containing)} ORDER BY place LIMIT ?",
+        (account, after, end, *reads.twice(containing), reads.BATCH),
     ).fetchall()
     entries = list(map(Entry._make, rows))
     changed = [new for entry in entries if (new := change(entry)) != entry]
-    return entries[-1].sequence if len(entries) == reads.BATCH else last, changed
+    return entries[-1].sequence if len(entries) == reads.BATCH else end, changed
 
 
 def _update(connection: SqlConnection, entries: Sequence[Entry]) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 from zlib import crc32
 
 from tollkeeper.engine.journal import retention
 from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.threads import in_thread
 
 Durability: TypeAlias = Literal["FULL", "NORMAL"]
 """`FULL`: a commit is on disk. `NORMAL`: a power cut may take the last commits."""
@@ -44,11 +45,11 @@ class SideFile:
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Does `work` in a transaction of its own; done once that is committed."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, work)
+        return await in_thread(self._thread, partial(self._transact, work))
 
     async def empty_log(self) -> None:
         """Leaves nothing of what was overwritten in the write-ahead log. Raises `JournalError`."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log)
+        await in_thread(self._thread, self._empty_log)
 
     def close(self) -> None:
         """Closes the file once all writes are done."""

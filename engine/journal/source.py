@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tollkeeper.engine.journal import schema, staging
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import holder, lock, make_folder
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 

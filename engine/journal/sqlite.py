@@ -35,8 +35,8 @@ from tollkeeper.engine.journal.entries import (
     Kind,
     ListChange,
 )
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
-from tollkeeper.engine.journal.sql_journal import SqlJournal
 from tollkeeper.engine.journal.writer import (
     BEGINNING,
     WAITING_LIMIT,
@@ -172,7 +172,7 @@ def _refusal(entry: Entry, error: Exception) -> Exception:
     return JournalError(f"entry {entry.sequence} can't be stored: {error}")
 
 
-class SqliteJournal(SqlJournal):
+class SqliteJournal(Journal):
     """A `Journal` in a data folder whose lock is held, as `open_journal` holds it."""
 
     def __init__(self, folder: Path, waiting_limit: int = WAITING_LIMIT) -> None:

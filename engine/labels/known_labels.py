@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import (
     LabelSource,
     Verdict,

@@ -28,21 +28,22 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     Raises `NotFound` when no payment has the id, `Unavailable` or `Overloaded` when the label
     can't be kept.
     """
-    known = await engine.journal.first_and_last(account, payment_id)
-    if known is None:
-        raise NotFound("id", "no payment has this id")
-    said = (await labels_of(engine, account, payment_id)).get(label.source)
-    if _same(said, label):
-        return False
-    observed, entry, *_ = await count_label(engine, *known, label, engine.clock())
-    kept = None
-    try:
-        kept = engine.journal.append(entry)
-        await kept
-    finally:
-        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
-        if kept is None or kept.exception() is not None:
-            await engine.windows.withdraw(observed)
+    async with engine.turns.of("payment", account, payment_id):
+        known = await engine.journal.first_and_last(account, payment_id)
+        if known is None:
+            raise NotFound("id", "no payment has this id")
+        said = (await labels_of(engine, account, payment_id)).get(label.source)
+        if _same(said, label):
+            return False
+        observed, entry, *_ = await count_label(engine, *known, label, engine.clock())
+        kept = None
+        try:
+            kept = engine.journal.append(entry)
+            await kept
+        finally:
+            # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+            if kept is None or kept.exception() is not None:
+                await engine.windows.withdraw(observed)
     return True
 
 

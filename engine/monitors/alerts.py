@@ -16,6 +16,8 @@ class Transition(Struct, frozen=True, omit_defaults=True):
     """A monitor's condition became met for one key, which is an alert, or stopped being met.
 
     `at` is the event time (µs), `values` what the condition read, by the words of its text.
+    `merchant_part` is the place in the key of the one merchant that it tells of, None where it tells
+    of others too.
     """
 
     type: str
@@ -25,6 +27,13 @@ class Transition(Struct, frozen=True, omit_defaults=True):
     met: bool
     title: str | None = None
     values: dict[str, JsonValue] = {}
+    merchant_part: int | None = None
+
+    @property
+    def merchant(self) -> JsonValue:
+        """The one merchant that it tells of, None where it tells of others too."""
+        part = self.merchant_part
+        return self.key[part] if part is not None and part < len(self.key) else None
 
 
 class EventOutcome(Struct, frozen=True, omit_defaults=True):

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import Journal, JournalError, JournalTables
+from tollkeeper.engine.journal.contract import JournalError, JournalTables
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.side_file import SideFile, claim_file, create_file, stands_beside
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.monitors import outbox

@@ -152,7 +152,16 @@ def transitions_at(
                 {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
             )
             transitions.append(
-                Transition(type_name, monitor.name, key, at, met, monitor.title, shown)
+                Transition(
+                    type_name,
+                    monitor.name,
+                    key,
+                    at,
+                    met,
+                    monitor.title,
+                    shown,
+                    monitor.merchant_part,
+                )
             )
     return tuple(transitions)
 

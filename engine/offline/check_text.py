@@ -11,7 +11,6 @@ from tollkeeper.engine.offline.testing.coverage import Goal, Mark, coverage, mar
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_alone
 from tollkeeper.engine.offline.testing.outcomes import BlockError, Failure
 from tollkeeper.engine.programs.compile.explain import written_histories
-from tollkeeper.engine.programs.event_type import load_event_type
 from tollkeeper.engine.programs.loaded import reading_of
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
@@ -19,10 +18,9 @@ from tollkeeper.engine.publish.diff import Difference, Side, diff_sides, side_of
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import program_kind
-from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.formatter import format_file
-from tollkeeper.grammar.program import Definitions, EventType, Program, Test
+from tollkeeper.grammar.program import Definitions, Program, Test
 from tollkeeper.grammar.syntax import Span
 
 
@@ -123,14 +121,6 @@ def _check_test(file: RuleFile, test: Test, seen: set[Mark]) -> CheckedTest:
 def _windows(program: Program, texts: Mapping[str | None, str]) -> Iterator[NeededWindow]:
     if isinstance(program, Definitions):
         return
-    for text, window in zip(
-        written_histories(program, texts), _plan(program, texts).windows, strict=True
-    ):
+    windows = reading_of(program, full_vocabulary()).plan.windows
+    for text, window in zip(written_histories(program, texts), windows, strict=True):
         yield NeededWindow(text, window.series, window.over)
-
-
-def _plan(program: Program, texts: Mapping[str | None, str]) -> Plan:
-    assert not isinstance(program, Definitions)
-    if isinstance(program, EventType):
-        return load_event_type(program, 0, texts[None], full_vocabulary()).plan
-    return reading_of(program, full_vocabulary()).plan

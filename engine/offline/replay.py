@@ -13,16 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.velocity.contract import (
-    LATE,
-    Observation,
-    Read,
-    Record,
-    SeriesPlan,
-    State,
-    Windows,
-)
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.contract import LATE, Observation, Read, Record, SeriesPlan, State
+from tollkeeper.engine.velocity.windows import Windows
 
 TEST_ACCOUNT = 1
 """The one account that a replay's windows have."""
@@ -146,7 +138,7 @@ def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:
 
     `late` (µs) is how far behind the latest arrival a record's event time may be.
     """
-    windows = MemoryWindows(cap=sys.maxsize, total_cap=sys.maxsize, late=late)
+    windows = Windows(cap=sys.maxsize, total_cap=sys.maxsize, late=late)
     finish(windows.seal(finish(windows.add(TEST_ACCOUNT, plans))))
     return windows
 

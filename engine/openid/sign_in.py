@@ -27,7 +27,8 @@ from tollkeeper.engine.openid.id_token import (
 )
 from tollkeeper.engine.openid.issuer import IssuerMetadata, Issuers, UnreachableError, ask
 from tollkeeper.engine.openid.providers import Provider
-from tollkeeper.engine.publish.users import put_user
+from tollkeeper.engine.progress import unwatched
+from tollkeeper.engine.publish.users import PutUser
 from tollkeeper.engine.registry.errors import NotFound, Refused
 from tollkeeper.engine.registry.sessions import SignInGrant
 from tollkeeper.engine.runtime import Engine
@@ -170,7 +171,7 @@ async def _let_in(
         if role is None:
             raise TokenError("none of its groups has a role")
         try:
-            await put_user(engine, number, OPENID_AUTHOR, name, role)
+            await PutUser(account_name, name, role).perform(engine, OPENID_AUTHOR, unwatched)
         except Refused as refused:
             raise TokenError(f"the user can't be made: {refused}") from None
     if name not in engine.state.accounts[number].users:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
 
 from tollkeeper.engine.events.erase_alerts import follow_journal
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import decode_label, encode_label
 from tollkeeper.engine.labels.notes import decode_note, encode_note
 from tollkeeper.engine.labels.payment_state import payment_state
@@ -76,17 +78,19 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
     async with engine.publishing[account], rewriting(engine, account):
         addresses = await asyncio.to_thread(_addresses, engine.journal, account, Person(user))
         person = Person(user, addresses)
-        sequences = await asyncio.to_thread(_sequences, engine.journal, account, person)
+        sequences, payments = await asyncio.to_thread(_named, engine.journal, account, person)
         await engine.journal.forget_keys(sequences)
         await _refuse_proposals(engine, account, by, person)
         entries = await _erase_from_lists(engine, account, by, person)
-        await _rewrite(engine, account, _in_changes(person), (Kind.CHANGE,))
-        contracts = _contracts(engine, account)
-        await _rewrite(engine, account, _in_events(person, found, contracts), (Kind.EVENT,))
-        payments = await asyncio.to_thread(_payments, engine.journal, account, person)
-        await _rewrite(engine, account, _in_labels(person, payments), (Kind.LABEL,))
-        await _rewrite(engine, account, _in_notes(person, payments), (Kind.NOTE,))
-        await _rewrite(engine, account, _in_reports(person, found), _PAYMENT_KINDS)
+        rewrite = partial(_rewrite, engine.journal, account, person)
+        await rewrite(_in_changes(person), Kind.CHANGE)
+        await rewrite(_in_events(person, found, _contracts(engine, account)), Kind.EVENT)
+        await engine.journal.rewrite(account, _in_labels(person, payments), (Kind.LABEL,))
+        await engine.journal.rewrite(account, _in_notes(person, payments), (Kind.NOTE,))
+        in_reports = _in_reports(person, found)
+        # A payment after its updates: an export looks again at what stands where payments do.
+        while await rewrite(in_reports, Kind.UPDATE) + await rewrite(in_reports, Kind.PAYMENT):
+            pass
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found, person)
         erased = PersonErased(
@@ -103,50 +107,45 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
 
 def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]:
     """Those that stand beside the identifier in payments."""
-    payments = (
-        decode_recorded(entry.body).payment
-        for entry in _naming(journal, account, person, _PAYMENT_KINDS)
-    )
-    found = {address_of(payment) for payment in payments if person.pays(payment)}
+    found = {
+        address_of(decode_recorded(entry.body).payment)
+        for entry in _naming(journal, account, person)
+        if _pays(person, entry)
+    }
     return frozenset(address for address in found if address is not None)
 
 
-def _payments(journal: Journal, account: int, person: Person) -> frozenset[str]:
-    """The ids of the person's payments."""
-    return frozenset(
-        entry.id
-        for entry in _naming(journal, account, person, _PAYMENT_KINDS)
-        if person.pays(decode_recorded(entry.body).payment)
-    )
+def _named(journal: Journal, account: int, person: Person) -> tuple[list[int], set[str]]:
+    """The sequence numbers of what may name the person, and the ids of the person's payments."""
+    sequences, payments = set(), set()
+    for entry in _naming(journal, account, person):
+        sequences.add(entry.sequence)
+        if _pays(person, entry):
+            payments.add(entry.id)
+    return sorted(sequences), payments
 
 
-def _sequences(journal: Journal, account: int, person: Person) -> list[int]:
-    """Those of entries that may be the person's."""
+def _naming(journal: Journal, account: int, person: Person) -> Iterator[Entry]:
+    """The payments, updates and events that may name the person, some of them twice."""
     kinds = (*_PAYMENT_KINDS, Kind.EVENT)
-    return [entry.sequence for entry in _naming(journal, account, person, kinds)]
+    for names in person.written():
+        yield from chain.from_iterable(journal.replay(account, kinds=kinds, containing=names))
 
 
-def _naming(
-    journal: Journal, account: int, person: Person, kinds: Iterable[Kind]
-) -> Iterator[Entry]:
-    for batch in journal.replay(account, kinds=tuple(kinds)):
-        yield from (entry for entry in batch if person.may_be_in(entry.body))
+def _pays(person: Person, entry: Entry) -> bool:
+    return entry.kind in _PAYMENT_KINDS and person.pays(decode_recorded(entry.body).payment)
 
 
 async def _rewrite(
-    engine: Engine, account: int, change: Callable[[Entry], Entry], kinds: Iterable[Kind]
-) -> None:
-    """Until nothing is left to change: traffic goes on meanwhile."""
-    while await engine.journal.rewrite(account, change, tuple(kinds)):
-        pass
+    journal: Journal, account: int, person: Person, change: Callable[[Entry], Entry], kind: Kind
+) -> int:
+    return sum([await journal.rewrite(account, change, (kind,), each) for each in person.written()])
 
 
 def _in_changes(person: Person) -> Callable[[Entry], Entry]:
     """The audit log says when, by whom and of how many entries a list was changed, as before."""
 
     def erase(entry: Entry) -> Entry:
-        if not person.may_be_in(entry.body):
-            return entry
         recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
         change = recorded.change
         if isinstance(change, Proposed) and isinstance(change.change, EntriesWanted):
@@ -185,8 +184,6 @@ def _in_events(
     person: Person, found: PersonEntries, contract: Callable[[str, int], Contract]
 ) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
-        if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
-            return entry
         kept = decode_event(entry.body)
         if not any(map(person.is_named, kept.data.values())):
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
@@ -198,7 +195,7 @@ def _in_events(
     return erase
 
 
-def _in_labels(person: Person, payments: frozenset[str]) -> Callable[[Entry], Entry]:
+def _in_labels(person: Person, payments: Collection[str]) -> Callable[[Entry], Entry]:
     """A label stays, without the words that were said with it."""
 
     def erase(entry: Entry) -> Entry:
@@ -209,7 +206,7 @@ def _in_labels(person: Person, payments: frozenset[str]) -> Callable[[Entry], En
     return erase
 
 
-def _in_notes(person: Person, payments: frozenset[str]) -> Callable[[Entry], Entry]:
+def _in_notes(person: Person, payments: Collection[str]) -> Callable[[Entry], Entry]:
     """That there was a note stays, and whose."""
 
     def erase(entry: Entry) -> Entry:
@@ -222,13 +219,14 @@ def _in_notes(person: Person, payments: frozenset[str]) -> Callable[[Entry], Ent
 
 def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
-        if not (person.may_be_in(entry.body) or person.may_be_in(entry.outcome)):
-            return entry
         recorded = decode_recorded(entry.body)
         if not person.pays(recorded.payment):
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
-        found.first.setdefault(entry.id, entry)
-        found.last[entry.id] = entry
+        if entry.kind == Kind.PAYMENT:
+            found.first[entry.id] = entry
+            found.last.setdefault(entry.id, entry)
+        else:
+            found.last[entry.id] = entry
         left = _encode(erase_payment(recorded, person))
         return entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
 

@@ -23,6 +23,7 @@ async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     async with engine.seen_times.rewriting(account, engine.journal.flush):
         yield
     engine.rewriting.discard(account)
+    engine.snapshot_due.set()
 
 
 async def uncount_payment(engine: Engine, account: int, id_: str, state: State) -> None:

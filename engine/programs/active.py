@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.contents import Contents
@@ -183,16 +185,19 @@ def _place(key: str, of: int) -> int:
     return int.from_bytes(hashed.digest()) % of
 
 
-def is_held_out(active: ActivePrograms, payment: Payment) -> bool:
+def is_held_out(active: ActivePrograms, payment: Payment, arrived: int, lots: FolderKey) -> bool:
     """Whether the payment passes though it is denied, so that what becomes of it is seen.
 
-    Stable by the user, device or order that the account chose; without one, it does not pass.
+    The same all day (UTC, of `arrived` in µs) for the user, device or order that the account chose;
+    without one, it does not pass. The lot is secret and new each day: who finds a value that passes
+    can't keep it.
     """
     holdout = active.account.settings.holdout
     key = rollout_key(payment, holdout.by) if holdout.percent else None
     if key is None:
         return False
-    return _place(f"{active.account.number} holdout {key}", 10_000) < holdout.percent
+    lot = f"holdout {active.account.number} {arrived // DAY} {key}"
+    return lots.draw(lot, 10_000) < holdout.percent
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.keys import compile_keys
 from tollkeeper.engine.programs.compile.python import (
     CompiledMonitor,
     compile_labels,
     compile_monitors,
-    compile_reads,
 )
-from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.programs.compile.sharing import resolve_let
 from tollkeeper.engine.programs.compile.shown import one_line
-from tollkeeper.engine.programs.event_contract import Contract, fit_series
+from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.json_values import JsonValue, json_writer
-from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
-from tollkeeper.engine.velocity.plan import Plan, plan
+from tollkeeper.engine.programs.loaded import Reading, reading_of
+from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 from tollkeeper.grammar.vocabulary import Vocabulary
+
+_MERCHANT = ("merchant", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,15 @@ class LoadedMonitor:
     """`key(p, v)` is None when the monitor has nothing to tell alerts apart by.
 
     `shows` are the aggregates that its condition reads: the words that an alert has for each, its
-    place among the values, its type.
+    place among the values, its type. `merchant_part` is the place in the key of the merchant whose
+    records alone it reads, None where it reads others too.
     """
 
     compiled: CompiledMonitor
     key: Callable[[Any, Any, Environment], tuple[Value | None, ...] | None]
     key_types: tuple[Type, ...]
     shows: tuple[tuple[str, int, Type], ...]
+    merchant_part: int | None
 
     @property
     def name(self) -> str:
@@ -78,13 +78,12 @@ class SaidLabel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedEventType:
-    """`keys(p, v)` gives the group to read in each of the plan's windows."""
+    """`reading.reads` takes the facts and data of an event, or of a payment, and the environment."""
 
     version: int
     program: p.EventType
     contract: Contract
-    plan: Plan
-    keys: Callable[[Any, Any, Environment], tuple[Key | None, ...]]
+    reading: Reading
     metrics: tuple[LoadedMetric, ...]
     monitors: tuple[LoadedMonitor, ...]
     read_labels: Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]
@@ -104,41 +103,21 @@ class LoadedEventType:
     @property
     def series(self) -> tuple[SeriesPlan, ...]:
         """The series that it reads."""
-        return self.plan.series
-
-    def reads(self, facts: Any, data: Any, environment: Environment) -> tuple[Read, ...]:
-        """What an event (or payment) with these facts and data reads; none without windows."""
-        windows = self.plan.windows
-        if not windows:
-            return ()
-        return tuple(zip(windows, self.keys(facts, data, environment), strict=True))
+        return self.reading.plan.series
 
 
 def load_event_type(
     program: p.EventType, version: int, text: str, vocabulary: Vocabulary
 ) -> LoadedEventType:
     """The type of a stored version; `text` is the file it was checked from."""
-
     digests = Digests(program.lets)
-
-    def compiled(series: p.Series) -> CompiledSeries:
-        made = compile_series(series, digests, vocabulary)
-        return made if series.event is None else fit_series(made, series, program.lets)
-
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
     monitors = compile_monitors(program, vocabulary)
     return LoadedEventType(
         version=version,
         program=program,
         contract=Contract.of(program),
-        plan=plan(
-            program.histories,
-            program.lets,
-            compiled,
-            digests.of,
-            partial(Counting, digests=digests, vocabulary=vocabulary),
-        ),
-        keys=compile_reads(program, vocabulary),
+        reading=reading_of(program, vocabulary),
         metrics=tuple(
             LoadedMetric(
                 each.name,
@@ -169,18 +148,33 @@ def _load_monitor(
         places[digests.of(history)]: (_words(history, let, text), history.type)
         for let, history in found
     }
-    by = compiled.monitor.by
-    if by:
-        return LoadedMonitor(
-            compiled, compiled.key, tuple(each.type for each in by), _in_order(shows)
-        )
     own = {digests.of(key): key for _, history in found for key in history.keys}
+    by = compiled.monitor.by or tuple(own.values())
     return LoadedMonitor(
         compiled,
-        _parts(tuple(own.values()), digests, vocabulary),
-        tuple(key.type for key in own.values()),
+        compiled.key if compiled.monitor.by else _parts(by, digests, vocabulary),
+        tuple(each.type for each in by),
         _in_order(shows),
+        _merchant_part(by, [history for _, history in found], program.lets),
     )
+
+
+def _merchant_part(
+    by: Sequence[p.Expression], histories: Sequence[p.History], lets: Sequence[p.Let]
+) -> int | None:
+    """The place of the merchant in a monitor's key, where each aggregate is of this merchant alone."""
+
+    def is_merchant(key: p.Expression) -> bool:
+        named = resolve_let(key, lets)
+        return isinstance(named, p.Fact) and named.path == _MERCHANT
+
+    def is_confined(history: p.History) -> bool:
+        pairs = zip(history.keys, history.series.by, strict=True)
+        return any(is_merchant(key) and is_merchant(own) for key, own in pairs)
+
+    if not all(map(is_confined, histories)):
+        return None
+    return next((place for place, key in enumerate(by) if is_merchant(key)), None)
 
 
 def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type], ...]:

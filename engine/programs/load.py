@@ -27,7 +27,7 @@ from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.engine.registry.trials import shadow_version
 from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
-from tollkeeper.grammar.program import EventType, Rule, Scorecard
+from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
 
 SHIPPED = Path(__file__).parents[2] / "rules"
 
@@ -90,7 +90,12 @@ def id_of(version: Version) -> VersionId:
 
 def load_version(version: Version) -> Loaded:
     """Compiles a stored version; a rule, a scorecard or an event type."""
-    program, number = decode_program(version.program), version.number
+    return load_program(decode_program(version.program), version)
+
+
+def load_program(program: Program, version: Version) -> Loaded:
+    """Compiles the program of a stored version; a rule, a scorecard or an event type."""
+    number = version.number
     match program:
         case Rule():
             return load_rule(program, number, full_vocabulary())
@@ -98,7 +103,7 @@ def load_version(version: Version) -> Loaded:
             return load_scorecard(program, number, full_vocabulary())
         case EventType():
             return load_event_type(program, number, version.text, full_vocabulary())
-        case _:
+        case Definitions():
             raise AssertionError(version.kind)
 
 

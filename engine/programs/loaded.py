@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tollkeeper.engine.decision import Action, AppliedRule
 from tollkeeper.engine.facts.facts import Facts
@@ -16,7 +17,7 @@ from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.programs.event_contract import fit_series
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
-from tollkeeper.grammar.program import Rule, Scorecard, Series, Value
+from tollkeeper.grammar.program import EventType, Rule, Scorecard, Series, Value
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 ProgramValues = Sequence[Value | None]
@@ -27,11 +28,12 @@ class Reading:
     """The aggregates over history that a program reads, and which group of each."""
 
     plan: Plan
-    keys: Callable[[Facts, Environment], tuple[Key | None, ...]]
+    keys: Callable[..., tuple[Key | None, ...]]
 
-    def reads(self, facts: Facts, environment: Environment) -> tuple[Read, ...]:
+    def reads(self, *given: Any) -> tuple[Read, ...]:
+        """Each window with the group to read, by what `keys` takes (`compile_reads`)."""
         windows = self.plan.windows
-        return tuple(zip(windows, self.keys(facts, environment), strict=True)) if windows else ()
+        return tuple(zip(windows, self.keys(*given), strict=True)) if windows else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -
     )
 
 
-def reading_of(program: Rule | Scorecard, vocabulary: Vocabulary) -> Reading:
+def reading_of(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) -> Reading:
     """What the program reads of history, without the program itself."""
 
     digests = Digests(program.lets)

@@ -15,18 +15,18 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME, Loaded, VersionId
+from tollkeeper.engine.programs.carry import unpack_loaded
 from tollkeeper.engine.programs.event_versions import AT_ONCE, EventVersionPlan, applies_from
-from tollkeeper.engine.programs.load import load_version, shipped_scorecard
-from tollkeeper.engine.programs.source import read_file
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.publish.needs import unmet_needs
+from tollkeeper.engine.publish.prepare import find_needs, prepare_version, read_text
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import check_live, sharing
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.known import stored_names
 from tollkeeper.engine.registry.lists import make_declared_lists
-from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.versions import (
     FOR_GOOD,
@@ -36,7 +36,6 @@ from tollkeeper.engine.registry.versions import (
     check_publish_alone,
     deactivate,
     find_version,
-    program_kind,
     store_version,
 )
 from tollkeeper.engine.runtime import Engine
@@ -79,30 +78,32 @@ async def store(
     Raises `RejectedFileError` for a text with errors, `Invalid` when it declares something else than
     `kind` and `name`, `Conflict` when `expected` is not the newest version.
     """
-    check_live(engine.state.accounts[account])
-    async with engine.changing:
-        known = known_of(engine.state.accounts[account])
-        # A text made to be slow takes seconds to parse; the loop goes on meanwhile.
-        reading = await asyncio.to_thread(read_file, content, known)
-        program = reading.program
-        if program is None:
-            raise RejectedFileError(reading.text, reading.diagnostics)
-        if program_kind(program) != kind or program.name != name:
-            message = f"this is {program_kind(program)} `{program.name}`, not {kind} `{name}`"
+    while True:
+        before = engine.state.accounts[account]
+        check_live(before)
+        names = stored_names(before)
+        read = await engine.beside(account, read_text, content, names)
+        file = read.file
+        if file is None:
+            raise RejectedFileError(read.text, read.diagnostics)
+        if (file.kind, file.name) != (kind, name):
+            message = f"this is {file.kind} `{file.name}`, not {kind} `{name}`"
             raise Invalid([Violation("name", "invalid_value", message)])
-        state = engine.state.accounts[account]
-        uses = dict(reading.shipped) | {
-            used: version.text
-            for used in reading.uses
-            if (version := active_version(state, "definitions", used)) is not None
-        }
-        stored = await asyncio.to_thread(
-            store_version, state, program, reading.text, uses, expected
-        )
-        if isinstance(stored, VersionStored):
-            await make_change(engine, account, by, stored)
-            stored = find_version(engine.state.accounts[account], kind, name, stored.number)
-        return StoredVersion(stored, reading.diagnostics)
+        async with engine.changing:
+            state = engine.state.accounts[account]
+            if stored_names(state) != names:
+                # What it refers to has changed meanwhile.
+                continue
+            uses = dict(read.shipped) | {
+                used: version.text
+                for used in read.uses
+                if (version := active_version(state, "definitions", used)) is not None
+            }
+            stored = store_version(state, file, read.text, uses, expected)
+            if isinstance(stored, VersionStored):
+                await make_change(engine, account, by, stored)
+                stored = find_version(engine.state.accounts[account], kind, name, stored.number)
+            return StoredVersion(stored, read.diagnostics)
 
 
 async def publish(
@@ -154,17 +155,16 @@ async def bring_in(
         check_live(state)
         version = find_version(state, kind, name, number)
         change(state)
+        prepared = await engine.beside(account, prepare_version, version)
         async with engine.changing:
-            program = await asyncio.to_thread(decode_program, version.program)
             for each in sharing(engine.state, account):
                 for made in make_declared_lists(
-                    engine.state.accounts[each], program.lists, program.tables
+                    engine.state.accounts[each], prepared.lists, prepared.tables
                 ):
                     await make_change(engine, each, by, made)
         compiled: dict[VersionId, Loaded] = {}
-        if kind != "definitions":
-            # A rule of hundreds of conditions takes a tenth of a second to compile.
-            loaded = await asyncio.to_thread(load_version, version)
+        if prepared.loaded is not None:
+            loaded = await asyncio.to_thread(unpack_loaded, prepared.loaded)
             compiled[kind, name, number] = loaded
             if engine.ready.is_set():
                 await _fill_windows(engine, account, loaded.series, (account, kind, name), progress)
@@ -197,24 +197,6 @@ async def _fill_further(
     """Fill series beside those that are needed already, those of the test account first."""
     for each in reversed(sharing(engine.state, account)):
         await fill(engine, each, [*engine.active[each].plans(), *plans], progress)
-
-
-async def unpublish(engine: Engine, account: int, by: str, kind: ProgramKind, name: str) -> None:
-    """Take the active version out of force. Raises `NotFound`.
-
-    In the place of an account's own scorecard the shipped one is, once its windows are whole.
-    """
-
-    def change(state: Account) -> Change:
-        check_publish_alone(state)
-        return deactivate(state, kind, name)
-
-    async with engine.publishing[account]:
-        check_live(engine.state.accounts[account])
-        change(engine.state.accounts[account])
-        if (kind, name) == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
-            await _fill_further(engine, account, shipped_scorecard().series, lambda _share: None)
-        await _change(engine, account, by, change)
 
 
 async def take_out(
@@ -269,13 +251,8 @@ def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list
 
 async def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
     """What the version reads of the account that is not there now."""
-    active = engine.active[account]
-
-    def work() -> list[Violation]:
-        found = unmet_needs(decode_program(version.program), active)
-        return place_diagnostics(version.name, version.text, found)
-
-    return await asyncio.to_thread(work)
+    needs = await engine.beside(account, find_needs, version.program)
+    return place_diagnostics(version.name, version.text, unmet_needs(needs, engine.active[account]))
 
 
 class Store(AccountVerb, frozen=True):
@@ -333,11 +310,25 @@ class Activate(AccountVerb, frozen=True):
 
 
 class Deactivate(AccountVerb, frozen=True):
-    """Take the active version out of force."""
+    """Take the active version out of force. Raises `NotFound`.
+
+    In the place of an account's own scorecard the shipped one is, once its windows are whole.
+    """
 
     kind: ProgramKind
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await unpublish(engine, self.number(engine), author, self.kind, self.name)
+        account, of = self.number(engine), (self.kind, self.name)
+
+        def change(state: Account) -> Change:
+            check_publish_alone(state)
+            return deactivate(state, *of)
+
+        async with engine.publishing[account]:
+            check_live(engine.state.accounts[account])
+            change(engine.state.accounts[account])
+            if of == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
+                await _fill_further(engine, account, shipped_scorecard().series, unwatched)
+            await _change(engine, account, author, change)
         return Effect()

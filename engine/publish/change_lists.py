@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
-from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
@@ -45,68 +44,6 @@ class EntriesPage:
 
     entries: list[ListEntry]
     cursor: str | None
-
-
-async def make(engine: Engine, account: int, by: str, name: str, spec: Spec) -> bool:
-    """Make a list or table; False when it is there already. Raises `Invalid`."""
-    async with engine.changing:
-        made = make_list(engine.state.accounts[account], name, spec)
-        if made is not None:
-            await make_change(engine, account, by, made)
-        return made is not None
-
-
-async def put(engine: Engine, account: int, by: str, name: str, given: Sequence[object]) -> int:
-    """Add or renew entries; how many. Raises `NotFound` or `Invalid`."""
-    async with engine.changing:
-        state = engine.state.accounts[account]
-        find_list(state, name)
-        check_entries_alone(state)
-        change, content = await _map_beside_traffic(
-            given, lambda each: put_entries(state, name, each, by)
-        )
-        held = engine.active[account].contents[name]
-        contents = await _map_beside_traffic(content.entries, lambda each: add_entries(held, each))
-        await make_change(engine, account, by, change, content, contents)
-        return change.count
-
-
-async def remove(engine: Engine, account: int, by: str, name: str, given: Sequence[object]) -> int:
-    """Remove the entries of these values; how many. Raises `NotFound` or `Invalid`."""
-    async with engine.changing:
-        state = engine.state.accounts[account]
-        find_list(state, name)
-        check_entries_alone(state)
-        held = engine.active[account].contents[name]
-        change, content = await _map_beside_traffic(
-            given, lambda each: remove_entries(state, name, each, held)
-        )
-        contents = await _map_beside_traffic(content.values, lambda each: remove_values(held, each))
-        await make_change(engine, account, by, change, content, contents)
-        return change.count
-
-
-async def replace(engine: Engine, account: int, by: str, name: str, content: int) -> int:
-    """Swap a staged content in for all that the list holds; how many entries. Raises `NotFound`.
-
-    It is brought into memory beside the traffic; the swap itself is one step.
-    """
-    spec = find_list(engine.state.accounts[account], name).spec
-    check_entries_alone(engine.state.accounts[account])
-    journal = engine.journal
-    # Else it might be taken away meanwhile, should the command that staged it have ended.
-    with mark_import(engine.folder):
-        count = await asyncio.to_thread(journal.count_staged, account, name, content)
-        if count is None:
-            raise NotFound("content", f"nothing is staged for `{name}` under {content}")
-        held = await asyncio.to_thread(
-            build_contents, spec, _with_pauses(journal.staged_entries(content))
-        )
-        async with engine.changing:
-            check_entries_alone(engine.state.accounts[account])
-            change, swap = replace_entries(engine.state.accounts[account], name, content, count)
-            await make_change(engine, account, by, change, swap, held)
-    return count
 
 
 async def decide_entries(
@@ -160,44 +97,98 @@ async def list_page(
 
 
 class MakeList(AccountVerb, frozen=True):
-    """Make a list or table; `spec` in the form of `PUT /lists/{name}`."""
+    """Make a list or table; `spec` in the form of `PUT /lists/{name}`.
+
+    The effect's `count` is 0 when it is there already. Raises `Invalid`.
+    """
 
     name: str
     spec: dict[str, Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        spec = read_spec(self.spec)
-        return Effect(count=int(await make(engine, self.number(engine), author, self.name, spec)))
+        account, spec = self.number(engine), read_spec(self.spec)
+        async with engine.changing:
+            made = make_list(engine.state.accounts[account], self.name, spec)
+            if made is not None:
+                await make_change(engine, account, author, made)
+        return Effect(count=int(made is not None))
 
 
 class PutEntries(AccountVerb, frozen=True):
-    """Add or renew entries, in the form of `PUT /lists/{name}/entries`."""
+    """Add or renew entries, in the form of `PUT /lists/{name}/entries`.
+
+    Raises `NotFound`, `Invalid`, and `Forbidden` where another person must approve.
+    """
 
     name: str
     entries: list[Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account = self.number(engine)
-        return Effect(count=await put(engine, account, author, self.name, self.entries))
+        account, name = self.number(engine), self.name
+        async with engine.changing:
+            state = engine.state.accounts[account]
+            find_list(state, name)
+            check_entries_alone(state)
+            change, content = await _map_beside_traffic(
+                self.entries, lambda each: put_entries(state, name, each, author)
+            )
+            held = engine.active[account].contents[name]
+            contents = await _map_beside_traffic(
+                content.entries, lambda each: add_entries(held, each)
+            )
+            await make_change(engine, account, author, change, content, contents)
+        return Effect(count=change.count)
 
 
 class RemoveEntries(AccountVerb, frozen=True):
-    """Remove the entries of these values."""
+    """Remove the entries of these values. Raises as `PutEntries`."""
 
     name: str
     values: list[Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account = self.number(engine)
-        return Effect(count=await remove(engine, account, author, self.name, self.values))
+        account, name = self.number(engine), self.name
+        async with engine.changing:
+            state = engine.state.accounts[account]
+            find_list(state, name)
+            check_entries_alone(state)
+            held = engine.active[account].contents[name]
+            change, content = await _map_beside_traffic(
+                self.values, lambda each: remove_entries(state, name, each, held)
+            )
+            contents = await _map_beside_traffic(
+                content.values, lambda each: remove_values(held, each)
+            )
+            await make_change(engine, account, author, change, content, contents)
+        return Effect(count=change.count)
 
 
 class ReplaceEntries(AccountVerb, frozen=True):
-    """Swap a staged content in for all that the list holds."""
+    """Swap a staged content in for all that the list holds.
+
+    It is brought into memory beside the traffic; the swap itself is one step. Raises `NotFound`,
+    and `Forbidden` where another person must approve.
+    """
 
     name: str
     content: int
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account = self.number(engine)
-        return Effect(count=await replace(engine, account, author, self.name, self.content))
+        account, name = self.number(engine), self.name
+        spec = find_list(engine.state.accounts[account], name).spec
+        check_entries_alone(engine.state.accounts[account])
+        journal = engine.journal
+        # Else it might be taken away meanwhile, should the command that staged it have ended.
+        with mark_import(engine.folder):
+            count = await asyncio.to_thread(journal.count_staged, account, name, self.content)
+            if count is None:
+                raise NotFound("content", f"nothing is staged for `{name}` under {self.content}")
+            held = await asyncio.to_thread(
+                build_contents, spec, _with_pauses(journal.staged_entries(self.content))
+            )
+            async with engine.changing:
+                state = engine.state.accounts[account]
+                check_entries_alone(state)
+                change, swap = replace_entries(state, name, self.content, count)
+                await make_change(engine, account, author, change, swap, held)
+        return Effect(count=count)

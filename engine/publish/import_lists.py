@@ -26,7 +26,7 @@ from tollkeeper.engine.lists.imports import BadEntry, ImportResult, import_entri
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
 from tollkeeper.engine.lists.spec import Spec, TableSpec
 from tollkeeper.engine.open import now
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.publish.change_lists import ReplaceEntries
 from tollkeeper.engine.publish.queue import perform_in
 from tollkeeper.engine.publish.verbs import Effect
@@ -88,7 +88,7 @@ def import_file(
                 return imported
             try:
                 swap = ReplaceEntries(account, name, content)
-                return perform_in(source, swap, author, lambda _share: None)
+                return perform_in(source, swap, author, unwatched)
             except Refused:
                 staging.discard(connection, content)
                 raise

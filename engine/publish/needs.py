@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.programs.active import ActivePrograms
@@ -12,26 +13,40 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
 
 
-def unmet_needs(program: p.Program, active: ActivePrograms) -> tuple[Diagnostic, ...]:
-    """A warning for each list without entries and each currency that no rate leads to.
+class AccountNeed(NamedTuple):
+    """A list or table that must have entries, or a currency that a rate must lead to, and where the
+    text first names it: at its beginning where definitions do."""
 
-    Each stands where the text first names it, at its beginning where definitions do.
-    """
-    found: dict[tuple[str, str], Diagnostic] = {}
-    empty = {name for name, held in active.contents.items() if _is_empty(held)}
-    priced = {to for _, to in active.environment.rates}
+    what: Literal["list", "rate"]
+    name: str
+    span: Span
+
+
+def needs_of_program(program: p.Program) -> tuple[AccountNeed, ...]:
+    """What a program reads of its account."""
+    found: dict[tuple[str, str], AccountNeed] = {}
     for root, is_own in roots(program):
         for part in parts(root):
-            span = part.span if is_own else Span(0, 0)
             for what, name in _needs(part):
-                if what == "list" and name in empty:
-                    found.setdefault((what, name), _empty_list(span, name))
-                elif what == "rate" and name not in priced:
-                    found.setdefault((what, name), _no_rates(span, name))
+                span = part.span if is_own else Span(0, 0)
+                found.setdefault((what, name), AccountNeed(what, name, span))
     return tuple(found.values())
 
 
-def _needs(part: p.Expression) -> Iterator[tuple[str, str]]:
+def unmet_needs(needs: Iterable[AccountNeed], active: ActivePrograms) -> tuple[Diagnostic, ...]:
+    """A warning for each list without entries and each currency that no rate leads to."""
+    empty = {name for name, held in active.contents.items() if _is_empty(held)}
+    priced = {to for _, to in active.environment.rates}
+    found = []
+    for need in needs:
+        if need.what == "list" and need.name in empty:
+            found.append(_empty_list(need.span, need.name))
+        elif need.what == "rate" and need.name not in priced:
+            found.append(_no_rates(need.span, need.name))
+    return tuple(found)
+
+
+def _needs(part: p.Expression) -> Iterator[tuple[Literal["list", "rate"], str]]:
     match part:
         case p.InList(list=name) | p.TableValue(table=name):
             yield "list", name

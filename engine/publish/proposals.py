@@ -48,116 +48,6 @@ async def make_proposal(
         return proposed.number
 
 
-async def approve(engine: Engine, account: int, by: str, number: int, progress: Progress) -> None:
-    """Make the proposed change, for good where it was made alone before.
-
-    Raises what `check_approval` does, and what making the change does.
-    """
-
-    def put(state: Account, held: Contents) -> tuple[Change, Addition | Removal]:
-        wanted = proposals.check_approval(state, number, by, engine.clock()).change
-        assert isinstance(wanted, EntriesWanted)
-        made, content = make_wanted(state, wanted, held)
-        return structs.replace(made, proposal=number), content
-
-    def check(state: Account) -> Activated | Deactivated | RolloutSet | SettingsChanged:
-        change = proposals.check_approval(state, number, by, engine.clock()).change
-        assert not isinstance(change, EntriesWanted)
-        if isinstance(change, Deactivated):
-            return Deactivated(change.kind, change.name, proposal=number)
-        return structs.replace(change, proposal=number)
-
-    proposed = proposals.find_proposal(engine.state.accounts[account], number).change
-    if isinstance(proposed, EntriesWanted):
-        await decide_entries(engine, account, by, proposed.list, put)
-        return
-    change = check(engine.state.accounts[account])
-    match change:
-        case SettingsChanged():
-            async with engine.changing:
-                state = engine.state.accounts[account]
-                wanted = check(state)
-                assert isinstance(wanted, SettingsChanged)
-                new = {name: getattr(wanted.settings, name) for name in wanted.changed}
-                settings = structs.replace(state.settings, **new)
-                made = SettingsChanged(settings, wanted.changed, number)
-                await make_change(engine, account, by, made)
-        case Deactivated():
-            await take_out(engine, account, by, check)
-        case Activated() | RolloutSet():
-            of = change.kind, change.name, change.number
-            await bring_in(engine, account, by, *of, check, progress)
-
-
-async def refuse(engine: Engine, account: int, by: str, number: int, reason: str) -> None:
-    """Refuse a proposal; what was made alone and still decides gives way at once.
-
-    Raises `NotFound`, `Conflict`, `Invalid`.
-    """
-
-    def change(state: Account) -> Change:
-        refused = proposals.refuse_proposal(state, number, reason, engine.clock())
-        proposal = state.proposals[number]
-        if not proposals.is_in_force(state, proposal):
-            return refused
-        assert isinstance(proposal.change, Activated)
-        back = end_publication(state, proposal.change.kind, proposal.change.name)
-        return structs.replace(back, reason=reason, proposal=number)
-
-    def remove(state: Account, held: Contents) -> tuple[Change, Removal | None]:
-        refused = proposals.refuse_proposal(state, number, reason, engine.clock())
-        proposal = state.proposals[number]
-        assert isinstance(proposal.change, EntriesWanted)
-        back = proposals.withdraw_alone(proposal, proposal.change, held, engine.clock())
-        if back is None:
-            return refused, None
-        made, content = back
-        return structs.replace(made, reason=reason, proposal=number, ended=True), content
-
-    wanted = proposals.find_proposal(engine.state.accounts[account], number).change
-    if isinstance(wanted, EntriesWanted):
-        await decide_entries(engine, account, by, wanted.list, remove)
-        return
-    async with engine.changing:
-        await make_change(engine, account, by, change(engine.state.accounts[account]))
-
-
-async def publish_alone(
-    engine: Engine,
-    account: int,
-    by: str,
-    number: int,
-    until: int,
-    reason: str,
-    progress: Progress,
-) -> None:
-    """Publish what is proposed before anybody approves it, until a time within a day.
-
-    It waits for a second signature. Raises what `check_alone` does, and what `bring_in` does.
-    """
-
-    def change(state: Account) -> Change:
-        proposed = proposals.check_alone(state, number, until, reason, engine.clock())
-        assert isinstance(proposed, Activated)
-        of = proposed.kind, proposed.name, proposed.number
-        made = activate(state, *of, Terms(untested=proposed.untested, until=until, reason=reason))
-        return structs.replace(made, proposal=number, alone=True)
-
-    def put(state: Account, held: Contents) -> tuple[Change, Addition]:
-        wanted = proposals.check_alone(state, number, until, reason, engine.clock())
-        assert isinstance(wanted, EntriesWanted)
-        made, content = proposals.put_alone(wanted, held, until, engine.clock())
-        return structs.replace(made, reason=reason, proposal=number), content
-
-    state = engine.state.accounts[account]
-    found = proposals.check_alone(state, number, until, reason, engine.clock())
-    if isinstance(found, EntriesWanted):
-        await decide_entries(engine, account, by, found.list, put)
-        return
-    of = found.kind, found.name, found.number
-    await bring_in(engine, account, by, *of, change, progress)
-
-
 class Propose(AccountVerb, frozen=True):
     """Propose a change that another person makes by approving it; the effect's `count` is its number."""
 
@@ -177,36 +67,126 @@ class Propose(AccountVerb, frozen=True):
 
 
 class Approve(AccountVerb, frozen=True):
-    """Approve a proposal, as another person than the one who made it."""
+    """Approve a proposal, as another person than the one who made it: the change is made, for good
+    where it was made alone before.
+
+    Raises what `check_approval` does, and what making the change does.
+    """
 
     proposal: int
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        await approve(engine, self.number(engine), author, self.proposal, progress)
+        account, number = self.number(engine), self.proposal
+
+        def put(state: Account, held: Contents) -> tuple[Change, Addition | Removal]:
+            wanted = proposals.check_approval(state, number, author, engine.clock()).change
+            assert isinstance(wanted, EntriesWanted)
+            made, content = make_wanted(state, wanted, held)
+            return structs.replace(made, proposal=number), content
+
+        def check(state: Account) -> Activated | Deactivated | RolloutSet | SettingsChanged:
+            change = proposals.check_approval(state, number, author, engine.clock()).change
+            assert not isinstance(change, EntriesWanted)
+            if isinstance(change, Deactivated):
+                return Deactivated(change.kind, change.name, proposal=number)
+            return structs.replace(change, proposal=number)
+
+        proposed = proposals.find_proposal(engine.state.accounts[account], number).change
+        if isinstance(proposed, EntriesWanted):
+            await decide_entries(engine, account, author, proposed.list, put)
+            return Effect()
+        change = check(engine.state.accounts[account])
+        match change:
+            case SettingsChanged():
+                async with engine.changing:
+                    state = engine.state.accounts[account]
+                    wanted = check(state)
+                    assert isinstance(wanted, SettingsChanged)
+                    new = {name: getattr(wanted.settings, name) for name in wanted.changed}
+                    settings = structs.replace(state.settings, **new)
+                    made = SettingsChanged(settings, wanted.changed, number)
+                    await make_change(engine, account, author, made)
+            case Deactivated():
+                await take_out(engine, account, author, check)
+            case Activated() | RolloutSet():
+                of = change.kind, change.name, change.number
+                await bring_in(engine, account, author, *of, check, progress)
         return Effect()
 
 
 class Refuse(AccountVerb, frozen=True):
-    """Refuse a proposal, or take one's own back."""
+    """Refuse a proposal, or take one's own back; what was made alone and still decides gives way at
+    once. Raises `NotFound`, `Conflict`, `Invalid`.
+    """
 
     proposal: int
     reason: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await refuse(engine, self.number(engine), author, self.proposal, self.reason)
+        account, number, reason = self.number(engine), self.proposal, self.reason
+
+        def change(state: Account) -> Change:
+            refused = proposals.refuse_proposal(state, number, reason, engine.clock())
+            proposal = state.proposals[number]
+            if not proposals.is_in_force(state, proposal):
+                return refused
+            assert isinstance(proposal.change, Activated)
+            back = end_publication(state, proposal.change.kind, proposal.change.name)
+            return structs.replace(back, reason=reason, proposal=number)
+
+        def remove(state: Account, held: Contents) -> tuple[Change, Removal | None]:
+            refused = proposals.refuse_proposal(state, number, reason, engine.clock())
+            proposal = state.proposals[number]
+            assert isinstance(proposal.change, EntriesWanted)
+            back = proposals.withdraw_alone(proposal, proposal.change, held, engine.clock())
+            if back is None:
+                return refused, None
+            made, content = back
+            return structs.replace(made, reason=reason, proposal=number, ended=True), content
+
+        wanted = proposals.find_proposal(engine.state.accounts[account], number).change
+        if isinstance(wanted, EntriesWanted):
+            await decide_entries(engine, account, author, wanted.list, remove)
+            return Effect()
+        async with engine.changing:
+            await make_change(engine, account, author, change(engine.state.accounts[account]))
         return Effect()
 
 
 class PublishAlone(AccountVerb, frozen=True):
-    """Publish a proposal before anybody approves it, until a time (µs) within a day."""
+    """Publish a proposal before anybody approves it, until a time (µs) within a day.
+
+    It waits for a second signature. Raises what `check_alone` does, and what `bring_in` does.
+    """
 
     proposal: int
     until: int
     reason: str
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        number = self.number(engine)
-        await publish_alone(
-            engine, number, author, self.proposal, self.until, self.reason, progress
-        )
+        account, number = self.number(engine), self.proposal
+        until, reason = self.until, self.reason
+
+        def change(state: Account) -> Change:
+            proposed = proposals.check_alone(state, number, until, reason, engine.clock())
+            assert isinstance(proposed, Activated)
+            of = proposed.kind, proposed.name, proposed.number
+            made = activate(
+                state, *of, Terms(untested=proposed.untested, until=until, reason=reason)
+            )
+            return structs.replace(made, proposal=number, alone=True)
+
+        def put(state: Account, held: Contents) -> tuple[Change, Addition]:
+            wanted = proposals.check_alone(state, number, until, reason, engine.clock())
+            assert isinstance(wanted, EntriesWanted)
+            made, content = proposals.put_alone(wanted, held, until, engine.clock())
+            return structs.replace(made, reason=reason, proposal=number), content
+
+        state = engine.state.accounts[account]
+        found = proposals.check_alone(state, number, until, reason, engine.clock())
+        if isinstance(found, EntriesWanted):
+            await decide_entries(engine, account, author, found.list, put)
+            return Effect()
+        of = found.kind, found.name, found.number
+        await bring_in(engine, account, author, *of, change, progress)
         return Effect()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from time import monotonic
 
 import msgspec
@@ -99,9 +99,11 @@ async def answer_requests(engine: Engine) -> None:
     doing: dict[int, asyncio.Task[None]] = {}
     try:
         while True:
-            for request in await engine.journal.requests():
-                if request.id not in doing:
-                    doing[request.id] = asyncio.create_task(_answer_request(engine, request))
+            # What could not be looked for is found at the next look.
+            with suppress(Unavailable):
+                for request in await engine.journal.requests():
+                    if request.id not in doing:
+                        doing[request.id] = asyncio.create_task(_answer_request(engine, request))
             await asyncio.sleep(requests.LOOK_S)
             doing = {number: task for number, task in doing.items() if not task.done()}
     finally:
@@ -119,7 +121,8 @@ async def _answer_request(engine: Engine, request: CommandRequest) -> None:
     doing = asyncio.create_task(_reply(engine, request, shares.append))
     while not (await asyncio.wait([doing], timeout=requests.LOOK_S))[0]:
         if shares:
-            await engine.journal.note_progress(request.id, shares[-1])
+            with suppress(Unavailable):
+                await engine.journal.note_progress(request.id, shares[-1])
     text = _encode(doing.result()).decode()
     while True:
         try:

@@ -5,87 +5,55 @@ from __future__ import annotations
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.activate import bring_in, take_out
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
-from tollkeeper.engine.registry import trials
 from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.registry.trials import (
+    Decider,
+    clear_rollout,
+    clear_shadow,
+    set_rollout,
+    set_shadow,
+)
 from tollkeeper.engine.registry.versions import check_publish_alone
 from tollkeeper.engine.runtime import Engine
 
 
-async def set_shadow(
-    engine: Engine, account: int, by: str, kind: Decider, name: str, number: int, progress: Progress
-) -> None:
+class SetShadow(AccountVerb, frozen=True):
     """Evaluate a version beside the active one, once its windows are whole.
 
     Raises `NotFound`, and `Invalid` when a list it declares is there with another type.
     """
-
-    def change(state: Account) -> Change:
-        return trials.set_shadow(state, kind, name, number)
-
-    await bring_in(engine, account, by, kind, name, number, change, progress)
-
-
-async def clear_shadow(engine: Engine, account: int, by: str, kind: Decider, name: str) -> None:
-    """Raises `NotFound`, also for a name without a shadow."""
-    await take_out(engine, account, by, lambda state: trials.clear_shadow(state, kind, name))
-
-
-async def set_rollout(
-    engine: Engine,
-    account: int,
-    by: str,
-    kind: Decider,
-    name: str,
-    number: int,
-    percent: int,
-    key: str,
-    progress: Progress,
-) -> None:
-    """Give `percent` of the payments, chosen by their `key`, a version, once its windows are whole.
-
-    Raises `NotFound`, `Invalid`, and `Conflict` for a name that is not published.
-    """
-
-    def change(state: Account) -> Change:
-        check_publish_alone(state)
-        return trials.set_rollout(state, kind, name, number, percent, key)
-
-    await bring_in(engine, account, by, kind, name, number, change, progress)
-
-
-async def clear_rollout(engine: Engine, account: int, by: str, kind: Decider, name: str) -> None:
-    """Raises `NotFound`, also for a name without a rollout."""
-    await take_out(engine, account, by, lambda state: trials.clear_rollout(state, kind, name))
-
-
-class SetShadow(AccountVerb, frozen=True):
-    """Evaluate a version beside the active one."""
 
     kind: Decider
     name: str
     version: int
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
+        of = self.kind, self.name, self.version
         account = self.number(engine)
-        await set_shadow(engine, account, author, self.kind, self.name, self.version, progress)
+        await bring_in(engine, account, author, *of, lambda state: set_shadow(state, *of), progress)
         return Effect(version=self.version)
 
 
 class ClearShadow(AccountVerb, frozen=True):
-    """Evaluate the shadow no longer."""
+    """Evaluate the shadow no longer. Raises `NotFound`, also for a name without a shadow."""
 
     kind: Decider
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await clear_shadow(engine, self.number(engine), author, self.kind, self.name)
+        account = self.number(engine)
+        await take_out(
+            engine, account, author, lambda state: clear_shadow(state, self.kind, self.name)
+        )
         return Effect()
 
 
 class SetRollout(AccountVerb, frozen=True):
-    """Give `percent` of the payments, chosen by the key `by`, a version."""
+    """Give `percent` of the payments, chosen by the key `by`, a version, once its windows are whole.
+
+    Raises `NotFound`, `Invalid`, and `Conflict` for a name that is not published.
+    """
 
     kind: Decider
     name: str
@@ -94,26 +62,25 @@ class SetRollout(AccountVerb, frozen=True):
     by: str
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        await set_rollout(
-            engine,
-            self.number(engine),
-            author,
-            self.kind,
-            self.name,
-            self.version,
-            self.percent,
-            self.by,
-            progress,
-        )
+        of = self.kind, self.name, self.version
+
+        def change(state: Account) -> Change:
+            check_publish_alone(state)
+            return set_rollout(state, *of, self.percent, self.by)
+
+        await bring_in(engine, self.number(engine), author, *of, change, progress)
         return Effect(version=self.version)
 
 
 class ClearRollout(AccountVerb, frozen=True):
-    """Give all payments the active version again."""
+    """Give all payments the active version again. Raises `NotFound`, also without a rollout."""
 
     kind: Decider
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await clear_rollout(engine, self.number(engine), author, self.kind, self.name)
+        account = self.number(engine)
+        await take_out(
+            engine, account, author, lambda state: clear_rollout(state, self.kind, self.name)
+        )
         return Effect()

@@ -21,28 +21,6 @@ class UserLink:
     ends_at: int
 
 
-async def put_user(
-    engine: Engine,
-    account: int,
-    by: str,
-    name: str,
-    role: str,
-    merchants: tuple[str, ...] | None = None,
-) -> None:
-    """`merchants` as for `users.set_user`. Raises `Invalid`, `Conflict`, and `Forbidden` in a test account."""
-    async with engine.changing:
-        change = users.set_user(engine.state.accounts[account], name, role, merchants)
-        if change is not None:
-            await make_change(engine, account, by, change)
-
-
-async def drop_user(engine: Engine, account: int, by: str, name: str) -> None:
-    """The user's sessions end with it. Raises `NotFound`."""
-    async with engine.changing:
-        change = users.remove_user(engine.state.accounts[account], name)
-        await make_change(engine, account, by, change)
-
-
 async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLink:
     """A link for the user. Raises `NotFound`, and `Conflict` where no service runs.
 
@@ -58,24 +36,35 @@ async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLin
 
 
 class PutUser(AccountVerb, frozen=True):
-    """Let a person sign in, or give them another role, or other merchants to see."""
+    """Let a person in, or give them another role, or other merchants to see (as `users.set_user`).
+
+    Raises `Invalid`, `Conflict`, and `Forbidden` in a test account.
+    """
 
     name: str
     role: str
     merchants: tuple[str, ...] | None = None
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await put_user(engine, self.number(engine), author, self.name, self.role, self.merchants)
+        account = self.number(engine)
+        async with engine.changing:
+            state = engine.state.accounts[account]
+            change = users.set_user(state, self.name, self.role, self.merchants)
+            if change is not None:
+                await make_change(engine, account, author, change)
         return Effect()
 
 
 class DropUser(AccountVerb, frozen=True):
-    """Let a person in no longer, and end their sessions."""
+    """Let a person in no longer, and end their sessions. Raises `NotFound`."""
 
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await drop_user(engine, self.number(engine), author, self.name)
+        account = self.number(engine)
+        async with engine.changing:
+            change = users.remove_user(engine.state.accounts[account], self.name)
+            await make_change(engine, account, author, change)
         return Effect()
 
 

@@ -1,6 +1,6 @@
 """What a change that can be asked for from outside looks like, and how its name finds it again.
 
-A verb stands beside the function that does its work, which HTTP calls too.
+HTTP performs it for a key, a command for its author.
 """
 
 from __future__ import annotations

@@ -9,43 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.registry import changes as c
 from tollkeeper.engine.registry.accesses import DataAccess
-from tollkeeper.engine.registry.changes import (
-    AccountCreated,
-    AccountDeleted,
-    AccountResumed,
-    AccountSuspended,
-    Activated,
-    AlertMarked,
-    Change,
-    Deactivated,
-    EntriesChanged,
-    EntriesWanted,
-    KeyCreated,
-    KeyRevoked,
-    ListMade,
-    ListReplaced,
-    PersonErased,
-    ProposalRefused,
-    Proposed,
-    RecordedChange,
-    RolloutCleared,
-    RolloutSet,
-    ScorecardShipped,
-    SearchDropped,
-    SearchSaved,
-    SessionEnded,
-    SessionStarted,
-    SettingsChanged,
-    ShadowCleared,
-    ShadowSet,
-    UserLinkMade,
-    UserRemoved,
-    UserSet,
-    VersionStored,
-    WebhookRemoved,
-    WebhookSet,
-)
 from tollkeeper.engine.registry.settings import show_settings
 from tollkeeper.engine.registry.versions import NOUNS
 
@@ -65,36 +30,36 @@ class AuditItem(Struct, frozen=True):
 
 
 # What is shown of a change: a new field stays hidden until it stands here.
-_DETAILS: Mapping[type[Change], tuple[str, ...]] = {
-    AccountCreated: (),
-    AccountSuspended: (),
-    AccountResumed: (),
-    AccountDeleted: (),
-    KeyRevoked: (),
-    UserSet: ("role", "merchants"),
-    UserRemoved: (),
-    UserLinkMade: (),
-    SessionEnded: (),
-    VersionStored: ("number", "checksum", "language"),
-    ScorecardShipped: ("checksum", "language"),
-    Deactivated: (),
-    ShadowSet: ("number",),
-    ShadowCleared: (),
-    RolloutSet: ("number", "percent", "by"),
-    ProposalRefused: ("reason",),
-    AlertMarked: ("state", "note"),
-    SearchSaved: ("query",),
-    SearchDropped: (),
-    RolloutCleared: (),
-    ListMade: ("spec",),
-    ListReplaced: ("count",),
-    WebhookSet: ("kinds", "only", "paused"),
-    WebhookRemoved: (),
-    PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
+_DETAILS: Mapping[type[c.Change], tuple[str, ...]] = {
+    c.AccountCreated: (),
+    c.AccountSuspended: (),
+    c.AccountResumed: (),
+    c.AccountDeleted: (),
+    c.KeyRevoked: (),
+    c.UserSet: ("role", "merchants"),
+    c.UserRemoved: (),
+    c.UserLinkMade: (),
+    c.SessionEnded: (),
+    c.VersionStored: ("number", "checksum", "language"),
+    c.ScorecardShipped: ("checksum", "language"),
+    c.Deactivated: (),
+    c.ShadowSet: ("number",),
+    c.ShadowCleared: (),
+    c.RolloutSet: ("number", "percent", "by"),
+    c.ProposalRefused: ("reason",),
+    c.AlertMarked: ("state", "note"),
+    c.SearchSaved: ("query",),
+    c.SearchDropped: (),
+    c.RolloutCleared: (),
+    c.ListMade: ("spec",),
+    c.ListReplaced: ("count",),
+    c.WebhookSet: ("kinds", "only", "paused"),
+    c.WebhookRemoved: (),
+    c.PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }
 
 
-def audit_item(recorded: RecordedChange) -> AuditItem:
+def audit_item(recorded: c.RecordedChange) -> AuditItem:
     """What the log shows of a change."""
     change = recorded.change
     return AuditItem(
@@ -121,11 +86,11 @@ def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
     return AuditItem(sequence, at, access.by, "personal_data_read", "payments", detail)
 
 
-def _detail(change: Change | EntriesWanted) -> dict[str, Any]:
-    if isinstance(change, SettingsChanged):
+def _detail(change: c.Change | c.EntriesWanted) -> dict[str, Any]:
+    if isinstance(change, c.SettingsChanged):
         settings = show_settings(change.settings)
         return {name: settings[name] for name in change.changed} | _set_members(change, "proposal")
-    if isinstance(change, KeyCreated):
+    if isinstance(change, c.KeyCreated):
         end = change.expires_at
         return {
             "scopes": list(change.scopes),
@@ -133,17 +98,17 @@ def _detail(change: Change | EntriesWanted) -> dict[str, Any]:
             "expires_at": None if end is None else show_instant(end),
             "owner": change.owner,
         }
-    if isinstance(change, SessionStarted):
+    if isinstance(change, c.SessionStarted):
         return {"ends_at": show_instant(change.ends_at)} | _set_members(change, "parent")
-    if isinstance(change, Activated):
+    if isinstance(change, c.Activated):
         return _describe_activation(change)
-    if isinstance(change, Deactivated):
+    if isinstance(change, c.Deactivated):
         return _set_members(change, "ended", "reason", "proposal")
-    if isinstance(change, Proposed):
+    if isinstance(change, c.Proposed):
         return {"note": change.note, "change": _detail(change.change), "base": change.base}
-    if isinstance(change, EntriesWanted):
+    if isinstance(change, c.EntriesWanted):
         return {"action": change.action, "count": change.count}
-    if isinstance(change, EntriesChanged):
+    if isinstance(change, c.EntriesChanged):
         until = {} if change.until is None else {"until": show_instant(change.until)}
         shown = {"action": change.action, "count": change.count, "values": change.values}
         return shown | until | _set_members(change, "ended", "alone", "reason", "proposal")
@@ -151,10 +116,10 @@ def _detail(change: Change | EntriesWanted) -> dict[str, Any]:
         "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
         for name in _DETAILS[type(change)]
     }
-    return detail | (_set_members(change, "proposal") if isinstance(change, RolloutSet) else {})
+    return detail | (_set_members(change, "proposal") if isinstance(change, c.RolloutSet) else {})
 
 
-def _describe_activation(change: Activated) -> dict[str, Any]:
+def _describe_activation(change: c.Activated) -> dict[str, Any]:
     detail: dict[str, Any] = {"version": change.number}
     if change.applies_from is not None:
         detail["applies_from"] = show_instant(change.applies_from)
@@ -164,41 +129,41 @@ def _describe_activation(change: Activated) -> dict[str, Any]:
     return detail
 
 
-def _set_members(change: Change, *names: str) -> dict[str, Any]:
+def _set_members(change: c.Change, *names: str) -> dict[str, Any]:
     """Those of its members that say something."""
     return {name: getattr(change, name) for name in names if getattr(change, name)}
 
 
-def subject_of(change: Change | EntriesWanted) -> str:
+def subject_of(change: c.Change | c.EntriesWanted) -> str:
     """What the change is of, as the log names it."""
     match change:
-        case AccountCreated():
+        case c.AccountCreated():
             return f"account {change.name}"
-        case SettingsChanged() | AccountSuspended() | AccountResumed() | AccountDeleted():
+        case c.SettingsChanged() | c.AccountSuspended() | c.AccountResumed() | c.AccountDeleted():
             return "account"
-        case KeyCreated() | KeyRevoked():
+        case c.KeyCreated() | c.KeyRevoked():
             return f"key {change.id}"
-        case UserSet() | UserRemoved() | UserLinkMade():
+        case c.UserSet() | c.UserRemoved() | c.UserLinkMade():
             return f"user {change.name}"
-        case SessionStarted() | SessionEnded():
+        case c.SessionStarted() | c.SessionEnded():
             return f"session of {change.owner}"
-        case ListMade():
+        case c.ListMade():
             return f"list {change.name}"
-        case EntriesChanged() | EntriesWanted() | ListReplaced():
+        case c.EntriesChanged() | c.EntriesWanted() | c.ListReplaced():
             return f"list {change.list}"
-        case WebhookSet() | WebhookRemoved():
+        case c.WebhookSet() | c.WebhookRemoved():
             return f"webhook {change.url}"
-        case PersonErased():
+        case c.PersonErased():
             return "person"
-        case Proposed():
+        case c.Proposed():
             return f"proposal {change.number}: {subject_of(change.change)}"
-        case SearchSaved() | SearchDropped():
+        case c.SearchSaved() | c.SearchDropped():
             return f"search {change.name}"
-        case AlertMarked():
+        case c.AlertMarked():
             return "alert"
-        case ProposalRefused():
+        case c.ProposalRefused():
             return f"proposal {change.number}"
-        case ScorecardShipped():
+        case c.ScorecardShipped():
             return f"scorecard {change.name}"
         case _:
             return f"{NOUNS[change.kind]} {change.name}"

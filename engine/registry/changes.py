@@ -68,7 +68,8 @@ class Holdout(Struct, frozen=True):
 class AccountSettings(Struct, frozen=True):
     """An account's configuration; `settings.py` says what is allowed.
 
-    `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text.
+    `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text. `merchant_lists` are
+    those that users who see some merchants alone may read.
     """
 
     thresholds: Thresholds = Thresholds()
@@ -81,6 +82,7 @@ class AccountSettings(Struct, frozen=True):
     approvals: Approvals = Approvals()
     costs: Costs = Costs()
     holdout: Holdout = Holdout()
+    merchant_lists: tuple[str, ...] = ()
 
 
 class AccountCreated(Struct, frozen=True, tag="account_created"):

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from zoneinfo import ZoneInfo
 
-from tollkeeper.engine.journal.contract import Journal
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents
 from tollkeeper.engine.lists.environment import EntryList, Environment, Table
 from tollkeeper.engine.lists.past import PastList, look_up

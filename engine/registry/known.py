@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tollkeeper.engine.lists.spec import ColumnType, ListSpec, TableSpec
+from tollkeeper.engine.lists.spec import ColumnType, ListSpec, Spec, TableSpec
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
@@ -21,23 +22,35 @@ _COLUMN_TYPES: Mapping[str, Type] = {
 }
 
 
-def known_of(account: Account) -> KnownNames:
-    """What an account's files can refer to: its published definitions and event types, its lists."""
-    definitions: dict[str, Definitions | None] = {}
-    events: dict[str, EventType | None] = {}
-    for kind, name in account.files:
-        version = active_version(account, kind, name)
-        if version is None or kind not in ("definitions", "event"):
-            continue
-        program = decode_program(version.program)
-        if isinstance(program, Definitions):
-            definitions[name] = program
-        elif isinstance(program, EventType):
-            events[name] = program
-    specs = {name: entries.spec for name, entries in account.lists.items()}
+@dataclass(frozen=True, slots=True)
+class StoredNames:
+    """What an account's files can refer to, as it is stored: the published definitions and event
+    types, encoded, and the specs of its lists and tables."""
+
+    programs: tuple[bytes, ...]
+    specs: Mapping[str, Spec]
+
+
+def stored_names(account: Account) -> StoredNames:
+    """What `known_names` makes names of."""
+    versions = [
+        active_version(account, kind, name)
+        for kind, name in account.files
+        if kind in ("definitions", "event")
+    ]
+    return StoredNames(
+        tuple(version.program for version in versions if version is not None),
+        {name: entries.spec for name, entries in account.lists.items()},
+    )
+
+
+def known_names(stored: StoredNames) -> KnownNames:
+    """The names that the checker knows."""
+    programs = [decode_program(each) for each in stored.programs]
+    specs = stored.specs
     return KnownNames(
-        definitions=definitions,
-        events=events,
+        definitions={each.name: each for each in programs if isinstance(each, Definitions)},
+        events={each.name: each for each in programs if isinstance(each, EventType)},
         lists={
             name: ListUse(name, spec.type)
             for name, spec in specs.items()
@@ -49,6 +62,11 @@ def known_of(account: Account) -> KnownNames:
             if isinstance(spec, TableSpec)
         },
     )
+
+
+def known_of(account: Account) -> KnownNames:
+    """What an account's files can refer to: its published definitions and event types, its lists."""
+    return known_names(stored_names(account))
 
 
 def _table_use(name: str, spec: TableSpec) -> TableUse:

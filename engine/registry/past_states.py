@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.changes import (
     AccountSettings,
     RecordedChange,

@@ -28,7 +28,7 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, Invalid, NotFound
 from tollkeeper.engine.registry.lists import addition, removal
 from tollkeeper.engine.registry.state import Account, Proposal
-from tollkeeper.engine.registry.users import person_of
+from tollkeeper.engine.registry.users import origin_of, person_of
 from tollkeeper.engine.registry.versions import MAX_REASON
 
 LASTS: Final = 7 * DAY
@@ -77,15 +77,20 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     """The proposal that `by` may approve now.
 
     Raises `NotFound`, `Conflict` for one that is decided, over or void, and `Forbidden` unless `by`
-    is a user who did not propose it.
+    is a user who did not propose it, and whom who proposed it never made a link for.
     """
     proposal = _waiting(account, number, now)
     person = person_of(account, by)
     if person not in account.users:
         message = "only a person approves: sign in as a user, or with a key that a user answers for"
         raise Forbidden("approval", message)
-    if person == person_of(account, proposal.by) or by == proposal.by:
+    proposer = origin_of(account, proposal.by)
+    if person == proposer:
         raise Forbidden("approval", "another person approves than the one who proposed")
+    if proposer in _able_to_be(account, person):
+        # With the link they could have signed in as that person, and have made them a key.
+        message = f"who proposed made a link that signs `{person}` in: another person approves"
+        raise Forbidden("approval", message)
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
         raise Conflict("proposal", "the time until which it was to hold is over")
@@ -96,6 +101,17 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     if not is_in_force(account, proposal) and base_of(account, change) != proposal.base:
         raise Conflict("proposal", "what it would take the place of has changed: propose it anew")
     return proposal
+
+
+def _able_to_be(account: Account, person: str) -> set[str]:
+    """Who made a link for the person, or for one who did, and so on."""
+    found: set[str] = set()
+    asked = [person]
+    while asked:
+        makers = {origin_of(account, by) for by in account.link_makers.get(asked.pop(), ())} - found
+        found |= makers
+        asked += makers
+    return found
 
 
 def refuse_proposal(account: Account, number: int, reason: str, now: int) -> ProposalRefused:

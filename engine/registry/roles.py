@@ -28,7 +28,9 @@ ROLES: Final[Mapping[Role, frozenset[NarrowScope]]] = {
 }
 """Each role and its scopes, from the least to the most trusted with decisions, then those beside."""
 
-OF_MERCHANTS: Final = _scopes("payments:read", "personal:read", "labels:write")
-"""What a user who sees some merchants alone may have of a role: all else tells of others too."""
+OF_MERCHANTS: Final = _scopes("payments:read", "personal:read", "labels:write", "lists:read")
+"""What a user who sees some merchants alone may have of a role: all else tells of others too. Of the
+lists they read those that the account shows them.
+"""
 
 ROLE_NAMES: Final[tuple[Role, ...]] = get_args(Role)

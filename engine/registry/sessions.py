@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.registry.changes import SessionStarted
 from tollkeeper.engine.registry.scopes import KeyScope, granted_scopes
-from tollkeeper.engine.registry.state import ApiKey, Configuration, Session
+from tollkeeper.engine.registry.state import ApiKey, Configuration, Session, most_frequent
 from tollkeeper.engine.registry.users import key_of_user
 
 SESSION_PREFIX = "tolls_"
@@ -24,7 +24,7 @@ LONGEST_IDLE = HOUR // 2
 LINK_LASTS = HOUR // 6
 """How long a link may be followed (µs)."""
 MAX_LINKS = 10_000
-"""Links held at once; the one that was made first makes room."""
+"""Links held at once; the account that has most of them makes room, by the one that was made first."""
 _SECRET_BYTES = 32
 
 
@@ -57,7 +57,9 @@ class Sessions:
         """A code that signs `owner` in once, within `LINK_LASTS`; a user where `scopes` is None."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         if len(self._links) >= MAX_LINKS:
-            del self._links[next(iter(self._links))]
+            fullest = most_frequent(held.account for held, _ in self._links.values())
+            first = next(of for of, (held, _) in self._links.items() if held.account == fullest)
+            del self._links[first]
         held = SignInGrant(account, owner, scopes=None if scopes is None else tuple(scopes))
         self._links[hash_of(code)] = held, now + LINK_LASTS
         return code

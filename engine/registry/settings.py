@@ -323,6 +323,24 @@ def _holdout(account: Account, asked: Mapping[str, object], report: _Report) -> 
     return Holdout(percent, cast("RolloutKey", by))
 
 
+def _merchant_lists(
+    account: Account, asked: Mapping[str, object], report: _Report
+) -> tuple[str, ...]:
+    names = asked["merchant_lists"]
+    if not isinstance(names, list | tuple):
+        _report_type("merchant_lists", names, "this is an array of names of lists", report)
+        return ()
+    for place, name in enumerate(names):
+        path = f"merchant_lists[{place}]"
+        if not isinstance(name, str):
+            _report_type(path, name, "a list's name is a string", report)
+            return ()
+        if name not in account.lists:
+            report(path, "invalid_value", f"there is no list `{printable_name(name)}`")
+            return ()
+    return tuple(sorted(set(names)))
+
+
 def _object(value: object, path: str, report: _Report) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         _report_type(path, value, "this is an object", report)
@@ -355,4 +373,5 @@ _READERS: Mapping[str, Callable[[Account, Mapping[str, object], _Report], object
     "approvals": _approvals,
     "costs": _costs,
     "holdout": _holdout,
+    "merchant_lists": _merchant_lists,
 }

@@ -4,6 +4,7 @@ before it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -12,61 +13,18 @@ from typing import Literal, TypeAlias
 from msgspec import structs
 
 from tollkeeper.engine.lists.spec import Spec
-from tollkeeper.engine.registry.changes import (
-    AccountCreated,
-    AccountDeleted,
-    AccountResumed,
-    AccountSettings,
-    AccountSuspended,
-    Activated,
-    AlertMarked,
-    AlertState,
-    BacktestFigures,
-    Deactivated,
-    DecidedFilter,
-    EntriesChanged,
-    EntriesWanted,
-    KeyCreated,
-    KeyRevoked,
-    ListMade,
-    ListReplaced,
-    NoticeKind,
-    PersonErased,
-    ProgramKind,
-    Proposable,
-    ProposalRefused,
-    Proposed,
-    RecordedChange,
-    RolloutCleared,
-    RolloutKey,
-    RolloutSet,
-    ScorecardShipped,
-    SealedSecret,
-    SearchDropped,
-    SearchSaved,
-    SessionEnded,
-    SessionStarted,
-    SettingsChanged,
-    ShadowCleared,
-    ShadowSet,
-    UserLinkMade,
-    UserRemoved,
-    UserSet,
-    VersionStored,
-    WebhookRemoved,
-    WebhookSet,
-)
-from tollkeeper.engine.registry.roles import Role
+from tollkeeper.engine.registry import changes as c
+from tollkeeper.engine.registry.roles import OF_MERCHANTS, Role
 from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted_scopes
 
 MAX_SESSIONS = 10_000
-"""Sessions open at once; the one that began first makes room."""
+"""Sessions open at once; the account that has most of them makes room, by the one that began first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """`granted` is all that its `scopes` let it do; `owner` is the user who answers for it, if any.
-    Where `merchants` names any, it reads what is of these alone.
+    Where `merchants` names any, those of its owner, it reads what is of these alone.
 
     Times in µs; `expires_at` and `revoked_at` are None while there is no end.
     """
@@ -122,7 +80,7 @@ class Session:
 class Version:
     """One immutable version of a file, `VersionStored` with when (µs) and by whom."""
 
-    kind: ProgramKind
+    kind: c.ProgramKind
     name: str
     number: int
     text: str
@@ -146,7 +104,7 @@ class Activation:
 class Rollout:
     version: int
     percent: int
-    by: RolloutKey
+    by: c.RolloutKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +137,10 @@ class Proposal:
     """
 
     number: int
-    change: Proposable
+    change: c.Proposable
     base: str
     note: str
-    backtest: BacktestFigures | None
+    backtest: c.BacktestFigures | None
     by: str
     at: int
     state: ProposalState = "waiting"
@@ -196,7 +154,7 @@ class Proposal:
 class AlertMark:
     """What somebody did about an alert, last; `at` in µs, None while nobody did anything."""
 
-    state: AlertState
+    state: c.AlertState
     by: str | None
     at: int | None
     note: str
@@ -222,9 +180,9 @@ class Webhook:
     """
 
     url: str
-    secrets: tuple[SealedSecret | str, ...]
-    kinds: Mapping[NoticeKind, int]
-    only: DecidedFilter
+    secrets: tuple[c.SealedSecret | str, ...]
+    kinds: Mapping[c.NoticeKind, int]
+    only: c.DecidedFilter
     paused: bool
     changed: int
 
@@ -238,16 +196,20 @@ class Account:
     `test` is the number of its test account, `live` that of the account whose test account it is.
     A test account has the files, the settings and the shipped scorecard of its live one, and is
     suspended with it. `settings_changed` is the sequence number from which its settings hold.
+
+    `link_makers` are the users and keys that ever made links by which a user could be signed in, by
+    the user's name, which may be given again.
     """
 
     number: int
     name: str
     created_at: int
-    settings: AccountSettings = field(default_factory=AccountSettings)
+    settings: c.AccountSettings = field(default_factory=c.AccountSettings)
     settings_changed: int = 0
     keys: Mapping[str, ApiKey] = field(default_factory=dict)
     users: Mapping[str, AccountUser] = field(default_factory=dict)
-    files: Mapping[tuple[ProgramKind, str], Lineage] = field(default_factory=dict)
+    link_makers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    files: Mapping[tuple[c.ProgramKind, str], Lineage] = field(default_factory=dict)
     lists: Mapping[str, ListState] = field(default_factory=dict)
     webhooks: Mapping[str, Webhook] = field(default_factory=dict)
     proposals: Mapping[int, Proposal] = field(default_factory=dict)
@@ -286,12 +248,12 @@ class Configuration:
     deleted: Mapping[int, DeletedAccount] = field(default_factory=dict)
 
 
-def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration:
+def fold_change(state: Configuration, recorded: c.RecordedChange) -> Configuration:
     """The state after one more change."""
-    if isinstance(recorded.change, AccountDeleted):
+    if isinstance(recorded.change, c.AccountDeleted):
         return _without_account(state, recorded)
     accounts, numbers = {**state.accounts}, state.numbers
-    if isinstance(recorded.change, AccountCreated):
+    if isinstance(recorded.change, c.AccountCreated):
         account = Account(recorded.account, recorded.change.name, recorded.at)
         numbers = {**numbers, account.name: account.number}
         if recorded.change.live is not None:
@@ -303,7 +265,9 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
             }
             account = _share(live, replace(account, live=live.number, lists=empty))
     else:
-        account = _fold_work(_fold_account(accounts[recorded.account], recorded), recorded)
+        account = accounts[recorded.account]
+        for fold in (_fold_account, _fold_access, _fold_work):
+            account = fold(account, recorded)
     accounts[recorded.account] = account
     if account.test is not None:
         accounts[account.test] = _share(account, accounts[account.test])
@@ -317,12 +281,12 @@ def fold_change(state: Configuration, recorded: RecordedChange) -> Configuration
     )
 
 
-def fold_changes(state: Configuration, recorded: Iterable[RecordedChange]) -> Configuration:
+def fold_changes(state: Configuration, recorded: Iterable[c.RecordedChange]) -> Configuration:
     """The state after all of them, given in the journal's order."""
     return reduce(fold_change, recorded, state)
 
 
-def _without_account(state: Configuration, recorded: RecordedChange) -> Configuration:
+def _without_account(state: Configuration, recorded: c.RecordedChange) -> Configuration:
     number = recorded.account
     gone = state.accounts[number]
     deleted = DeletedAccount(number, gone.name, gone.created_at, recorded.at, recorded.by)
@@ -350,13 +314,16 @@ def _share(live: Account, test: Account) -> Account:
 
 
 def _fold_keys(
-    keys: Mapping[bytes, ApiKey], account: Account, recorded: RecordedChange
+    keys: Mapping[bytes, ApiKey], account: Account, recorded: c.RecordedChange
 ) -> Mapping[bytes, ApiKey]:
     match recorded.change:
-        case KeyCreated(id=id_):
+        case c.KeyCreated(id=id_):
             key = account.keys[id_]
             return {**keys, key.hash: key}
-        case KeyRevoked(id=id_):
+        case c.UserSet(name=name):
+            owned = {key.hash: key for key in account.keys.values() if key.owner == name}
+            return {hash_: owned.get(hash_, key) for hash_, key in keys.items()}
+        case c.KeyRevoked(id=id_):
             revoked = account.keys[id_].hash
             return {hash_: key for hash_, key in keys.items() if hash_ != revoked}
         case _:
@@ -364,12 +331,12 @@ def _fold_keys(
 
 
 def _fold_sessions(
-    sessions: Mapping[bytes, Session], recorded: RecordedChange
+    sessions: Mapping[bytes, Session], recorded: c.RecordedChange
 ) -> Mapping[bytes, Session]:
     """Those that are open: a session ends with the key or the user that it came from."""
     number, change = recorded.account, recorded.change
     match change:
-        case SessionStarted():
+        case c.SessionStarted():
             session = Session(
                 account=number,
                 owner=change.owner,
@@ -380,17 +347,18 @@ def _fold_sessions(
             )
             kept = {of: each for of, each in sessions.items() if recorded.at < each.ends_at}
             if len(kept) >= MAX_SESSIONS:
-                del kept[next(iter(kept))]
+                fullest = most_frequent(each.account for each in kept.values())
+                del kept[next(of for of, each in kept.items() if each.account == fullest)]
             return {**kept, change.hash: session}
-        case SessionEnded():
+        case c.SessionEnded():
             return {of: each for of, each in sessions.items() if of != change.hash}
-        case KeyRevoked(id=id_):
+        case c.KeyRevoked(id=id_):
             return {
                 of: each
                 for of, each in sessions.items()
                 if (each.account, each.parent) != (number, id_)
             }
-        case UserRemoved(name=name):
+        case c.UserRemoved(name=name):
             return {
                 of: each
                 for of, each in sessions.items()
@@ -400,16 +368,137 @@ def _fold_sessions(
             return sessions
 
 
-def _fold_account(account: Account, recorded: RecordedChange) -> Account:
+def most_frequent(accounts: Iterable[int]) -> int:
+    """The account that is there most often, which makes room for others."""
+    return Counter(accounts).most_common(1)[0][0]
+
+
+def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
     change = recorded.change
     match change:
-        case AccountSuspended():
+        case c.AccountSuspended():
             return replace(account, suspended_at=recorded.at, suspended_by=recorded.by)
-        case AccountResumed():
+        case c.AccountResumed():
             return replace(account, suspended_at=None, suspended_by=None)
-        case SettingsChanged():
+        case c.SettingsChanged():
             return replace(account, settings=change.settings, settings_changed=recorded.sequence)
-        case KeyCreated():
+        case c.ListMade():
+            made = ListState(change.spec, content=0, changed=recorded.sequence)
+            return replace(account, lists={**account.lists, change.name: made})
+        case c.EntriesChanged():
+            entries = replace(account.lists[change.list], changed=recorded.sequence)
+            return replace(account, lists={**account.lists, change.list: entries})
+        case c.ListReplaced():
+            entries = replace(
+                account.lists[change.list], content=change.content, changed=recorded.sequence
+            )
+            return replace(account, lists={**account.lists, change.list: entries})
+        case c.WebhookSet():
+            before = account.webhooks.get(change.url)
+            known = {} if before is None else before.kinds
+            kinds = {kind: known.get(kind, recorded.sequence) for kind in change.kinds}
+            webhook = Webhook(
+                change.url, change.secrets, kinds, change.only, change.paused, recorded.sequence
+            )
+            return replace(account, webhooks={**account.webhooks, change.url: webhook})
+        case c.WebhookRemoved():
+            kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}
+            return replace(account, webhooks=kept)
+        case c.ScorecardShipped():
+            return replace(account, shipped=_version("scorecard", 0, {}, change, recorded))
+        case (
+            c.AccountCreated()
+            | c.AccountDeleted()
+            | c.PersonErased()
+            | c.SessionStarted()
+            | c.SessionEnded()
+            | c.KeyCreated()
+            | c.KeyRevoked()
+            | c.UserSet()
+            | c.UserRemoved()
+            | c.UserLinkMade()
+            | c.Proposed()
+            | c.ProposalRefused()
+            | c.AlertMarked()
+            | c.SearchSaved()
+            | c.SearchDropped()
+        ):
+            return account
+        case _:
+            of = (change.kind, change.name)
+            lineage = _fold_lineage(account.files.get(of, Lineage()), recorded)
+            return replace(account, files={**account.files, of: lineage})
+
+
+def _fold_work(account: Account, recorded: c.RecordedChange) -> Account:
+    """What people have to decide and did: proposals, and what became of alerts."""
+    change = recorded.change
+    state: ProposalState
+    reason = ""
+    match change:
+        case c.Proposed():
+            proposal = Proposal(
+                number=change.number,
+                change=change.change,
+                base=change.base,
+                note=change.note,
+                backtest=change.backtest,
+                by=recorded.by,
+                at=recorded.at,
+            )
+            return replace(account, proposals={**account.proposals, change.number: proposal})
+        case c.AlertMarked():
+            mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
+            marks = {**account.alert_marks, (change.sequence, change.number): mark}
+            return replace(account, alert_marks=marks)
+        case c.SearchSaved():
+            return replace(account, searches={**account.searches, change.name: change.query})
+        case c.SearchDropped():
+            kept = {name: text for name, text in account.searches.items() if name != change.name}
+            return replace(account, searches=kept)
+        case c.ProposalRefused():
+            number, state, reason = change.number, "refused", change.reason
+        case (
+            c.Activated(proposal=int(number))
+            | c.Deactivated(proposal=int(number))
+            | c.EntriesChanged(proposal=int(number))
+        ) if change.ended:
+            state, reason = "refused", change.reason
+        case (
+            c.Activated(proposal=int(number), alone=True)
+            | c.EntriesChanged(proposal=int(number), alone=True)
+        ):
+            state, reason = "alone", change.reason
+        case (
+            c.Activated(proposal=int(number))
+            | c.Deactivated(proposal=int(number))
+            | c.RolloutSet(proposal=int(number))
+            | c.SettingsChanged(proposal=int(number))
+            | c.EntriesChanged(proposal=int(number))
+        ):
+            state = "approved"
+        case _:
+            return account
+    wanted = account.proposals[number].change
+    if isinstance(wanted, c.EntriesWanted) and state != "alone":
+        wanted = structs.replace(wanted, entries=())
+    decided = replace(
+        account.proposals[number],
+        change=wanted,
+        until=change.until if isinstance(change, c.EntriesChanged) else None,
+        state=state,
+        decided_by=recorded.by,
+        decided_at=recorded.at,
+        reason=reason,
+    )
+    return replace(account, proposals={**account.proposals, number: decided})
+
+
+def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
+    """Who may ask: keys, users, and links that sign users in."""
+    change = recorded.change
+    match change:
+        case c.KeyCreated():
             key = ApiKey(
                 id=change.id,
                 account=account.number,
@@ -422,154 +511,54 @@ def _fold_account(account: Account, recorded: RecordedChange) -> Account:
                 expires_at=change.expires_at,
                 owner=change.owner,
             )
+            owner = account.users.get(change.owner)
+            if owner is not None:
+                key = _limit_key(key, owner.merchants)
             return replace(account, keys={**account.keys, key.id: key})
-        case KeyRevoked():
+        case c.KeyRevoked():
             key = replace(account.keys[change.id], revoked_at=recorded.at)
             return replace(account, keys={**account.keys, key.id: key})
-        case UserSet():
+        case c.UserSet():
             user = AccountUser(change.name, change.role, recorded.at, recorded.by, change.merchants)
-            return replace(account, users={**account.users, user.name: user})
-        case UserRemoved():
+            keys = {
+                id_: _limit_key(key, user.merchants) if key.owner == user.name else key
+                for id_, key in account.keys.items()
+            }
+            return replace(account, users={**account.users, user.name: user}, keys=keys)
+        case c.UserLinkMade():
+            return _note_link(account, change.name, recorded.by)
+        case c.UserRemoved():
             users = {name: user for name, user in account.users.items() if name != change.name}
             return replace(account, users=users)
-        case ListMade():
-            made = ListState(change.spec, content=0, changed=recorded.sequence)
-            return replace(account, lists={**account.lists, change.name: made})
-        case EntriesChanged():
-            entries = replace(account.lists[change.list], changed=recorded.sequence)
-            return replace(account, lists={**account.lists, change.list: entries})
-        case ListReplaced():
-            entries = replace(
-                account.lists[change.list], content=change.content, changed=recorded.sequence
-            )
-            return replace(account, lists={**account.lists, change.list: entries})
-        case WebhookSet():
-            before = account.webhooks.get(change.url)
-            known = {} if before is None else before.kinds
-            kinds = {kind: known.get(kind, recorded.sequence) for kind in change.kinds}
-            webhook = Webhook(
-                change.url, change.secrets, kinds, change.only, change.paused, recorded.sequence
-            )
-            return replace(account, webhooks={**account.webhooks, change.url: webhook})
-        case WebhookRemoved():
-            kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}
-            return replace(account, webhooks=kept)
-        case ScorecardShipped():
-            shipped = Version(
-                kind="scorecard",
-                name=change.name,
-                number=0,
-                text=change.text,
-                uses={},
-                checksum=change.checksum,
-                language=change.language,
-                program=change.program,
-                stored_at=recorded.at,
-                stored_by=recorded.by,
-            )
-            return replace(account, shipped=shipped)
-        case (
-            AccountCreated()
-            | AccountDeleted()
-            | PersonErased()
-            | SessionStarted()
-            | SessionEnded()
-            | UserLinkMade()
-            | Proposed()
-            | ProposalRefused()
-            | AlertMarked()
-            | SearchSaved()
-            | SearchDropped()
-        ):
-            return account
-        case _:
-            of = (change.kind, change.name)
-            lineage = _fold_lineage(account.files.get(of, Lineage()), recorded)
-            return replace(account, files={**account.files, of: lineage})
-
-
-def _fold_work(account: Account, recorded: RecordedChange) -> Account:
-    """What people have to decide and did: proposals, and what became of alerts."""
-    change = recorded.change
-    state: ProposalState
-    reason = ""
-    match change:
-        case Proposed():
-            proposal = Proposal(
-                number=change.number,
-                change=change.change,
-                base=change.base,
-                note=change.note,
-                backtest=change.backtest,
-                by=recorded.by,
-                at=recorded.at,
-            )
-            return replace(account, proposals={**account.proposals, change.number: proposal})
-        case AlertMarked():
-            mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
-            marks = {**account.alert_marks, (change.sequence, change.number): mark}
-            return replace(account, alert_marks=marks)
-        case SearchSaved():
-            return replace(account, searches={**account.searches, change.name: change.query})
-        case SearchDropped():
-            kept = {name: text for name, text in account.searches.items() if name != change.name}
-            return replace(account, searches=kept)
-        case ProposalRefused():
-            number, state, reason = change.number, "refused", change.reason
-        case (
-            Activated(proposal=int(number))
-            | Deactivated(proposal=int(number))
-            | EntriesChanged(proposal=int(number))
-        ) if change.ended:
-            state, reason = "refused", change.reason
-        case (
-            Activated(proposal=int(number), alone=True)
-            | EntriesChanged(proposal=int(number), alone=True)
-        ):
-            state, reason = "alone", change.reason
-        case (
-            Activated(proposal=int(number))
-            | Deactivated(proposal=int(number))
-            | RolloutSet(proposal=int(number))
-            | SettingsChanged(proposal=int(number))
-            | EntriesChanged(proposal=int(number))
-        ):
-            state = "approved"
         case _:
             return account
-    wanted = account.proposals[number].change
-    if isinstance(wanted, EntriesWanted) and state != "alone":
-        wanted = structs.replace(wanted, entries=())
-    decided = replace(
-        account.proposals[number],
-        change=wanted,
-        until=change.until if isinstance(change, EntriesChanged) else None,
-        state=state,
-        decided_by=recorded.by,
-        decided_at=recorded.at,
-        reason=reason,
+
+
+def _limit_key(key: ApiKey, merchants: tuple[str, ...]) -> ApiKey:
+    """The key of an owner who sees these merchants alone, none for all."""
+    if key.merchants == merchants:
+        return key
+    granted = granted_scopes(key.scopes)
+    return replace(
+        key, merchants=merchants, granted=granted & OF_MERCHANTS if merchants else granted
     )
-    return replace(account, proposals={**account.proposals, number: decided})
 
 
-def _fold_lineage(lineage: Lineage, recorded: RecordedChange) -> Lineage:
+def _note_link(account: Account, user: str, by: str) -> Account:
+    """Whoever has the journal's folder may act as anybody anyway: their links are not noted."""
+    if by not in account.users and by not in account.keys:
+        return account
+    makers = account.link_makers.get(user, frozenset()) | {by}
+    return replace(account, link_makers={**account.link_makers, user: makers})
+
+
+def _fold_lineage(lineage: Lineage, recorded: c.RecordedChange) -> Lineage:
     change = recorded.change
     match change:
-        case VersionStored():
-            version = Version(
-                kind=change.kind,
-                name=change.name,
-                number=change.number,
-                text=change.text,
-                uses=change.uses,
-                checksum=change.checksum,
-                language=change.language,
-                program=change.program,
-                stored_at=recorded.at,
-                stored_by=recorded.by,
-            )
+        case c.VersionStored():
+            version = _version(change.kind, change.number, change.uses, change, recorded)
             return replace(lineage, versions=(*lineage.versions, version))
-        case Activated():
+        case c.Activated():
             applies_from = recorded.at if change.applies_from is None else change.applies_from
             activation = Activation(applies_from, change.number)
             # What was itself to end is nothing to go back to.
@@ -582,17 +571,38 @@ def _fold_lineage(lineage: Lineage, recorded: RecordedChange) -> Lineage:
                 activations=(*lineage.activations, activation),
                 rollout=None,
             )
-        case Deactivated():
+        case c.Deactivated():
             return replace(
                 lineage, active=None, until=None, former=None, activations=(), rollout=None
             )
-        case ShadowSet():
+        case c.ShadowSet():
             return replace(lineage, shadow=change.number)
-        case ShadowCleared():
+        case c.ShadowCleared():
             return replace(lineage, shadow=None)
-        case RolloutSet():
+        case c.RolloutSet():
             return replace(lineage, rollout=Rollout(change.number, change.percent, change.by))
-        case RolloutCleared():
+        case c.RolloutCleared():
             return replace(lineage, rollout=None)
         case _:
             return lineage
+
+
+def _version(
+    kind: c.ProgramKind,
+    number: int,
+    uses: Mapping[str, str],
+    stored: c.VersionStored | c.ScorecardShipped,
+    recorded: c.RecordedChange,
+) -> Version:
+    return Version(
+        kind=kind,
+        name=stored.name,
+        number=number,
+        text=stored.text,
+        uses=uses,
+        checksum=stored.checksum,
+        language=stored.language,
+        program=stored.program,
+        stored_at=recorded.at,
+        stored_by=recorded.by,
+    )

@@ -96,3 +96,10 @@ def person_of(account: Account, author: str) -> str:
     """Who stands behind an author of a change: a key's owner, for a key; else the author."""
     key = account.keys.get(author)
     return author if key is None or not key.owner else key.owner
+
+
+def origin_of(account: Account, author: str) -> str:
+    """Who answers for an author in the end: for a key that nobody answers for, whoever made it."""
+    while (key := account.keys.get(author)) is not None:
+        author = key.owner or key.created_by
+    return author

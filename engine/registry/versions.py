@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -46,35 +47,48 @@ def file_checksum(text: str, uses: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedFile:
+    """What a file declares, and its program as a version keeps it."""
+
+    kind: ProgramKind
+    name: str
+    program: bytes
+
+
+def encode_file(program: Program) -> EncodedFile:
+    """The file that a program was checked from."""
+    return EncodedFile(program_kind(program), program.name, encode_program(program))
+
+
 def store_version(
     account: Account,
-    program: Program,
+    file: EncodedFile,
     text: str,
     uses: Mapping[str, str],
     expected: int | None = None,
 ) -> Version | VersionStored:
-    """The next version of the file that `program` was checked from.
+    """The next version of a file with this text.
 
     Gives the newest version again when its text and uses are the same. `expected` is the newest
     version that the author knew of, 0 for none: raises `Conflict` when there is another by now.
     """
-    kind = program_kind(program)
-    versions = account.files.get((kind, program.name), Lineage()).versions
+    versions = account.files.get((file.kind, file.name), Lineage()).versions
     sum_ = file_checksum(text, uses)
     if versions and versions[-1].checksum == sum_:
         return versions[-1]
     if expected is not None and expected != len(versions):
-        message = f"the newest version of `{program.name}` is {len(versions)}, not {expected}"
+        message = f"the newest version of `{file.name}` is {len(versions)}, not {expected}"
         raise Conflict("version", message)
     return VersionStored(
-        kind=kind,
-        name=program.name,
+        kind=file.kind,
+        name=file.name,
         number=len(versions) + 1,
         text=text,
         uses=dict(uses),
         checksum=sum_,
         language=LANGUAGE_VERSION,
-        program=encode_program(program),
+        program=file.program,
     )
 
 

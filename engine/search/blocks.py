@@ -7,6 +7,7 @@ about 10,000,000 payments is answered from a few hundred blocks, exactly.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 
 SHIFT = 16
@@ -14,7 +15,7 @@ SIZE = 1 << SHIFT
 WHOLE = (1 << SIZE) - 1
 _BYTES = SIZE // 8
 # Up to so many members are stored as a list of two bytes each, more as one bit for each number.
-_LISTED = 1024
+_LISTED = 256
 MOST_LISTED_BYTES = 2 * _LISTED
 
 
@@ -40,11 +41,22 @@ def numbers_below(block: int, end: int) -> int:
     return WHOLE & ~numbers_from(block, end)
 
 
+def is_list(stored: bytes) -> bool:
+    """Whether a set is stored as the list of its members."""
+    return len(stored) < _BYTES
+
+
+def members_listed(stored: bytes, low: int = 0, high: int = SIZE) -> array[int]:
+    """The members of a set that is stored as a list, at the positions from `low` to before `high`."""
+    bits = array("H", stored)
+    return bits[bisect_left(bits, low) : bisect_left(bits, high)]
+
+
 def unpack(stored: bytes) -> int:
     """The set that is stored so."""
-    if len(stored) == _BYTES:
-        return int.from_bytes(stored, "little")
-    return set_of(array("H", stored))
+    if is_list(stored):
+        return set_of(array("H", stored))
+    return int.from_bytes(stored, "little")
 
 
 def set_of(bits: Collection[int]) -> int:
@@ -65,7 +77,7 @@ def pack_list(bits: Iterable[int]) -> bytes:
 
 def change_members(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
     """What is stored of a set once these positions have come and gone; empty for no members."""
-    if len(stored) < _BYTES and len(stored) // 2 + len(come) <= _LISTED:
+    if is_list(stored) and len(stored) // 2 + len(come) <= _LISTED:
         return pack_list(sorted({*array("H", stored), *come}.difference(gone)))
     return remove_members(unpack(stored) | set_of(come), set_of(gone))
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.programs.compile.interpreter import field_value
 from tollkeeper.engine.progress import Progress

@@ -9,11 +9,13 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.search.blocks import SHIFT, SIZE, sliceable, stretch
+from tollkeeper.engine.search.blocks import sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.numbers_by_bits import sum_of
+from tollkeeper.engine.search.outcomes import OUTCOME_VALUES
 from tollkeeper.engine.search.reading import AccountIndex, Selection
-from tollkeeper.engine.search.spans import Every, TimeSpan, spans
-from tollkeeper.engine.search.tally import _COUNTED, Tally
+from tollkeeper.engine.search.spans import Every, TimeSpan, spans, spans_of_block
+from tollkeeper.engine.search.tally import Tally
 from tollkeeper.engine.search.terms import Facet
 
 Dimension: TypeAlias = Literal[
@@ -68,7 +70,9 @@ class _Counting:
         self._by = None if by is None else Facet[by.upper()]
         self._money = money
         self._counted = [
-            (facet, name, index.value(facet, name)) for facet, names in _COUNTED for name in names
+            (facet, name, index.value(facet, name))
+            for facet, names in OUTCOME_VALUES
+            for name in names
         ]
         self._currencies = index.names(Facet.CURRENCY) if money else {}
         self._counts: dict[tuple[int, int], list[int]] = {}
@@ -79,11 +83,7 @@ class _Counting:
         sets = [sliceable(index.members(facet, value, block)) for facet, _, value in self._counted]
         slices = self._slices(block) if self._money else {}
         values = [(value, sliceable(having)) for value, having in self._values(block, members)]
-        base = block << SHIFT
-        for number, span in enumerate(asked):
-            low, high = max(span.first - base, 0), min(span.beyond - base, SIZE)
-            if low >= high:
-                continue
+        for number, low, high in spans_of_block(asked, block):
             pieces = [stretch(each, low, high) for each in sets]
             amounts = {
                 name: (
@@ -134,7 +134,7 @@ class _Counting:
             yield _EVERY_VALUE, members
             return
         left = members
-        for value, having in self._index.facet(self._by, block):
+        for value, having in self._index.facet(self._by, block).items():
             left &= ~having
             if members & having:
                 yield value, members & having
@@ -143,10 +143,12 @@ class _Counting:
 
     def _slices(self, block: int) -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
         """By currency its payments, and of all payments those whose amount has each bit."""
-        bits = [(bit, sliceable(each)) for bit, each in self._index.facet(Facet.AMOUNT, block)]
+        bits = [
+            (bit, sliceable(each)) for bit, each in self._index.facet(Facet.AMOUNT, block).items()
+        ]
         return {
             self._currencies[value]: (sliceable(members), bits)
-            for value, members in self._index.facet(Facet.CURRENCY, block)
+            for value, members in self._index.facet(Facet.CURRENCY, block).items()
         }
 
     def _count(self, number: int, value: int, piece: int, pieces: list[int]) -> None:
@@ -172,7 +174,8 @@ class _Counting:
     def _tally(self, counts: list[int]) -> Tally:
         found = dict(zip(((f, n) for f, n, _ in self._counted), counts[1:], strict=True))
         return Tally(
-            counts[0], *({name: found[facet, name] for name in names} for facet, names in _COUNTED)
+            counts[0],
+            *({name: found[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
         )
 
 
@@ -180,13 +183,12 @@ _EVERY_VALUE = -1
 _NO_VALUE = -2
 
 
-def sum_of(index: AccountIndex, block: int, members: int) -> dict[str, int]:
+def money_of(index: AccountIndex, block: int, members: int) -> dict[str, int]:
     """What payments of a block amount to by currency, in hundredths."""
     names = index.names(Facet.CURRENCY)
-    bits = list(index.facet(Facet.AMOUNT, block))
-    sums = {}
-    for value, having in index.facet(Facet.CURRENCY, block):
-        paid = members & having
-        if paid:
-            sums[names[value]] = sum((paid & each).bit_count() << bit for bit, each in bits)
-    return sums
+    amounts = index.facet(Facet.AMOUNT, block)
+    return {
+        names[value]: sum_of(amounts, members & having)
+        for value, having in index.facet(Facet.CURRENCY, block).items()
+        if members & having
+    }

@@ -25,14 +25,17 @@ from tollkeeper.engine.labels.label import decode_label
 from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
     MOST_LISTED_BYTES,
+    SIZE,
     bit_of,
     block_of,
     by_block,
     change_members,
+    descending,
     pack_list,
     remove_members,
     unpack,
 )
+from tollkeeper.engine.search.outcomes import OutcomeDigits, outcome_digits
 from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
     ENTITIES,
@@ -140,7 +143,10 @@ class _Changes:
     def __init__(self, index: sqlite3.Connection, tail: Tail, hashes: Hashes) -> None:
         self._index = index
         self._tail = tail
+        self._hashes = hashes
         self._hash = hashes.hash
+        self._digits: dict[int, OutcomeDigits] = {}
+        self._outcomes: dict[int, bytearray] = {}
         # The positions of new payments in the block, by what they are found by.
         self._new: defaultdict[_Of, list[int]] = defaultdict(list)
         # Of payments that changed: by which terms they are found now and were not, and the other
@@ -187,6 +193,7 @@ class _Changes:
 
     def write(self) -> None:
         """Writes what was taken."""
+        self._write_outcomes()
         moved: defaultdict[_Of, tuple[list[int], list[int]]]
         moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
@@ -211,6 +218,41 @@ class _Changes:
         )
         for held in (self._new, self._come, self._gone, self._reported, self._names):
             held.clear()
+
+    def _write_outcomes(self) -> None:
+        for (account, facet, block, value), bits in self._new.items():
+            digit = self._digits_of(account).get((facet, value))
+            if digit:
+                outcomes = self._outcomes_of(block)
+                for bit in bits:
+                    outcomes[bit] |= digit
+        for (account, sequence), found in self._gone.items():
+            gone = self._digits_in(account, found)
+            if gone:
+                self._outcomes_of(block_of(sequence))[bit_of(sequence)] &= ~gone
+        for (account, sequence), found in self._come.items():
+            come = self._digits_in(account, found)
+            if come:
+                self._outcomes_of(block_of(sequence))[bit_of(sequence)] |= come
+        self._index.executemany(
+            "INSERT OR REPLACE INTO outcomes VALUES (?, ?)", list(self._outcomes.items())
+        )
+        self._outcomes.clear()
+
+    def _digits_of(self, account: int) -> OutcomeDigits:
+        if account not in self._digits:
+            self._digits[account] = outcome_digits(self._hashes, account)
+        return self._digits[account]
+
+    def _digits_in(self, account: int, found: Iterable[tuple[Facet, int]]) -> int:
+        digits = self._digits_of(account)
+        return sum(digits.get(term, 0) for term in found)
+
+    def _outcomes_of(self, block: int) -> bytearray:
+        if block not in self._outcomes:
+            row = self._index.execute(_OUTCOMES, (block,)).fetchone()
+            self._outcomes[block] = bytearray(row[0] if row else SIZE)
+        return self._outcomes[block]
 
     def _append(self, rows: list[tuple[Any, ...]]) -> None:
         """Puts later members behind those of sets that are new or small, which are not read."""
@@ -299,6 +341,8 @@ class _Changes:
 
     def _clear(self, account: int, block: int, gone: int) -> None:
         """Takes payments out of every set of their block."""
+        for sequence in descending(block, gone):
+            self._outcomes_of(block)[bit_of(sequence)] = 0
         for facet in Facet:
             rows = self._index.execute(_OF_BLOCK, (account, facet, block)).fetchall()
             for value, stored in rows:
@@ -334,6 +378,7 @@ _APPEND = (
     " SET members = CAST(members || excluded.members AS BLOB)"
     f" WHERE length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
 )
+_OUTCOMES = "SELECT bytes FROM outcomes WHERE block = ?"
 _DELETE = f"DELETE FROM postings WHERE {_OF}"
 _OF_BLOCK = "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
 # The sequence numbers of a minute begin with its first payment, whatever the clock did later.

@@ -12,10 +12,12 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.side_file import create_file
 
 _FILE = "search.db"
-_VERSION = 2
+_VERSION = 3
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
+# Sets of 8 KiB are read from where the system has the file in memory, not copied a page at a time.
+_MAPPED_BYTES = 2**36
 _PATIENCE_S = 30.0
 
 _TABLES = """
@@ -35,6 +37,7 @@ CREATE TABLE labels (
   account INTEGER NOT NULL, payment INTEGER NOT NULL, source TEXT NOT NULL, label TEXT NOT NULL,
   at INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (account, payment, source)
 ) WITHOUT ROWID;
+CREATE TABLE outcomes (block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE INDEX labels_in_order ON labels(account, sequence);
 """
 
@@ -68,6 +71,7 @@ def connect_to_read(folder: Path) -> sqlite3.Connection:
         f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable
 from math import sqrt
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.engine.search.blocks import SHIFT, SIZE, numbers_below, numbers_from, unpack
+from tollkeeper.engine.search.blocks import (
+    SHIFT,
+    SIZE,
+    is_list,
+    members_listed,
+    numbers_below,
+    numbers_from,
+    unpack,
+)
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.tally import Tally, TallySets
+from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
 
 By: TypeAlias = Literal[
@@ -23,6 +30,7 @@ EVERY_BY: tuple[By, ...] = get_args(By)
 WEEKS = 4
 _WEEK = 7 * 24 * HOUR
 _CANDIDATES = 100
+_LOOKED_AT = 1_000
 
 
 class Mover(Struct, frozen=True):
@@ -41,66 +49,88 @@ def movers(
     """The values whose payments from `since` to before `until` (µs) are the least usual.
 
     What is usual makes up for chance: by how many standard deviations of a Poisson count a value
-    lies beyond its mean, so that 40 after 2 come before 3 after none.
+    lies beyond its mean, so that 40 after 2 come before 3 after none. Of each block's values and
+    dimension the `_LOOKED_AT` with the most payments are looked at: none that moved much is another.
     """
-    first, beyond = _stretch(index, since, until)
+    now = _stretch(index, since, until)
     weeks = [
         _stretch(index, since - week * _WEEK, until - week * _WEEK) for week in range(1, WEEKS + 1)
     ]
     ranked = []
     for by in dimensions:
         facet = Facet[by.upper()]
-        for value, payments in _counts(index, facet, first, beyond).most_common(_CANDIDATES):
-            usual = sum(_count(index, facet, value, *week) for week in weeks) / WEEKS
+        counts = dict(_most_counted(index, facet, now).most_common(_CANDIDATES))
+        before = [_count(index, facet, counts, week) for week in weeks]
+        for value, payments in counts.items():
+            usual = sum(counted[value] for counted in before) / WEEKS
             if payments > usual:
                 surprise = (payments - usual) / sqrt(usual + 1)
                 ranked.append((surprise, payments, usual, by, facet, value))
     ranked.sort(key=lambda each: each[:3], reverse=True)
-    tallied, found = TallySets(index), list[Mover]()
+    found = list[Mover]()
     for _, _, usual, by, facet, value in ranked:
         if len(found) == limit:
             break
-        sets = _sets(index, facet, value, first, beyond)
+        sets = _sets(index, facet, value, now)
         name = _name(index, facet, value, sets)
         if name is not None:
-            counted = tallied.tally(sets.items())
+            counting = Tallying(index)
+            for block, members in sets.items():
+                counting.add(block, members)
+            counted = counting.tally()
             found.append(Mover(by, name, counted.payments, usual, counted))
     return found
 
 
-def _stretch(index: AccountIndex, since: int, until: int) -> tuple[int, int]:
-    return index.sequence_at(since, 0), min(index.sequence_at(until, 0), index.last + 1)
+class _Stretch(NamedTuple):
+    """Payments from the sequence number `first` to before `beyond`, and their blocks."""
+
+    first: int
+    beyond: int
+    blocks: list[int]
+
+    def size_in(self, block: int, stored: bytes) -> int:
+        """How many of a stored set lie in it."""
+        if is_list(stored):
+            base = block << SHIFT
+            return len(
+                members_listed(stored, max(self.first - base, 0), min(self.beyond - base, SIZE))
+            )
+        return self.of(block, unpack(stored)).bit_count()
+
+    def of(self, block: int, members: int) -> int:
+        """Those of a set that lie in it."""
+        return members & numbers_from(block, self.first) & numbers_below(block, self.beyond)
 
 
-def _counts(index: AccountIndex, facet: Facet, first: int, beyond: int) -> Counter[int]:
+def _stretch(index: AccountIndex, since: int, until: int) -> _Stretch:
+    first, beyond = index.sequence_at(since, 0), min(index.sequence_at(until, 0), index.last + 1)
+    return _Stretch(first, beyond, index.blocks(first, beyond))
+
+
+def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Counter[int]:
+    """By value, how many payments of a stretch have it, of the commonest values of its blocks."""
+    counts: Counter[int] = Counter()
+    for block in stretch.blocks:
+        for value, stored in index.commonest(facet, block, _LOOKED_AT):
+            counts[value] += stretch.size_in(block, stored)
+    return +counts
+
+
+def _count(
+    index: AccountIndex, facet: Facet, values: Iterable[int], stretch: _Stretch
+) -> Counter[int]:
     """By value, how many payments of a stretch have it."""
     counts: Counter[int] = Counter()
-    for block in index.blocks(first, beyond):
-        base = block << SHIFT
-        low, high = max(first - base, 0), min(beyond - base, SIZE)
-        mask = numbers_from(block, first) & numbers_below(block, beyond)
-        for value, stored in index.stored(facet, block):
-            if len(stored) == SIZE // 8:
-                counted = (unpack(stored) & mask).bit_count()
-            else:
-                bits = array("H", stored)
-                counted = bisect_left(bits, high) - bisect_left(bits, low)
-            if counted:
-                counts[value] += counted
+    for value in values:
+        for block, stored in index.stored_in(facet, value, stretch.blocks).items():
+            counts[value] += stretch.size_in(block, stored)
     return counts
 
 
-def _sets(index: AccountIndex, facet: Facet, value: int, first: int, beyond: int) -> dict[int, int]:
-    sets = index.members_in(facet, value, index.blocks(first, beyond))
-    return {
-        block: members & numbers_from(block, first) & numbers_below(block, beyond)
-        for block, members in sets.items()
-    }
-
-
-def _count(index: AccountIndex, facet: Facet, value: int, first: int, beyond: int) -> int:
-    sets = _sets(index, facet, value, first, beyond)
-    return sum(members.bit_count() for members in sets.values())
+def _sets(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> dict[int, int]:
+    sets = index.members_in(facet, value, stretch.blocks)
+    return {block: stretch.of(block, members) for block, members in sets.items()}
 
 
 def _name(index: AccountIndex, facet: Facet, value: int, sets: dict[int, int]) -> str | None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
+from itertools import islice
 from math import sqrt
 
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.search.blocks import SHIFT, descending, numbers_below, numbers_from
-from tollkeeper.engine.search.figures import sum_of
+from tollkeeper.engine.search.blocks import (
+    SHIFT,
+    descending,
+    numbers_below,
+    numbers_from,
+    sliceable,
+    stretch,
+)
+from tollkeeper.engine.search.figures import money_of
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.reading import _LAST, AccountIndex, Selection
-from tollkeeper.engine.search.spans import spans
-from tollkeeper.engine.search.tally import Tally, tally
+from tollkeeper.engine.search.numbers_by_bits import at_least
+from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_block
+from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, entities_of, read_facts
 
 MATURE = 45 * DAY
@@ -78,53 +88,97 @@ def performance(
     names = index.names(Facet.CONDITION)
     of_rule = Filter(since=since, until=until, terms=(((Facet.RULE, rule),),))
     selection = Selection(index, of_rule)
-    sets: dict[tuple[int, int], dict[int, int]] = {}
+    days = spans(index, since, until, "day", zone)
+    mature = index.sequence_at(until - MATURE, 0)
+    found: defaultdict[tuple[int, int], _Counting]
+    found = defaultdict(lambda: _Counting(index, days, mature, deny_from))
     for block in selection.blocks():
         members = selection.members(block)
         if not members:
             continue
-        versions = list(index.facet(Facet.VERSION, block))
-        for condition, having in index.facet(Facet.CONDITION, block):
-            for version, of_version in versions:
+        versions = index.facet(Facet.VERSION, block)
+        for condition, having in index.facet(Facet.CONDITION, block).items():
+            for version, of_version in versions.items():
                 both = members & having & of_version
                 if both:
-                    sets.setdefault((version, condition), {})[block] = both
+                    found[version, condition].add(block, both)
     for version, name in conditions:
-        sets.setdefault((version, index.value(Facet.CONDITION, name)), {})
-    days = spans(index, since, until, "day", zone)
-    trends = [(day.first, day.beyond) for day in days]
-    mature = index.sequence_at(until - MATURE, 0)
+        found[version, index.value(Facet.CONDITION, name)]
     return [
-        ConditionPerformance(
+        counting.performance(
             condition=names.get(condition, _name_of(index, conditions, condition)) or None,
             version=version,
-            tally=(counted := tally(index, hits.items())),
-            money=_money(index, hits),
-            precision=_precision(counted),
-            immature=_share(hits, mature, _LAST, counted.payments),
-            came_back=_came_back(index, hits),
-            by_score_too=_count_above(index, hits, deny_from),
-            last=_last(index, rule, version, condition, hits),
-            trend=tuple(_count_within(hits, *stretch) for stretch in trends),
+            last=counting.last or _last(index, rule, version, condition),
         )
-        for (version, condition), hits in sorted(
-            sets.items(), key=lambda each: (-each[0][0], -sum(map(int.bit_count, each[1].values())))
+        for (version, condition), counting in sorted(
+            found.items(), key=lambda each: (-each[0][0], -each[1].payments)
         )
     ]
+
+
+class _Counting:
+    """Counts the hits of one condition and version, block after block, the last block first."""
+
+    def __init__(
+        self, index: AccountIndex, days: list[TimeSpan], mature: int, deny_from: int
+    ) -> None:
+        self.payments = 0
+        self.last: int | None = None
+        self._index = index
+        self._days = days
+        self._mature = mature
+        self._deny_from = deny_from
+        self._tallying = Tallying(index)
+        self._money: Counter[str] = Counter()
+        self._immature = self._by_score_too = 0
+        self._refused: list[int] = []
+        self._trend = [0] * len(days)
+
+    def add(self, block: int, hits: int) -> None:
+        """The hits of a block."""
+        index, base = self._index, block << SHIFT
+        if self.last is None:
+            self.last = index.arrived(base + hits.bit_length() - 1)
+        self.payments += hits.bit_count()
+        self._tallying.add(block, hits)
+        self._money.update(money_of(index, block, hits))
+        self._immature += (hits & numbers_from(block, self._mature)).bit_count()
+        above = at_least(index.facet(Facet.SCORE, block), self._deny_from + 1, hits)
+        self._by_score_too += above.bit_count()
+        piece = sliceable(hits)
+        for number, low, high in spans_of_block(self._days, block):
+            self._trend[number] += stretch(piece, low, high).bit_count()
+        if len(self._refused) < MOST_REFUSED:
+            refused = hits & index.members(Facet.ACTION, index.value(Facet.ACTION, "deny"), block)
+            left = MOST_REFUSED - len(self._refused)
+            self._refused += islice(descending(block, refused), left)
+
+    def performance(
+        self, condition: str | None, version: int, last: int | None
+    ) -> ConditionPerformance:
+        """Of all that was counted."""
+        counted = self._tallying.tally()
+        return ConditionPerformance(
+            condition=condition,
+            version=version,
+            tally=counted,
+            money=dict(self._money),
+            precision=_precision(counted),
+            immature=self._immature / self.payments if self.payments else None,
+            came_back=CameBack(
+                len(self._refused),
+                sum(_succeeded_later(self._index, each) for each in self._refused),
+            ),
+            by_score_too=self._by_score_too,
+            last=last,
+            trend=tuple(self._trend),
+        )
 
 
 def _name_of(index: AccountIndex, conditions: tuple[tuple[int, str], ...], value: int) -> str:
     return next(
         (name for _, name in conditions if index.value(Facet.CONDITION, name) == value), NO_VALUE
     )
-
-
-def _money(index: AccountIndex, hits: Mapping[int, int]) -> dict[str, int]:
-    money: dict[str, int] = {}
-    for block, members in hits.items():
-        for currency, amount in sum_of(index, block, members).items():
-            money[currency] = money.get(currency, 0) + amount
-    return money
 
 
 def _precision(counted: Tally) -> Precision:
@@ -144,33 +198,8 @@ def interval(part: int, whole: int) -> tuple[float, float]:
     return max(middle - spread, 0.0), min(middle + spread, 1.0)
 
 
-def _count_within(hits: Mapping[int, int], first: int, beyond: int) -> int:
-    return sum(
-        (members & numbers_from(block, first) & numbers_below(block, beyond)).bit_count()
-        for block, members in hits.items()
-    )
-
-
-def _share(hits: Mapping[int, int], first: int, beyond: int, payments: int) -> float | None:
-    return _count_within(hits, first, beyond) / payments if payments else None
-
-
-def _count_above(index: AccountIndex, hits: Mapping[int, int], score: int) -> int:
-    return sum(
-        (members & having).bit_count()
-        for block, members in hits.items()
-        for value, having in index.facet(Facet.SCORE, block)
-        if value >= score
-    )
-
-
-def _last(
-    index: AccountIndex, rule: str, version: int, condition: int, hits: Mapping[int, int]
-) -> int | None:
-    """The last hit ever; those in the time are looked at first."""
-    if hits:
-        block = max(hits)
-        return index.arrived((block << SHIFT) + hits[block].bit_length() - 1)
+def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
+    """The last hit ever."""
     for block in index.blocks(0, index.last + 1):
         members = index.members(Facet.CONDITION, condition, block)
         members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)
@@ -178,19 +207,6 @@ def _last(
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None
-
-
-def _came_back(index: AccountIndex, hits: Mapping[int, int]) -> CameBack:
-    looked, succeeded = 0, 0
-    denied = index.value(Facet.ACTION, "deny")
-    for block in sorted(hits, reverse=True):
-        refused = hits[block] & index.members(Facet.ACTION, denied, block)
-        for sequence in descending(block, refused):
-            if looked == MOST_REFUSED:
-                return CameBack(looked, succeeded)
-            looked += 1
-            succeeded += _succeeded_later(index, sequence)
-    return CameBack(looked, succeeded)
 
 
 def _succeeded_later(index: AccountIndex, sequence: int) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
@@ -25,13 +25,13 @@ from tollkeeper.engine.search.blocks import (
     unpack,
 )
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.numbers_by_bits import at_least
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
 """How many payments may begin with what is given as the beginning of an id."""
 MINUTE = 60_000_000
 _LAST = 2**63 - 1
-_HIGHEST_SCORE = 100
 _OF = "account = ? AND facet = ? AND block = ?"
 
 
@@ -45,44 +45,74 @@ class AccountIndex:
         followed = index_file.read_index_place(connection)
         self.last = followed.sequence
         self.hashes = Hashes(followed.key)
+        self._names: dict[Facet, dict[int, str]] = {}
+        # The facets of the block that was read last: most questions go block by block.
+        self._block = -1
+        self._facets: dict[Facet, dict[int, int]] = {}
 
     def members(self, facet: Facet, value: int, block: int) -> int:
         """The payments of a block that have a term."""
+        if block == self._block and facet in self._facets:
+            return self._facets[facet].get(value, 0)
         row = self.connection.execute(
             f"SELECT members FROM postings WHERE {_OF} AND value = ?",
             (self.account, facet, block, value),
         ).fetchone()
         return 0 if row is None else unpack(row[0])
 
-    def members_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, int]:
-        """The payments of several blocks that have a term, by the blocks that have some."""
+    def stored_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, bytes]:
+        """The payments of several blocks that have a term, by the blocks that have some, as stored."""
         rows = self.connection.execute(
             "SELECT block, members FROM postings WHERE account = ? AND facet = ? AND value = ?"
             " AND block IN (SELECT value FROM json_each(?))",
             (self.account, facet, value, json.dumps(blocks)),
         )
-        return {block: unpack(stored) for block, stored in rows}
+        return dict(rows.fetchall())
 
-    def facet(self, facet: Facet, block: int) -> Iterator[tuple[int, int]]:
+    def members_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, int]:
+        """As `stored_in`, the payments as sets."""
+        stored = self.stored_in(facet, value, blocks)
+        return {block: unpack(members) for block, members in stored.items()}
+
+    def facet(self, facet: Facet, block: int) -> Mapping[int, int]:
         """Every value of a facet in a block, with the payments that have it."""
-        for value, stored in self.stored(facet, block):
-            yield value, unpack(stored)
+        if block != self._block:
+            self._block, self._facets = block, {}
+        found = self._facets.get(facet)
+        if found is None:
+            rows = self.connection.execute(
+                f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
+            )
+            found = self._facets[facet] = {value: unpack(stored) for value, stored in rows}
+        return found
 
-    def stored(self, facet: Facet, block: int) -> list[tuple[int, bytes]]:
-        """As `facet`, the payments as they are stored."""
+    def commonest(self, facet: Facet, block: int, limit: int) -> list[tuple[int, bytes]]:
+        """The values of a facet with the most payments in a block, and these as stored."""
         return self.connection.execute(
-            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
+            f"SELECT value, members FROM postings WHERE {_OF} ORDER BY length(members) DESC LIMIT ?",
+            (self.account, facet, block, limit),
         ).fetchall()
+
+    def outcomes(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        """The blocks from `first` to `last`, with what became of each payment by its position."""
+        yield from self.connection.execute(
+            "SELECT block, bytes FROM outcomes WHERE block BETWEEN ? AND ? ORDER BY block",
+            (first, last),
+        )
 
     def value(self, facet: Facet, text: str | int) -> int:
         return self.hashes.value(self.account, facet, text)
 
     def names(self, facet: Facet) -> dict[int, str]:
         """The names of a facet's values."""
-        rows = self.connection.execute(
-            "SELECT value, name FROM names WHERE account = ? AND facet = ?", (self.account, facet)
-        )
-        return dict(rows.fetchall())
+        found = self._names.get(facet)
+        if found is None:
+            rows = self.connection.execute(
+                "SELECT value, name FROM names WHERE account = ? AND facet = ?",
+                (self.account, facet),
+            )
+            found = self._names[facet] = dict(rows.fetchall())
+        return found
 
     def blocks(self, first: int, end: int) -> list[int]:
         """The blocks with payments of sequence numbers from `first` and before `end`, last first."""
@@ -160,10 +190,7 @@ class Selection:
         # Entities before all others: they leave the least to look at.
         either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
         self._either = [tuple(map(self._facet_value, terms)) for terms in either]
-        if wanted.scored:
-            highest = _HIGHEST_SCORE if wanted.score_to is None else wanted.score_to
-            scores = range(wanted.score_from, highest + 1)
-            self._either.append(tuple((Facet.SCORE, score) for score in scores))
+        self._wanted = wanted
         named = _payments_named(index, wanted)
         self._named = None if named is None else by_block(named)
 
@@ -183,7 +210,16 @@ class Selection:
             if not members:
                 return 0
             members &= reduce(or_, (self._having(facet, value, block) for facet, value in terms), 0)
+        if members and self._wanted.scored:
+            members = self._scored(members, block)
         return members & self._index.members(Facet.PAYMENT, 0, block) if members else 0
+
+    def _scored(self, members: int, block: int) -> int:
+        """Those of the payments whose score is in the filter's range."""
+        by_bit = self._index.facet(Facet.SCORE, block)
+        members = at_least(by_bit, self._wanted.score_from + 1, members)
+        highest = self._wanted.score_to
+        return members if highest is None else members ^ at_least(by_bit, highest + 2, members)
 
     def _facet_value(self, term: Term) -> tuple[Facet, int]:
         facet, text = term
@@ -193,7 +229,7 @@ class Selection:
 
     def _having(self, facet: Facet, value: int, block: int) -> int:
         if facet is Facet.LABEL and value == UNLABELLED:
-            labelled = reduce(or_, (members for _, members in self._index.facet(facet, block)), 0)
+            labelled = reduce(or_, self._index.facet(facet, block).values(), 0)
             return self._index.members(Facet.PAYMENT, 0, block) & ~labelled
         return self._index.members(facet, value, block)
 

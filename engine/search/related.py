@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
-from tollkeeper.engine.search.blocks import SHIFT, numbers_from
+from tollkeeper.engine.search.blocks import SHIFT, is_list, members_listed, numbers_from, unpack
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.tally import Tally, TallySets
+from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
 
@@ -38,20 +36,28 @@ def find_related(
         return None
     begin = index.sequence_at(since, 0)
     blocks = index.blocks(begin, index.last + 1)
-    counted = TallySets(index)
-    seen = _of_merchants(index, merchants, blocks) if merchants else None
-    found = []
-    for facet, value in entities_of(read_facts(known)):
-        shared = _sharing(index, counted, facet, value, begin, blocks, seen)
-        if shared is not None:
-            found.append(shared)
-    return found
+    if not blocks:
+        return []
+    seen = _of_merchants(index, merchants, blocks)
+    shared = [
+        _Shared(
+            index, begin, facet, value, index.stored_in(facet, index.value(facet, value), blocks)
+        )
+        for facet, value in entities_of(read_facts(known))
+    ]
+    for block, outcomes in index.outcomes(blocks[-1], blocks[0]):
+        for each in shared:
+            each.add(block, outcomes, None if seen is None else seen.get(block, 0))
+    found = (each.related() for each in shared)
+    return [each for each in found if each is not None]
 
 
 def _of_merchants(
     index: AccountIndex, merchants: tuple[str, ...], blocks: list[int]
-) -> dict[int, int]:
-    """The payments of any of them, by their blocks."""
+) -> dict[int, int] | None:
+    """The payments of any of them, by their blocks; None where none is named."""
+    if not merchants:
+        return None
     found: dict[int, int] = {}
     for merchant in merchants:
         value = index.value(Facet.MERCHANT, merchant)
@@ -60,28 +66,53 @@ def _of_merchants(
     return found
 
 
-def _sharing(
-    index: AccountIndex,
-    counted: TallySets,
-    facet: Facet,
-    value: str,
-    begin: int,
-    blocks: list[int],
-    seen: Mapping[int, int] | None,
-) -> RelatedPayments | None:
-    sets = index.members_in(facet, index.value(facet, value), blocks)
-    if seen is not None:
-        sets = {block: members & seen.get(block, 0) for block, members in sets.items()}
-    if blocks and blocks[-1] in sets:
-        sets[blocks[-1]] &= numbers_from(blocks[-1], begin)
-    sets = {block: members for block, members in sets.items() if members}
-    if not sets:
-        return None
-    first, last = min(sets), max(sets)
-    return RelatedPayments(
-        by=facet.name.lower(),
-        value=value,
-        first=index.arrived((first << SHIFT) + (sets[first] & -sets[first]).bit_length() - 1),
-        last=index.arrived((last << SHIFT) + sets[last].bit_length() - 1),
-        tally=counted.tally(sets.items()),
-    )
+class _Shared:
+    """Counts the payments from the sequence number `begin` on that share a value, block after block."""
+
+    def __init__(
+        self, index: AccountIndex, begin: int, facet: Facet, value: str, stored: dict[int, bytes]
+    ) -> None:
+        self._index = index
+        self._begin = begin
+        self._facet = facet
+        self._value = value
+        self._stored = stored
+        self._tallying = Tallying(index)
+        self._first: int | None = None
+        self._last = 0
+
+    def add(self, block: int, outcomes: bytes, seen: int | None) -> None:
+        """Counts those of a block that are `seen`, or all of them where that is None."""
+        stored, base = self._stored.get(block), block << SHIFT
+        if stored is None:
+            return
+        if seen is None and is_list(stored):
+            bits = members_listed(stored, max(self._begin - base, 0))
+            if bits:
+                self._tallying.add_listed(bits, outcomes)
+                self._note(base + bits[0], base + bits[-1])
+            return
+        members = unpack(stored) & numbers_from(block, self._begin)
+        if seen is not None:
+            members &= seen
+        if members:
+            self._tallying.add(block, members)
+            self._note(
+                base + (members & -members).bit_length() - 1, base + members.bit_length() - 1
+            )
+
+    def _note(self, first: int, last: int) -> None:
+        self._first = first if self._first is None else self._first
+        self._last = last
+
+    def related(self) -> RelatedPayments | None:
+        """All that were counted; None without any."""
+        if self._first is None:
+            return None
+        return RelatedPayments(
+            by=self._facet.name.lower(),
+            value=self._value,
+            first=self._index.arrived(self._first),
+            last=self._index.arrived(self._last),
+            tally=self._tallying.tally(),
+        )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from tollkeeper.engine.search.figures import Dimension
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.numbers_by_bits import by_number
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet
 
@@ -20,6 +21,13 @@ class ScoreBucket(Struct, frozen=True):
     score: int
     payments: int
     by: Mapping[str, int]
+
+
+def by_score(index: AccountIndex, block: int, members: int) -> Iterator[tuple[int, int]]:
+    """Each score (hundredths) that payments of a block have, with those that have it."""
+    for number, scored in by_number(index.facet(Facet.SCORE, block), members):
+        if number:
+            yield number - 1, scored
 
 
 def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBucket]:
@@ -35,15 +43,13 @@ def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBuck
             continue
         values = [
             (names.get(value, str(value)) or "none", having & members)
-            for value, having in index.facet(facet, block)
+            for value, having in index.facet(facet, block).items()
             if having & members
         ]
-        for score, having in index.facet(Facet.SCORE, block):
-            scored = having & members
-            if scored:
-                totals[score] += scored.bit_count()
-                for name, of_value in values:
-                    both = (scored & of_value).bit_count()
-                    if both:
-                        shares[score][name] = shares[score].get(name, 0) + both
+        for score, scored in by_score(index, block, members):
+            totals[score] += scored.bit_count()
+            for name, of_value in values:
+                both = (scored & of_value).bit_count()
+                if both:
+                    shares[score][name] = shares[score].get(name, 0) + both
     return [ScoreBucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY, HOUR, from_microseconds, to_microseconds
+from tollkeeper.engine.search.blocks import SHIFT, SIZE
 from tollkeeper.engine.search.reading import MINUTE, AccountIndex
 
 Every: TypeAlias = Literal["minute", "hour", "day", "month"]
@@ -54,6 +56,19 @@ def spans(
         )
         if end > start
     ]
+
+
+def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[tuple[int, int, int]]:
+    """The numbers of the spans that have a part in a block, each with its positions from `low` to
+    before `high`.
+    """
+    base = block << SHIFT
+    number = bisect_right(asked, base, key=lambda span: span.beyond)
+    while number < len(asked) and asked[number].first < base + SIZE:
+        low, high = max(asked[number].first - base, 0), min(asked[number].beyond - base, SIZE)
+        if low < high:
+            yield number, low, high
+        number += 1
 
 
 def _edges(since: int, until: int, every: Every, zone: ZoneInfo) -> Iterator[int]:

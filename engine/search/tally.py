@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import get_args
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tollkeeper.engine.decision import Action
-from tollkeeper.engine.intake.payment import PaymentStatus
-from tollkeeper.engine.labels.label import VERDICTS
+from tollkeeper.engine.search.outcomes import OUTCOME_VALUES, outcome_names
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.terms import Facet
-
-ACTIONS: tuple[str, ...] = get_args(Action)
-_STATUSES: tuple[str, ...] = get_args(PaymentStatus)
-_COUNTED = ((Facet.ACTION, ACTIONS), (Facet.STATUS, _STATUSES), (Facet.LABEL, VERDICTS))
 
 
 class Tally(Struct, frozen=True):
@@ -28,41 +22,37 @@ class Tally(Struct, frozen=True):
     labels: Mapping[str, int]
 
 
-class TallySets:
-    """What is counted, block by block; a block is read once for all the sets that are tallied."""
+class Tallying:
+    """Counts payments of one block after the other."""
 
     def __init__(self, index: AccountIndex) -> None:
         self._index = index
-        self._places = {
-            facet: {index.value(facet, name): name for name in names} for facet, names in _COUNTED
-        }
-        self._blocks: dict[int, list[tuple[Facet, str, int]]] = {}
+        self._total = 0
+        self._counts: Counter[tuple[Facet, str]] = Counter()
+        self._bytes: Counter[int] = Counter()
 
-    def tally(self, sets: Iterable[tuple[int, int]]) -> Tally:
-        """Of payments given as blocks with the sets of those meant."""
-        total = 0
-        counts: Counter[tuple[Facet, str]] = Counter()
-        for block, members in sets:
-            total += members.bit_count()
-            for facet, name, having in self._of(block):
-                counts[facet, name] += (members & having).bit_count()
+    def add(self, block: int, members: int) -> None:
+        """Counts a set of a block."""
+        self._total += members.bit_count()
+        for facet, names in OUTCOME_VALUES:
+            having = self._index.facet(facet, block)
+            for name in names:
+                own = having.get(self._index.value(facet, name))
+                if own is not None:
+                    self._counts[facet, name] += (members & own).bit_count()
+
+    def add_listed(self, bits: array[int], outcomes: bytes) -> None:
+        """Counts the payments at some positions of a block, of which `outcomes` are known."""
+        self._total += len(bits)
+        self._bytes.update(map(outcomes.__getitem__, bits))
+
+    def tally(self) -> Tally:
+        """Of all that was counted."""
+        counts = self._counts.copy()
+        for byte, count in self._bytes.items():
+            for named in outcome_names(byte):
+                counts[named] += count
         return Tally(
-            total,
-            *({name: counts[facet, name] for name in names} for facet, names in _COUNTED),
+            self._total,
+            *({name: counts[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
         )
-
-    def _of(self, block: int) -> list[tuple[Facet, str, int]]:
-        found = self._blocks.get(block)
-        if found is None:
-            found = self._blocks[block] = [
-                (facet, names[value], having)
-                for facet, names in self._places.items()
-                for value, having in self._index.facet(facet, block)
-                if value in names
-            ]
-        return found
-
-
-def tally(index: AccountIndex, sets: Iterable[tuple[int, int]]) -> Tally:
-    """Of payments given as blocks with the sets of those meant."""
-    return TallySets(index).tally(sets)

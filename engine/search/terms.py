@@ -20,11 +20,13 @@ from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, read_network, show_network
 from tollkeeper.engine.programs.decider import answered_action
+from tollkeeper.engine.search.numbers_by_bits import bits_in
 
 
 class Facet(IntEnum):
-    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths;
-    of `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0.
+    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths,
+    `SCORE` one for each bit of the score in hundredths plus one, so that 0 is a score too; of
+    `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0.
     """
 
     PAYMENT = 0
@@ -115,7 +117,7 @@ def reported_terms(facts: Any) -> Iterator[Term]:
     yield Facet.STATUS, payment.status
     yield Facet.MERCHANT, payment.merchant.id
     yield Facet.CURRENCY, payment.currency
-    for bit in _bits(facts.payment.amount):
+    for bit in bits_in(0 if payment.amount is None else round(payment.amount * 100)):
         yield Facet.AMOUNT, bit
     for facet, value in entities_of(facts):
         yield facet, value
@@ -149,8 +151,8 @@ def decided_terms(decision: Decision) -> Iterator[Term]:
     """The terms of what was decided: they never change."""
     yield Facet.ACTION, answered_action(decision) or NO_VALUE
     yield Facet.HOLDOUT, int(decision.held_out)
-    if decision.score is not None:
-        yield Facet.SCORE, decision.score
+    for bit in bits_in(0 if decision.score is None else decision.score + 1):
+        yield Facet.SCORE, bit
     if decision.rule is None:
         yield Facet.RULE, NO_VALUE
         return
@@ -216,11 +218,3 @@ def _address(facts: Any) -> int | None:
     """The device's, or without one the backend's."""
     number: int | None = facts.device_ip if facts.device_ip is not None else facts.backend_ip
     return number
-
-
-def _bits(amount: float | None) -> Iterator[int]:
-    hundredths = 0 if amount is None else round(amount * 100)
-    while hundredths:
-        bit = hundredths.bit_length() - 1
-        yield bit
-        hundredths ^= 1 << bit

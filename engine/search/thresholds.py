@@ -14,10 +14,11 @@ from msgspec import Struct
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.registry.settings import BASIS_POINTS
 from tollkeeper.engine.search.blocks import numbers_from
-from tollkeeper.engine.search.figures import sum_of
+from tollkeeper.engine.search.figures import money_of
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.performance import MATURE
 from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.scores import by_score
 from tollkeeper.engine.search.terms import Facet
 
 HIGHEST = 100
@@ -67,10 +68,10 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
     unripe: defaultdict[int, int] = defaultdict(int)
     for block in selection.blocks():
         people, frauds, waiting = told_apart(index, block, selection.members(block), ripe_before)
-        for score, having in index.facet(Facet.SCORE, block):
-            unripe[score] += (having & waiting).bit_count()
+        for score, scored in by_score(index, block, people | frauds | waiting):
+            unripe[score] += (scored & waiting).bit_count()
             for counted, meant in zip(found[score], (people, frauds), strict=True):
-                counted.add(index, block, having & meant)
+                counted.add(index, block, scored & meant)
     return [
         ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
         for score, (people, frauds) in found.items()
@@ -83,7 +84,7 @@ def told_apart(
     """Of payments of a block people's, frauds, and those still without a label: people's are
     labelled legitimate, or have no label and came before the sequence number `ripe_before`.
     """
-    labelled = dict(index.facet(Facet.LABEL, block))
+    labelled = index.facet(Facet.LABEL, block)
     unlabelled = members
     for having in labelled.values():
         unlabelled &= ~having
@@ -105,9 +106,9 @@ class _PaidCounter:
         if not members:
             return
         self._payments += members.bit_count()
-        self._money.update(sum_of(index, block, members))
+        self._money.update(money_of(index, block, members))
         names = index.names(Facet.CURRENCY)
-        for value, having in index.facet(Facet.CURRENCY, block):
+        for value, having in index.facet(Facet.CURRENCY, block).items():
             if members & having:
                 self._counts[names[value]] += (members & having).bit_count()
 

@@ -15,14 +15,14 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import QueuedShadow
 
 
-def queue_shadows(engine: Engine, active: ActivePrograms, decided: DecidedPayment) -> None:
+def queue_shadows(engine: Engine, decided: DecidedPayment) -> None:
     """Lets the shadows of a payment that is kept be evaluated, after its answer."""
-    for waiting in _evaluations(active, decided):
+    for waiting in _evaluations(decided):
         engine.shadows.add(waiting)
 
 
-def _evaluations(active: ActivePrograms, decided: DecidedPayment) -> Iterator[QueuedShadow]:
-    decision, observed = decided.decision, decided.pending.observed
+def _evaluations(decided: DecidedPayment) -> Iterator[QueuedShadow]:
+    active, decision, observed = decided.active, decided.decision, decided.pending.observed
     facts: Facts = observed.record.state.payment
     position = len(decision.reads)
     for shadow in decided.shadows:

@@ -14,8 +14,9 @@ from msgspec import Struct
 from structlog import get_logger
 
 from tollkeeper.engine.decision import Action, Decision
-from tollkeeper.engine.journal.contract import Journal, JournalError
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import QueuedShadow

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.trials import Decider

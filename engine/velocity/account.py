@@ -70,7 +70,7 @@ class Own(NamedTuple):
 
 
 class AccountWindows:
-    """What `MemoryWindows` holds for one account, at most `cap` elements."""
+    """What `Windows` holds for one account, at most `cap` elements."""
 
     def __init__(
         self,

@@ -7,16 +7,13 @@ changes a value, and a record is taken out as if it had never been there.
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
-from collections.abc import Iterator
-from itertools import islice
 from math import isqrt
 from typing import Any
 
 from tollkeeper.engine.velocity.aggregates import DECIMAL_LIMIT
 from tollkeeper.engine.velocity.contract import Columns, Group, Window
-from tollkeeper.engine.velocity.groups import SWEEP, Clock, Reader
+from tollkeeper.engine.velocity.groups import SWEEP, Clock, Reader, dump_groups, elements_in
 from tollkeeper.grammar.checker.aggregates import DECAYED_HALVES
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_SCALE, Number
@@ -123,36 +120,20 @@ class DecayGroups:
 
     def dump(self, start: int, most: int) -> tuple[int, Columns]:
         """About so many steps of the groups from `start` on, and where to go on, -1 at the end."""
-        keys: list[Group] = []
-        counts: list[int] = []
-        times = array("q")
-        values: list[Any] = []
-        for group, held in islice(self._groups.items(), start, None):
-            if len(times) >= most:
-                return start, (keys, counts, times.tobytes(), values)
-            start += 1
-            totals = [
-                (self._time(half, step), total)
-                for half in sorted(held)
-                for step, total in sorted(held[half].steps.items())
-            ]
-            if totals:
-                keys.append(group)
-                counts.append(len(totals))
-                times.extend(time for time, _ in totals)
-                values += (total for _, total in totals)
-        return -1, (keys, counts, times.tobytes(), values)
+        return dump_groups(self._groups, self._totals, True, start, most)
 
     def load(self, columns: Columns) -> None:
         """Takes in what `dump` gave; ValueError for columns that don't fit together."""
-        keys, counts, packed, values = columns
-        times = array("q", packed)
-        if len(keys) != len(counts) or not sum(counts) == len(times) == len(values):
-            raise ValueError("the columns are of different lengths")
-        elements: Iterator[tuple[int, Any]] = zip(times, values, strict=True)
-        for group, count in zip(keys, counts, strict=True):
-            for time, value in islice(elements, count):
-                self._add(time, group, value)
+        for group, time, value in elements_in(columns, True):
+            self._add(time, group, value)
+
+    def _totals(self, held: dict[int, HalfLife]) -> list[tuple[int, Any]]:
+        """The totals of a group's steps, each at the first time of its step."""
+        return [
+            (self._time(half, step), total)
+            for half in sorted(held)
+            for step, total in sorted(held[half].steps.items())
+        ]
 
     @property
     def _horizon(self) -> int:

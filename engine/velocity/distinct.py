@@ -4,75 +4,16 @@ A value is within the windows that end in [t, t + over) for each time `t` that i
 all its times cover together are a few stretches, so the answer for a window that ends at `t` is how
 many stretches have begun by then less how many have ended. One time more, or one less, changes at
 most one stretch: the one between the value's times before and after it.
-
-While windows end near a group's last element, and move on in time, a tally is enough.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL
 from tollkeeper.engine.velocity.tree import Leaf, TreeNode, build_tree, insert_element
-
-
-class RunningDistinct:
-    """How often each value stands in a run from the index `low` on."""
-
-    __slots__ = ("counts", "low")
-
-    def __init__(self, low: int, values: Sequence[Any]) -> None:
-        self.low = low
-        self.counts: dict[Any, int] = Counter(values[low:])
-
-    def insert(self, at: int, value: Any) -> None:
-        """The run has an element more, at the index `at`."""
-        if at < self.low:
-            self.low += 1
-        else:
-            self._add(value)
-
-    def remove(self, at: int, value: Any) -> None:
-        """The element of the index `at` is out of the run."""
-        if at < self.low:
-            self.low -= 1
-        else:
-            self._drop(value)
-
-    def trim(self, gone: int, values: Sequence[Any]) -> None:
-        """So many of the run's first elements are about to go."""
-        self._move(max(self.low, gone), values)
-        self.low -= gone
-
-    def count(self, low: int, high: int, values: Sequence[Any]) -> int:
-        """How many different values `values[low:high]` has; quick where `high` is near the end."""
-        self._move(low, values)
-        counts = self.counts
-        if high == len(values):
-            return len(counts)
-        return len(counts) - sum(
-            counts[value] == later for value, later in Counter(values[high:]).items()
-        )
-
-    def _move(self, low: int, values: Sequence[Any]) -> None:
-        for value in values[self.low : low]:
-            self._drop(value)
-        for value in values[low : self.low]:
-            self._add(value)
-        self.low = low
-
-    def _add(self, value: Any) -> None:
-        self.counts[value] = self.counts.get(value, 0) + 1
-
-    def _drop(self, value: Any) -> None:
-        left = self.counts[value] - 1
-        if left:
-            self.counts[value] = left
-        else:
-            del self.counts[value]
 
 
 class Coverage:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tollkeeper.engine.velocity.contract import (
     BEFORE_ALL,
@@ -18,8 +18,10 @@ from tollkeeper.engine.velocity.contract import (
     Group,
     Window,
 )
-from tollkeeper.engine.velocity.run import TALLIED, Run
+from tollkeeper.engine.velocity.run import Run
 from tollkeeper.grammar.program import AggregateFunction, Value
+
+T = TypeVar("T")
 
 BUCKETS = 128
 """A series' span is divided into so many buckets, by which groups come up for expiry."""
@@ -108,8 +110,6 @@ class Groups:
                 times.append(time)
                 if held.values is not None:
                     held.values.append(value)
-                    if held.totals is not None or held.tallies is not None:
-                        held.note(len(times) - 1, value)
             if times and times[len(times) >> 1] <= self.clock.newest - self.reach:
                 self.entries -= held.trim(self.horizon)
 
@@ -162,7 +162,7 @@ class Groups:
         if self._preparing is None:
             self._preparing = iter(list(self._groups.values()))
         for held in self._preparing:
-            if self.lengths and isinstance(held, Run) and len(held.times) > TALLIED:
+            if self.lengths and isinstance(held, Run) and len(held.times) > self._few:
                 held.lengthen(self.lengths)
                 return False
         self._preparing = None
@@ -170,34 +170,12 @@ class Groups:
 
     def dump(self, start: int, most: int) -> tuple[int, Columns]:
         """About so many elements of the groups from `start` on, and where to go on, -1 at the end."""
-        keys: list[Group] = []
-        counts: list[int] = []
-        times = array("q")
-        values: list[Any] = []
-        for group, held in islice(self._groups.items(), start, None):
-            if len(times) >= most:
-                return start, (keys, counts, times.tobytes(), values)
-            start += 1
-            elements = _elements(held)
-            if elements:
-                keys.append(group)
-                counts.append(len(elements))
-                times.extend(time for time, _ in elements)
-                if self._valued:
-                    values += (value for _, value in elements)
-        return -1, (keys, counts, times.tobytes(), values)
+        return dump_groups(self._groups, _elements, self._valued, start, most)
 
     def load(self, columns: Columns) -> None:
         """Takes in what `dump` gave; ValueError for columns that don't fit together."""
-        keys, counts, packed, values = columns
-        times = array("q", packed)
-        fits = len(keys) == len(counts) and sum(counts) == len(times)
-        if not fits or (self._valued and len(values) != len(times)):
-            raise ValueError("the columns are of different lengths")
-        elements = zip(times, values if self._valued else repeat(True), strict=False)
-        for group, count in zip(keys, counts, strict=True):
-            for time, value in islice(elements, count):
-                self.put(time, group, value)
+        for group, time, value in elements_in(columns, self._valued):
+            self.put(time, group, value)
 
     def _turn_to(self, time: int) -> None:
         number = time // self._width
@@ -258,8 +236,8 @@ class Groups:
             if isinstance(held, Run):
                 times, values = held.times, held.values
                 if len(times) > self._few:
-                    return held.read_many(window, at, self.lengths)
-                if values and times[0] > at - over and times[-1] <= at:
+                    held.lengthen(self.lengths)
+                elif values and times[0] > at - over and times[-1] <= at:
                     return recount(values)
                 return held.read(window, at) if times or held.long is not None else of_none
             if isinstance(held, tuple):
@@ -273,3 +251,45 @@ def _elements(held: HeldGroup) -> list[tuple[int, Any]]:
     if isinstance(held, Run):
         return list(held.elements())
     return [held if isinstance(held, tuple) else (held, True)]
+
+
+def dump_groups(
+    groups: Mapping[Group, T],
+    elements_of: Callable[[T], list[tuple[int, Any]]],
+    valued: bool,
+    start: int,
+    most: int,
+) -> tuple[int, Columns]:
+    """About so many elements of the groups from `start` on, and where to go on, -1 at the end."""
+    keys: list[Group] = []
+    counts: list[int] = []
+    times = array("q")
+    values: list[Any] = []
+    for group, held in islice(groups.items(), start, None):
+        if len(times) >= most:
+            return start, (keys, counts, times.tobytes(), values)
+        start += 1
+        elements = elements_of(held)
+        if elements:
+            keys.append(group)
+            counts.append(len(elements))
+            times.extend(time for time, _ in elements)
+            if valued:
+                values += (value for _, value in elements)
+    return -1, (keys, counts, times.tobytes(), values)
+
+
+def elements_in(columns: Columns, valued: bool) -> Iterator[tuple[Group, int, Any]]:
+    """The groups, times (µs) and values of what `dump_groups` gave, True where none has a value.
+
+    Raises ValueError for columns that don't fit together, before it gives any.
+    """
+    keys, counts, packed, values = columns
+    times = array("q", packed)
+    fits = len(keys) == len(counts) and sum(counts) == len(times)
+    if not fits or (valued and len(values) != len(times)):
+        raise ValueError("the columns are of different lengths")
+    elements = zip(times, values if valued else repeat(True), strict=False)
+    for group, count in zip(keys, counts, strict=True):
+        for time, value in islice(elements, count):
+            yield group, time, value

@@ -1,10 +1,8 @@
 """One group's elements in order of event time.
 
-A read of few values recounts them. Many that nearly come in order are counted by where a window
-begins and ends, summed by running totals, and their different values told by a tally that moves
-along. For what these can't give, and once elements come far out of order, there is a tree, whose
-cost grows with the logarithm of how many there are, in whatever order they arrive and wherever a
-window ends.
+A read of few values recounts them. Many are moved to a tree once they are read, and so are elements
+that come far out of order: its cost grows with the logarithm of how many there are, in whatever
+order they arrive and wherever a window ends.
 """
 
 from __future__ import annotations
@@ -12,30 +10,19 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, repeat
+from itertools import repeat
 from typing import Any
 
-from tollkeeper.engine.velocity.aggregates import (
-    RECOUNTS,
-    TOTAL,
-    aggregate_value,
-    fold_values,
-)
+from tollkeeper.engine.velocity.aggregates import RECOUNTS, aggregate_value, fold_values
 from tollkeeper.engine.velocity.contract import Window
-from tollkeeper.engine.velocity.distinct import Distinct, RunningDistinct
+from tollkeeper.engine.velocity.distinct import Distinct
 from tollkeeper.engine.velocity.tree import TreeNode, build_tree, insert_element
 from tollkeeper.grammar.program import Value
 
-FEW = 32
-"""Up to so many elements are recounted when they are read."""
-SEVERAL = 256
-"""Up to so many where neither totals nor a tally help."""
-NEAR = 64
-"""So far before the end elements come in and windows end without a tree, if totals or tallies are kept."""
+FEW = 256
+"""Up to so many elements are recounted when they are read; in C, a block has at most so many."""
 FAR_BACK = 32_768
-"""So far where none are."""
-TALLIED = 10_000
-"""Up to so many elements have a tally rather than a tree: a tree of many takes long to make."""
+"""So far before the end elements come in and go without a tree."""
 TRIMMED = 4
 """How many elements beyond the horizon each element more takes out of a long run, at most."""
 SHRUNK = 500
@@ -46,18 +33,15 @@ class Run:
     """Event times (µs) in order, the last arrived last among equals, and a value for each.
 
     `values` is None where elements have none, and are only counted. Equal values at one time are
-    interchangeable, so nothing else of a record is kept. Where they were asked for, `totals` are the
-    sums before each element and behind the last, up to one number, and `tallies` by the length of a
-    window (µs). Once `long` has the elements, all are empty.
+    interchangeable, so nothing else of a record is kept. Once `long` has the elements, both are
+    empty.
     """
 
-    __slots__ = ("long", "tallies", "times", "totals", "values")
+    __slots__ = ("long", "times", "values")
 
     def __init__(self, valued: bool) -> None:
         self.times = array("q")
         self.values: list[Any] | None = [] if valued else None
-        self.totals: array[int] | None = None
-        self.tallies: dict[int, RunningDistinct] | None = None
         self.long: LongRun | None = None
 
     def __len__(self) -> int:
@@ -80,28 +64,18 @@ class Run:
             return
         times = self.times
         at = len(times) if not times or time >= times[-1] else bisect_right(times, time)
-        if self._is_too_far(at):
+        if len(times) - at > FAR_BACK:
             self.lengthen().insert(time, value)
             return
         times.insert(at, time)
         if self.values is not None:
             self.values.insert(at, value)
-            self.note(at, value)
-
-    def note(self, at: int, value: Any) -> None:
-        """Brings an element that came in at `at` to the totals and tallies."""
-        if self.totals is not None:
-            self._change_totals(at, value, 1)
-        if self.tallies is not None:
-            for tally in self.tallies.values():
-                tally.insert(at, value)
 
     def lengthen(self, lengths: Sequence[int] = ()) -> LongRun:
         """Moves its elements to a tree; windows of `lengths` (µs) count its different values."""
         self.long = LongRun(self.times, self.values, lengths)
         self.times = array("q")
         self.values = None if self.values is None else []
-        self.totals = self.tallies = None
         return self.long
 
     def remove(self, time: int, value: Any) -> bool:
@@ -117,16 +91,11 @@ class Run:
             at = next((i for i in range(end - 1, start - 1, -1) if values[i] == value), -1)
         if at < start:
             return False
-        if self._is_too_far(at):
+        if len(times) - at > FAR_BACK:
             return self.lengthen().remove(time, value)
         del times[at]
         if values is not None:
             del values[at]
-            if self.totals is not None:
-                self._change_totals(at, value, -1)
-            if self.tallies is not None:
-                for tally in self.tallies.values():
-                    tally.remove(at, value)
         return True
 
     def trim(self, horizon: int) -> int:
@@ -136,68 +105,13 @@ class Run:
         gone = bisect_right(self.times, horizon)
         del self.times[:gone]
         if self.values is not None:
-            for tally in (self.tallies or {}).values():
-                tally.trim(gone, self.values)
             del self.values[:gone]
-        if self.totals is not None:
-            del self.totals[:gone]
         return gone
-
-    def read_many(self, window: Window, at: int, lengths: Sequence[int]) -> Value | None:
-        """`read` of many elements; windows of `lengths` (µs) count their different values."""
-        if self.long is not None:
-            return self.long.read(window, at)
-        function, over, values = window.function, window.over, self.values
-        assert over is not None
-        assert values is not None
-        low = bisect_right(self.times, at - over)
-        high = bisect_right(self.times, at, low)
-        if function == "distinct" and len(values) <= TALLIED:
-            tally = self._tally(over, low)
-            if tally.low - low <= NEAR and len(values) - high <= NEAR:
-                return tally.count(low, high, values)
-        elif function in ("sum", "avg") and fold_values(function, window.type) is TOTAL:
-            if self.totals is None:
-                self.totals = _totals(values)
-            if self.totals is not None:
-                total = self.totals[high] - self.totals[low]
-                return aggregate_value(function, total, high - low, window.type)
-        if len(values) > SEVERAL:
-            return self.lengthen(lengths).read(window, at)
-        return RECOUNTS[function](values[low:high], window.type)
-
-    def _tally(self, over: int, low: int) -> RunningDistinct:
-        if self.tallies is None:
-            self.tallies = {}
-        tally = self.tallies.get(over)
-        if tally is None:
-            tally = self.tallies[over] = RunningDistinct(low, self.values or ())
-        return tally
-
-    def _is_too_far(self, at: int) -> bool:
-        """Whether an element comes in, or goes, too far before the end for all that moves up."""
-        is_kept = self.totals is not None or self.tallies is not None
-        return len(self.times) - at > (NEAR if is_kept else FAR_BACK)
-
-    def _change_totals(self, at: int, value: Any, by: int) -> None:
-        """Another value (`by` 1) stands at `at`, or (-1) does no longer."""
-        totals = self.totals
-        assert totals is not None
-        try:
-            if by > 0:
-                totals.insert(at + 1, totals[at] + value)
-            else:
-                del totals[at + 1]
-            for index in range(at + 2 if by > 0 else at + 1, len(totals)):
-                totals[index] += by * value
-        except (OverflowError, TypeError):
-            # They are tried again by the next read, which makes a tree then.
-            self.totals = None
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
-        if self.long is not None or (len(self.times) > FEW and self.values is not None):
-            return self.read_many(window, at, ())
+        if self.long is not None:
+            return self.long.read(window, at)
         over = window.over
         assert over is not None
         times, values, function = self.times, self.values, window.function
@@ -303,10 +217,3 @@ class LongRun:
 def lengthened(times: bytes, values: list[Any] | None, lengths: Sequence[int]) -> LongRun:
     """A long run of elements in order; the times (µs) as numbers of 64 bits."""
     return LongRun(array("q", times), values, lengths)
-
-
-def _totals(values: Sequence[Any]) -> array[int] | None:
-    try:
-        return array("q", accumulate(values, initial=0))
-    except (OverflowError, TypeError):
-        return None

@@ -19,19 +19,17 @@ class Memory(NamedTuple):
 
     clock: Callable[[], Clock]
     groups: Callable[[Clock, int, bool, tuple[int, ...], int], Groups]
-    few: int
+    few: int = FEW
 
 
-BLOCK_ELEMENTS = 256
-"""In C, up to so many elements are recounted when they are read, and a block has at most so many."""
-PLAIN = Memory(groups.Clock, groups.Groups, FEW)
+PLAIN = Memory(groups.Clock, groups.Groups)
 
 try:
     from tollkeeper.engine.velocity import _groups
 except ImportError:
     FASTEST = PLAIN
 else:
-    FASTEST = Memory(_groups.Clock, _groups.Groups, BLOCK_ELEMENTS)
+    FASTEST = Memory(_groups.Clock, _groups.Groups)
 
 
 class Series:

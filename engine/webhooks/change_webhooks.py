@@ -59,18 +59,6 @@ async def put_webhook(
     return webhook, made
 
 
-async def take_webhook_out(engine: Engine, account: int, by: str, url: str) -> None:
-    """Send nothing more to an address; its secrets are gone then.
-
-    Raises `NotFound`, `JournalError`.
-    """
-    async with engine.changing:
-        change = webhooks.remove_webhook(engine.state.accounts[account], url)
-        await make_change(engine, account, by, change)
-        await settle_secrets(engine, account)
-    await engine.outbox.write(partial(outbox.forget_webhook, account=account, url=url))
-
-
 async def replace_secret(
     engine: Engine, account: int, by: str, id_: str, secret: str | None, overlap: int
 ) -> RotatedWebhook:
@@ -145,12 +133,17 @@ class ResumeWebhook(AccountVerb, frozen=True):
 
 
 class RemoveWebhook(AccountVerb, frozen=True):
-    """Send nothing more to an address."""
+    """Send nothing more to an address; its secrets are gone then. Raises `NotFound`."""
 
     url: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        await take_webhook_out(engine, self.number(engine), author, self.url)
+        account, url = self.number(engine), self.url
+        async with engine.changing:
+            change = webhooks.remove_webhook(engine.state.accounts[account], url)
+            await make_change(engine, account, author, change)
+            await settle_secrets(engine, account)
+        await engine.outbox.write(partial(outbox.forget_webhook, account=account, url=url))
         return Effect()
 
 

@@ -15,16 +15,12 @@ ONE_CONCEPT = {
     "CompiledSeries": "a series as the windows call it, and as the compiler makes it",
     "Record": "a record of the history; a group of fields in the language, which stored programs name",
     "Series": "a series as a program declares it, and as the windows keep it",
-    "clear_rollout": "what changes in the registry, and making that change",
-    "clear_shadow": "what changes in the registry, and making that change",
     "out_of_range": "the wording of one error, in a rule and in a request",
-    "set_rollout": "what changes in the registry, and making that change",
-    "set_shadow": "what changes in the registry, and making that change",
 }
 """Names that stand for one concept in two forms, and which these are."""
 
-OF_EVERY_MODULE = {"T", "log", "main", "pytest_sessionfinish"}
-"""A type variable, a logger, what a process starts with, and a hook of pytest."""
+OF_EVERY_MODULE = {"T", "log", "main"}
+"""A type variable, a logger, and what a process starts with."""
 
 CHECKER, COMPILER = "grammar", "engine/programs"
 """They have one function for each construct of the language, and both name it for the construct."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).parents[2] / "engine"
-OF_PRESENTATION = {"click", "html", "markdown_it", "rich", "rich_click"}
+OF_PRESENTATION = {"click", "html", "markdown_it", "pytest", "rich", "rich_click", "syrupy"}
 
 
 def imported(path: Path) -> set[str]:

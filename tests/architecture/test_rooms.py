@@ -24,11 +24,13 @@ ROOMS = (
     "facts",
     "lists",
     "velocity",
+    "lateness",
     "registry",
     "programs",
     "stored_records",
     "monitors",
     "shadow_queue",
+    "turns",
     "clock_watch",
     "runtime",
     "webhook_secrets",
@@ -197,7 +199,7 @@ def test_histories_are_replayed_in_one_place() -> None:
         for node in ast.walk(tree(file))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "MemoryWindows"
+        and node.func.id == "Windows"
     }
     # A recount fills windows from the journal, as a start does, and reads nothing of them.
     assert made == {

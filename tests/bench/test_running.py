@@ -12,7 +12,16 @@ from tollkeeper.bench.__main__ import PAGE, SHORT, filled
 from tollkeeper.bench.tables import Target, show, show_targets
 
 BENCH = Path(tables.__file__).parent
-PARTS = {"__main__", "create", "tables", "servers", "load", "payments", "history"}
+PARTS = {
+    "__main__",
+    "create",
+    "tables",
+    "servers",
+    "load",
+    "payments",
+    "history",
+    "large_index",
+}
 """What benchmarks share."""
 COUNTS = {"curves", "rule_tokens"}
 """What counts and measures no time."""

@@ -13,9 +13,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from tollkeeper.engine.privacy.erasure import erase_user
-from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.snapshot import FILE
-from tollkeeper.engine.window_snapshot import write_snapshot, write_snapshot_beside
+from tollkeeper.engine.velocity.windows import Windows
+from tollkeeper.engine.window_snapshot import (
+    keep_snapshots,
+    write_snapshot,
+    write_snapshot_beside,
+)
 from tollkeeper.tests.engine.happenings import RULE, bare, happen, pay
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.engine.test_open import held
@@ -43,13 +47,13 @@ async def opened(folder: Path, now: int) -> tuple[Held, list[str]]:
 def restored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The series that a snapshot gave."""
     found: list[str] = []
-    original = MemoryWindows.restore
+    original = Windows.restore
 
-    async def restore(self: MemoryWindows, fill: Any, series: str, *rest: Any) -> None:
+    async def restore(self: Windows, fill: Any, series: str, *rest: Any) -> None:
         found.append(series)
         await original(self, fill, series, *rest)
 
-    monkeypatch.setattr(MemoryWindows, "restore", restore)
+    monkeypatch.setattr(Windows, "restore", restore)
     return found
 
 
@@ -58,13 +62,13 @@ def test_a_start_after_an_orderly_end_reads_no_payment_for_windows(
 ) -> None:
     now, before = asyncio.run(closed(tmp_path))
     taken: list[int] = []
-    original = MemoryWindows.fill
+    original = Windows.fill
 
-    async def fill(self: MemoryWindows, fill: Any, records: list[Any]) -> None:
+    async def fill(self: Windows, fill: Any, records: list[Any]) -> None:
         taken.append(len(records))
         await original(self, fill, records)
 
-    monkeypatch.setattr(MemoryWindows, "fill", fill)
+    monkeypatch.setattr(Windows, "fill", fill)
     assert asyncio.run(opened(tmp_path, now)) == (before, [])
     assert restored
     assert not sum(taken)
@@ -214,18 +218,35 @@ def test_an_erasure_stops_a_snapshot_that_is_being_written(tmp_path: Path) -> No
     asyncio.run(erase())
 
 
+def test_soon_after_an_erasure_there_is_a_snapshot_without_the_person(tmp_path: Path) -> None:
+    async def erase() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare(user=user))) for user in ("ana", "eva")])
+            keeping = asyncio.create_task(keep_snapshots(shop.engine, every_s=3600))
+            await erase_user(shop.engine, shop.account, "test", "ana")
+            while not (tmp_path / FILE).exists():
+                await asyncio.sleep(0.01)
+            keeping.cancel()
+            stored = (tmp_path / FILE).read_bytes()
+            assert b"eva" in stored
+            assert b"ana" not in stored
+
+    asyncio.run(erase())
+
+
 def test_a_start_without_a_snapshot_takes_in_each_payment_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, before = asyncio.run(closed(tmp_path))
     (tmp_path / FILE).unlink()
     taken: list[tuple[str, ...]] = []
-    original = MemoryWindows.fill
+    original = Windows.fill
 
-    async def fill(self: MemoryWindows, fill: Any, records: list[Any]) -> None:
+    async def fill(self: Windows, fill: Any, records: list[Any]) -> None:
         taken.extend([fill.series] * len(records))
         await original(self, fill, records)
 
-    monkeypatch.setattr(MemoryWindows, "fill", fill)
+    monkeypatch.setattr(Windows, "fill", fill)
     assert asyncio.run(opened(tmp_path, now)) == (before, [])
     assert Counter(taken) == dict.fromkeys(taken, 3)

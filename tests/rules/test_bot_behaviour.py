@@ -11,6 +11,7 @@ from statistics import median
 import msgspec
 import pytest
 
+from tollkeeper.api.terminal.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.replay import score_history
@@ -18,7 +19,6 @@ from tollkeeper.engine.offline.fit.weighed import weights
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
 from tollkeeper.engine.offline.testing.files import library_of, load_file
-from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.load import SHIPPED, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tollkeeper.api.terminal.testing.run import run_tests
 from tollkeeper.engine.offline.testing.cases import case_text, decide_case, load_case
 from tollkeeper.engine.offline.testing.files import library_of
-from tollkeeper.engine.offline.testing.run import run_tests
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.grammar.formatter import format_file
 

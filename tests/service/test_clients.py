@@ -32,6 +32,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
             f"{running.url}/v1/event-types/sign_in/versions?publish=true",
             headers={"authorization": f"Bearer {key}"},
             content=EVENT_TYPE,
+            timeout=PATIENCE_S,
         )
         assert answer.status_code == 201
         yield running.url, key

@@ -264,6 +264,29 @@ def test_keys_lead_through_the_pages(desk: Desk) -> None:
     page.context.close()
 
 
+def test_wide_amounts_in_several_currencies_leave_the_trend_in_view(desk: Desk) -> None:
+    for number, currency in enumerate(("BRL", "MXN", "USD", "COP", "JPY")):
+        wide = payment(
+            id=f"wide-{number}",
+            currency=currency,
+            amount=999_999_999,
+            device={"ip_address": f"192.0.2.{number}"},
+            merchant={"id": "m-3"},
+            analyze=ASKED,
+        )
+        assert desk.client.post("/payments", json=wide).status_code == 201
+    wait_until_found(desk.client, 5, "merchant:m-3")
+    page = desk.page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{desk.url}/console/rules/gate")
+    trends = page.locator("svg.spark").all()
+    assert trends != []
+    for trend in trends:
+        box = trend.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 1280
+    page.context.close()
+
+
 def test_the_editor_tries_a_text_on_stored_payments_beside_it(desk: Desk) -> None:
     page = desk.page()
     page.goto(f"{desk.url}/console/rules/gate/edit")
@@ -291,3 +314,69 @@ def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Des
     assert page.evaluate("document.activeElement.id || document.activeElement.tagName") != "editor"
     assert not page.evaluate("document.activeElement.classList.contains('editor-host')")
     page.context.close()
+
+
+def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: Desk) -> None:
+    page = desk.page(viewport={"width": 1280, "height": 900})
+    page.wait_for_selector(".uplot .u-over")
+    box = page.locator(".uplot .u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 20, steps=5)
+    page.mouse.up()
+    page.wait_for_url("**/console/payments?q=since*until*")
+    assert page.input_value("#search").startswith("since:")
+    page.context.close()
+
+
+def test_a_search_is_in_the_address_and_a_reload_finds_the_same_rows(desk: Desk) -> None:
+    page = desk.page()
+    page.goto(f"{desk.url}/console/payments")
+    page.fill("#search", "merchant:m-2")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/payments?q=merchant*")
+    rows = page.locator("tbody tr").all_inner_texts()
+    assert len(rows) == 5
+    page.reload()
+    assert page.locator("tbody tr").all_inner_texts() == rows
+    page.context.close()
+
+
+def test_the_printed_report_has_no_controls(desk: Desk) -> None:
+    page = desk.page()
+    page.goto(f"{desk.url}/console/report")
+    page.emulate_media(media="print")
+    shown = page.locator("button:visible, input:visible, select:visible, nav a:visible")
+    assert shown.count() == 0
+    assert page.is_visible("table")
+    page.context.close()
+
+
+def test_verdicts_are_given_one_after_another_without_a_mouse(desk: Desk) -> None:
+    said_before = legitimate(desk)
+    page = desk.page()
+    page.goto(f"{desk.url}/console/review")
+    page.wait_for_selector("button:focus")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table[data-verdicts]")
+    waiting = page.locator("table[data-verdicts] tbody tr").count()
+    assert waiting == 20
+    page.keyboard.press("j")
+    for left in range(waiting - 1, -1, -1):
+        page.keyboard.press("l")
+        page.wait_for_function(
+            "left => document.querySelectorAll('table[data-verdicts] tbody tr').length === left",
+            arg=left,
+        )
+    # A row goes before the service has answered for it.
+    for _ in range(100):
+        if legitimate(desk) == said_before + 20:
+            break
+        page.wait_for_timeout(100)
+    assert legitimate(desk) == said_before + 20
+    page.context.close()
+
+
+def legitimate(desk: Desk) -> int:
+    labels = desk.client.get("/labels", params={"limit": 100}).json()["labels"]
+    return [each["label"] for each in labels].count("legitimate")

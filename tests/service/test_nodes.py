@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -151,7 +152,7 @@ def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
     with (
         nodes(tmp_path, 3) as (key, running),
         clients_of(key, running) as shop,
-        httpx.Client(verify=False) as former,
+        httpx.Client(verify=False, timeout=PATIENCE_S) as former,
     ):
         met = stream(shop, (0, 1, 2), range(8))
         block(tmp_path / "1", "bob")
@@ -172,6 +173,9 @@ def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
         assert former.get(asked[1]).status_code == 401
         shown = json.loads(toll(tmp_path / "1", "nodes", "--json").stdout)
         assert sum(each["owner"] for each in shown) == 1
+        until(lambda: [figure(node, "toll_entries_behind") for node in running[1:]] == [0, 0])
+        assert sum(figure(node, "toll_takeovers_total") for node in running[1:]) == 1
+        assert all(figure(node, "toll_forwarded_total") > 0 for node in running[1:])
     kept = told(Database(on_database, tmp_path / "1"))
     monkeypatch.delenv("TOLL_DATABASE")
     with nodes(tmp_path / "embedded", 1) as (key, running), clients_of(key, running) as shop:
@@ -236,7 +240,10 @@ def require_certificates(folder: Path, url: str, ours: Path) -> None:
     stranger.load_verify_locations(ours / "authority.pem")
     nameless = create_default_context(cafile=str(ours / "authority.pem"))
     ((owner,),) = do(url, "SELECT address FROM shards")
-    assert httpx.get(f"{owner}/health/live", verify=node_context(ours)).status_code == 200
+    assert (
+        httpx.get(f"{owner}/health/live", verify=node_context(ours), timeout=PATIENCE_S).status_code
+        == 200
+    )
     for (address,) in do(url, "SELECT address FROM nodes"):
         for context in (stranger, nameless):
             with pytest.raises(httpx.TransportError):
@@ -276,11 +283,19 @@ def test_a_follower_is_ready_as_long_as_it_sees_the_database_and_an_owner_in_it(
         assert state_of(tmp_path, follower) == "owns"
 
 
+def figure(node: Running, name: str) -> float:
+    """A node's own figure."""
+    (found,) = re.findall(
+        rf"^{name} (.*)$", httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S).text, re.MULTILINE
+    )
+    return float(found)
+
+
 NO_OWNER = (503, "no node is known to own the journal")
 
 
 def readiness(node: Running) -> tuple[int, str]:
-    answer = httpx.get(f"{node.url}/health/ready")
+    answer = httpx.get(f"{node.url}/health/ready", timeout=PATIENCE_S)
     told = answer.json()
     return answer.status_code, told["errors"][0]["message"] if "errors" in told else ""
 

@@ -55,13 +55,15 @@ def test_a_service_with_a_listener_for_its_operator(folder: Path, tmp_path: Path
     )
     admin = f"http://127.0.0.1:{admin_port}"
     with serving(folder, ["--config", str(tmp_path / "toll.toml")]) as service, ExitStack() as held:
-        assert httpx.get(f"{service.url}/metrics").status_code == 404
-        told = httpx.get(f"{admin}/metrics").text
+        assert httpx.get(f"{service.url}/metrics", timeout=PATIENCE_S).status_code == 404
+        told = httpx.get(f"{admin}/metrics", timeout=PATIENCE_S).text
         assert "toll_build_info{" in told
         assert 'toll_requests_total{reason="not_found",route="none",status="404"} 1.0' in told
         for base in (service.url, admin):
-            assert httpx.get(f"{base}/health/ready").json() == {"status": "ready"}
-        assert httpx.get(f"{admin}/v1/account").status_code == 404
+            assert httpx.get(f"{base}/health/ready", timeout=PATIENCE_S).json() == {
+                "status": "ready"
+            }
+        assert httpx.get(f"{admin}/v1/account", timeout=PATIENCE_S).status_code == 404
 
         # More half-sent requests than there may be connections.
         for _ in range(60):

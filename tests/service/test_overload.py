@@ -72,7 +72,7 @@ def test_connections_past_the_bound_are_refused_and_those_within_are_served(
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "1"
         assert errors(refused) == [("body", "unavailable")]
-        assert httpx.get(f"{service.url}/health/ready").status_code == 200
+        assert httpx.get(f"{service.url}/health/ready", timeout=PATIENCE_S).status_code == 200
         busy[0].sendall(body)
         assert read_answer(busy[0]).startswith(b"HTTP/1.1 201")
         opened.close()

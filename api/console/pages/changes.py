@@ -107,10 +107,16 @@ async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def _done(here: Visit) -> Html:
-    for what in ("proposed", "decided"):
-        if what in here.query:
-            return notice("good", here.words(f"changes.done_{what}", number=here.query[what]))
-    return Html("")
+    if "decided" in here.query:
+        return notice("good", here.words("changes.done_decided", number=here.query["decided"]))
+    match here.query.get("proposed", "").split(","):
+        case [""]:
+            return Html("")
+        case [number_]:
+            return notice("good", here.words("changes.done_proposed", number=number_))
+        case numbers:
+            said = here.words("changes.done_proposed_several", numbers=", ".join(numbers))
+            return notice("good", said)
 
 
 async def _proposals(here: Visit, waiting: list[JsonObject]) -> Html:

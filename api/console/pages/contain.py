@@ -31,6 +31,7 @@ from tollkeeper.api.console.parts import (
     notice,
     number,
     payments_link,
+    proposed_address,
     read_instant,
     row,
     table,
@@ -105,8 +106,10 @@ async def _payments(here: Visit, until: datetime, id_: str) -> Html:
     query = f"since:{text_of(since)} until:{text_of(until)}"
     return join_html(
         element("p", payments_link(here, here.words("alerts.behind"), query)),
-        # An attack goes on after it was noticed.
-        await _suggestions(here, min(here.now, until + AROUND), id_),
+        # An attack goes on after it was noticed. What stands out is weighed against all merchants.
+        Html("")
+        if here.merchants
+        else await _suggestions(here, min(here.now, until + AROUND), id_),
         await scores_beside(here, since, until),
     )
 
@@ -134,15 +137,19 @@ async def mark(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[
 
 @post(CONTAIN)
 async def contain(request: Request[Any, Any, Any]) -> Response[str]:
-    """Put what was chosen in its lists until a time; the alert is acknowledged with it."""
+    """Put what was chosen in its lists until a time, which acknowledges the alert; or propose that."""
     here = await visit(request)
     form = await request.form()
     sent = await read_form(request)
     if sent["span"] not in _SPANS:
         raise IncompleteFormError("span")
     end = here.now + timedelta(hours=_SPANS[sent["span"]])
-    blocked: dict[str, list[JsonObject]] = {}
+    id_ = sent.get("alert")
+    back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
     picked = [str(each) for each in form.getall("pick", [])]
+    if not picked:
+        return go_to(target(back, contained="0"))
+    blocked: dict[str, list[JsonObject]] = {}
     for each in picked:
         by, _, like = each.partition(":")
         shown = (await here.client.get(f"/v1/payments/{segment(like)}"))["payment"]
@@ -151,19 +158,17 @@ async def contain(request: Request[Any, Any, Any]) -> Response[str]:
             raise IncompleteFormError("pick")
         entry = {"value": value, "expires_at": text_of(end), "note": sent.get("reason")}
         blocked.setdefault(sent[f"list_{by}"], []).append(entry)
-    proposed = ""
+    if here.list_approval:
+        numbers = [
+            await send_entries(here, name, entries, sent.get("reason"))
+            for name, entries in blocked.items()
+        ]
+        return go_to(proposed_address(*numbers))
     for name, entries in blocked.items():
-        if here.list_approval:
-            proposed = str(await send_entries(here, name, entries, sent.get("reason")))
-            continue
         path = f"/v1/lists/{segment(name)}/entries"
         await here.client.send("PUT", path, body={"entries": entries})
-    id_ = sent.get("alert")
-    if id_ and picked and here.may("labels:write"):
+    if id_ and here.may("labels:write"):
         await _mark(here, id_, "acknowledged", sent.get("reason"))
-    if proposed:
-        return go_to(target("/console/changes", proposed=proposed))
-    back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
     return go_to(target(back, contained=str(len(picked)), until=text_of(end)))
 
 
@@ -173,6 +178,8 @@ async def _mark(here: Visit, id_: str, state: str, note: str) -> None:
 
 
 def _done(here: Visit) -> Html:
+    if here.query.get("contained") == "0":
+        return notice("warning", here.words("contain.none_picked"))
     if "contained" in here.query and "until" in here.query:
         end = read_instant(here.query["until"]).astimezone(here.zone)
         said = here.words(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import Any
 
 from litestar import Request, get, post
@@ -23,7 +24,12 @@ from tollkeeper.api.console.pages.rules import (
     terms_fields,
     text_diff,
 )
-from tollkeeper.api.console.parts import control_if_allowed, errors_notice, number
+from tollkeeper.api.console.parts import (
+    control_if_allowed,
+    errors_notice,
+    number,
+    proposed_address,
+)
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -108,7 +114,7 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
             number_ = await send_proposal(here, name, answer["rule"]["version"], sent)
         except RefusalError as refusal:
             return await _editor(here, text, name or None, answer["rule"]["version"], refusal)
-        return go_to(target("/console/changes", proposed=str(number_)))
+        return go_to(proposed_address(number_))
     stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
     return go_to(target(rule_address(name), published=str(stored)))
 
@@ -134,6 +140,9 @@ async def _editor(
     words = here.words
     title = words("editor.new") if name is None else words("editor.title", name=name)
     live = await _live_text(here, name)
+    rival = await _rival(here, name, refusal)
+    if rival is not None:  # whoever has seen it may put theirs over it
+        newest = rival["version"]
     form = element(
         "form",
         element("input", type="hidden", name="name", value=name or ""),
@@ -183,6 +192,7 @@ async def _editor(
     content = join_html(
         element("h1", title),
         Html("") if refusal is None else errors_notice(refusal.errors),
+        Html("") if rival is None else _beside_rival(here, rival, text),
         element(
             "div",
             form,
@@ -224,6 +234,26 @@ def _backtest_button(here: Visit) -> Html:
 def _publish_button(here: Visit) -> Html:
     act = "propose" if here.four_eyes else "publish"
     return element("button", here.words(f"editor.{act}"), name="act", value=act)
+
+
+async def _rival(here: Visit, name: str | None, refusal: RefusalError | None) -> JsonObject | None:
+    """The version that somebody stored meanwhile, None where nobody did."""
+    if name is None or refusal is None or refusal.status != HTTPStatus.CONFLICT:
+        return None
+    path = f"/v1/rules/{segment(name)}"
+    newest = (await here.client.get(path))["rule"]["newest"]
+    found: JsonObject = (await here.client.get(f"{path}/versions/{newest}"))["rule"]
+    return found
+
+
+def _beside_rival(here: Visit, rival: JsonObject, text: str) -> Html:
+    return element(
+        "section",
+        element("h2", here.words("editor.rival", version=rival["version"])),
+        element(
+            "pre", element("code", text_diff(rival["text"], text)), class_="rule", tabindex="0"
+        ),
+    )
 
 
 async def _live_text(here: Visit, name: str | None) -> str | None:

@@ -25,6 +25,7 @@ from tollkeeper.api.console.parts import (
     next_page,
     notice,
     number,
+    proposed_address,
     row,
     table,
     text_of,
@@ -173,7 +174,7 @@ async def _propose(
 ) -> Response[str]:
     """Ask another person to approve the entries, and go where that is seen."""
     number_ = await send_entries(here, name, entries, note, action)
-    return go_to(target("/console/changes", proposed=str(number_)))
+    return go_to(proposed_address(number_))
 
 
 async def send_entries(

@@ -38,37 +38,39 @@ _LOUD = 3
 """A mover this many times its usual number, and mostly refused, is said at the top."""
 _LEAST = 20
 """Fewer payments than these within the hour are no attack that a banner should tell of."""
-_HIDDEN = ("rule", "action")
-"""Movers that tell of the merchant's own doing."""
+_HIDDEN = ("rule", "condition")
+"""Movers that tell of the account's own doing; conditions have a table of their own."""
 _SHOWN = 8
 
 
 @get("/console")
 async def now(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
-    if not here.sees("now"):
+    if not here.may("payments:read"):
         return go_to(first_page(here))
     ask = here.client.get
     flow = (await ask("/v1/figures", {"since": _REACH, "every": "minute"}))["figures"]
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
-    movers = (await ask("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
     firing = (await ask("/v1/figures", {**hour, "by": "condition"}))["figures"]
     usual = (await ask("/v1/figures", {"since": "1w", "by": "condition"}))["figures"]
     alerts = (await ask("/v1/alerts", {"limit": "5"}))["alerts"]
     alone = await _alone(here)
-    moving = [mover for mover in movers if mover["by"] not in _HIDDEN][:_SHOWN]
+    moving = await _moving(here, hour)
     behind = await mover_addresses(here, moving)
     words = here.words
+    shows_movers = not here.merchants
     content = element(
         "div",
         element("h1", words("now.title")),
         alone,
-        _banner(here, moving, behind),
+        _banner(here, moving, behind) if shows_movers else Html(""),
         _tiles(here, flow),
         _flow(here, flow),
         element(
             "div",
-            element("section", element("h2", words("now.movers")), _movers(here, moving, behind)),
+            element("section", element("h2", words("now.movers")), _movers(here, moving, behind))
+            if shows_movers
+            else Html(""),
             element("section", element("h2", words("now.firing")), _firing(here, firing, usual)),
             class_="columns",
         ),
@@ -80,6 +82,14 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         hx_swap="outerHTML",
     )
     return html(page(here, words("now.title"), content, scripts=("vendor/uplot.js",)))
+
+
+async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:
+    """What stands out, nothing to who sees some merchants alone: it is weighed against all."""
+    if here.merchants:
+        return []
+    movers = (await here.client.get("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
+    return [mover for mover in movers if mover["by"] not in _HIDDEN][:_SHOWN]
 
 
 async def _alone(here: Visit) -> Html:
@@ -265,7 +275,7 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                 f"{mover['usual']:.1f}",
                 join_html(
                     bar(_denied_share(mover["tally"]), "deny"),
-                    percent(_denied_share(mover["tally"])),
+                    element("span", percent(_denied_share(mover["tally"])), class_="number"),
                 ),
                 numeric=(1, 2, 3),
             )

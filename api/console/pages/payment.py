@@ -35,6 +35,7 @@ from tollkeeper.api.console.parts import (
     payment_address,
     payments_link,
     percent,
+    proposed_address,
     reason,
     row,
     since_text,
@@ -99,11 +100,11 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             ),
             element(
                 "div",
+                control_if_allowed(here, "labels:write", _verdicts(here, id_)),
                 _facts(here, shown, revealed),
                 _related_table(here, id_, related["related"]),
                 _timeline(here, shown, found["history"], labels["labels"]),
                 _notes(here, id_, notes["notes"]),
-                control_if_allowed(here, "labels:write", _verdicts(here, id_)),
                 await _list_form(here, id_, shown),
                 class_="side",
             ),
@@ -144,7 +145,7 @@ async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Re
     name = sent["list"]
     if here.list_approval:
         number_ = await send_entries(here, name, [entry], entry["note"])
-        return go_to(target("/console/changes", proposed=str(number_)))
+        return go_to(proposed_address(number_))
     await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
     return go_to(target(payment_address(id_), listed=name))
 
@@ -353,7 +354,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
                 class_="deny" if each["contribution"] > 0 else "allow",
                 aria_hidden="true",
             ),
-            f"{float(each['contribution']):+.2f}",
+            _signed(each["contribution"]),
             numeric=(2,),
         )
         for each in loud
@@ -375,7 +376,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
         table(
             [words(f"payment.{title}") for title in ("signal", "weight", "adds")],
             [
-                row(words("payment.baseline"), "", f"{float(card['baseline']):+.2f}", numeric=(2,)),
+                row(words("payment.baseline"), "", _signed(card["baseline"]), numeric=(2,)),
                 *rows,
             ],
             words("payment.signals"),
@@ -387,6 +388,11 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
             element("ul", *(element("li", each["title"] or each["name"]) for each in silent)),
         ),
     )
+
+
+def _signed(value: Any) -> str:
+    """What a signal adds, with a minus as wide as the plus."""
+    return f"{float(value):+.2f}".replace("-", "−")
 
 
 def _facts(here: Visit, shown: JsonObject, revealed: JsonObject | None) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -59,6 +60,8 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         )
         count = (await ask("/v1/payments/count", wanted))["count"]
     except RefusalError as refusal:
+        if refusal.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
         content = join_html(_search(here, query, saved), errors_notice(refusal.errors))
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]

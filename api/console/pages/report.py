@@ -11,6 +11,7 @@ from tollkeeper.api.console.answers import csv_file, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    money_column,
     moneys,
     number,
     payments_link,
@@ -81,7 +82,11 @@ def _linked(here: Visit, month: JsonObject, cells: tuple[str, ...]) -> tuple[str
     span = f"since:{month['start']} until:{month['end']}"
     queries = {"payments": span, "fraud": f"label:fraud {span}"}
     return tuple(
-        payments_link(here, cell, queries[title]) if title in queries else cell
+        payments_link(here, cell, queries[title])
+        if title in queries
+        else money_column(moneys(month["money"]))
+        if title == "money"
+        else cell
         for title, cell in zip(TITLES, cells, strict=True)
     )
 
@@ -95,7 +100,7 @@ def _row(here: Visit, month: JsonObject) -> tuple[str, ...]:
     return (
         name if ripe else f"{name} {here.words('report.unripe')}",
         number(payments),
-        moneys(month["money"]),
+        " · ".join(moneys(month["money"])) or "–",
         percent(actions["deny"], payments),
         percent(actions["challenge"], payments),
         percent(tally["statuses"]["succeeded"], payments),

@@ -20,11 +20,13 @@ from tollkeeper.api.console.parts import (
     control_if_allowed,
     field,
     instant,
+    money_column,
     moneys,
     notice,
     number,
     payments_link,
     percent,
+    proposed_address,
     row,
     since_text,
     table,
@@ -32,12 +34,13 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-TICKS = "▁▂▃▄▅▆▇█"
 FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
 SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
 """How long a version may be published for, with a click, and how that is said."""
 _VERSIONS_SHOWN = 12
 """How many versions a rule's page tells of."""
+_DAY, _TALL = 4, 20
+"""How wide a day is in a trend, with the gap after it, and how tall the most hits of a day are."""
 
 
 @get("/console/rules")
@@ -77,7 +80,8 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
     words = here.words
     path = f"/v1/rules/{segment(name)}"
     found = (await here.client.get(path))["rule"]
-    performance = (await here.client.get(f"{path}/performance", {"since": "30d"}))["conditions"]
+    span = {"since": "30d", "overlap": "true" if "overlap" in here.query else None}
+    performance = (await here.client.get(f"{path}/performance", span))["conditions"]
     content = join_html(
         _head(here, found),
         _done(here),
@@ -86,7 +90,7 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
         await _versions(here, found),
         element(
             "section",
-            element("h2", words("rule.text", version=found["newest"])),
+            element("h2", words("rule.text", version=found["active"] or found["newest"])),
             *_text(here, found["text"]),
         ),
     )
@@ -110,7 +114,7 @@ async def propose(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
     here = await visit(request)
     sent = await read_form(request)
     number = await send_proposal(here, name, sent.whole("version"), sent)
-    return go_to(target("/console/changes", proposed=str(number)))
+    return go_to(proposed_address(number))
 
 
 async def send_proposal(here: Visit, name: str, version: int, terms: Form) -> int:
@@ -259,10 +263,12 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
         precision = each["precision"]
         rows.append(
             row(
-                met or words("rule.no_condition"),
+                element(
+                    "span", met or words("rule.no_condition"), _overlap(here, each), class_="name"
+                ),
                 f"v{each['version']}",
                 payments_link(here, number(tally["payments"]), query),
-                moneys(each["money"]),
+                money_column(moneys(each["money"])),
                 number(tally["actions"]["deny"]),
                 _precision(here, precision),
                 percent(each["came_back"]["succeeded"], each["came_back"]["of"]),
@@ -294,7 +300,19 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
             class_="rows",
         ),
         element("p", words("rule.immature", share=percent(immature)), class_="hints"),
+        Html("")
+        if "overlap" in here.query
+        else element("p", element("a", words("rule.overlap"), href=here.address(overlap="1"))),
     )
+
+
+def _overlap(here: Visit, condition: JsonObject) -> Html:
+    """Which later conditions would have caught its hits as well."""
+    also = condition["also_met"]
+    if not also["conditions"]:
+        return Html("")
+    said = ", ".join(f"{name} {count}" for name, count in also["conditions"].items())
+    return element("small", here.words("rule.also_met", of=also["of"], conditions=said))
 
 
 def _precision(here: Visit, precision: JsonObject) -> str:
@@ -307,9 +325,17 @@ def _precision(here: Visit, precision: JsonObject) -> str:
 def sparkline(counts: list[int]) -> Html:
     """Counts by day as little bars; the numbers for those who listen."""
     most = max(counts, default=0)
-    ticks = "".join(TICKS[round(7 * count / most)] if most else TICKS[0] for count in counts)
+    bars = "".join(
+        f"M{_DAY * day} {_TALL}v-{max(1, round(_TALL * count / most)) if count else 0.5}h{_DAY - 1}V{_TALL}z"
+        for day, count in enumerate(counts)
+    )
     return element(
-        "span", ticks, class_="spark", role="img", aria_label=", ".join(map(str, counts))
+        "svg",
+        element("path", d=bars),
+        viewBox=f"0 0 {_DAY * len(counts)} {_TALL}",
+        class_="spark",
+        role="img",
+        aria_label=", ".join(map(str, counts)),
     )
 
 

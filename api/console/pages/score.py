@@ -37,6 +37,8 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
         _curve(here, buckets),
         element("h2", words("score.thresholds")),
         _thresholds(here, buckets, since),
+        element("h2", words("score.holdout")),
+        await _false_positives(here),
     )
     return html(page(here, words("frame.score"), content, scripts=("vendor/uplot.js",)))
 
@@ -102,6 +104,24 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         numeric=(0, 1, 2, 3, 4, 5),
         class_="rows",
     )
+
+
+async def _false_positives(here: Visit) -> Html:
+    """What those say of denials that passed though they are denied; with a link to them."""
+    found = (await here.client.get("/v1/figures/holdout"))["false_positives"]
+    known = found["people"] + found["frauds"]
+    if found["share"] is not None:
+        said = here.words(
+            "score.holdout_share",
+            share=percent(found["share"]),
+            low=percent(found["low"]),
+            high=percent(found["high"]),
+            known=number(known),
+            unripe=number(found["unripe"]),
+        )
+    else:
+        said = here.words("score.holdout_unknown", unripe=number(found["unripe"]))
+    return element("p", payments_link(here, said, "holdout:true"))
 
 
 async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -14,7 +15,16 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.keys import KEYS_PAGE
 from tollkeeper.api.console.pages.users import USERS
-from tollkeeper.api.console.parts import control_if_allowed, field, instant, notice, row, table
+from tollkeeper.api.console.parts import (
+    control_if_allowed,
+    field,
+    instant,
+    notice,
+    number,
+    proposed_address,
+    row,
+    table,
+)
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -29,6 +39,7 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     found = await here.client.get("/v1/account")
     account = found["account"]
     webhooks = (await here.client.get("/v1/webhooks"))["webhooks"]
+    lists = (await here.client.get("/v1/lists"))["lists"] if here.may("lists:read") else []
     deliveries = (await here.client.get("/v1/webhooks/deliveries", {"limit": "20"}))["deliveries"]
     content = join_html(
         element(
@@ -46,14 +57,18 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
             class_="tools",
         ),
         notice("good", words("settings.saved")) if "saved" in here.query else Html(""),
-        _form(here, account) if here.may("settings:write") else _settings_text(here, account),
+        _form(here, account, lists)
+        if here.may("settings:write")
+        else _settings_text(here, account),
         element("h2", words("settings.rates")),
         _rates(here, account["rates"]),
         element("h2", words("settings.windows")),
         element(
             "p",
             words(
-                "settings.held", entries=found["windows"]["entries"], cap=found["windows"]["cap"]
+                "settings.held",
+                entries=number(found["windows"]["entries"]),
+                cap=number(found["windows"]["cap"]),
             ),
         ),
         element("h2", words("settings.webhooks")),
@@ -67,12 +82,15 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
     thresholds = {name: _number(sent[name]) for name in ("challenge", "deny")}
+    form = await request.form()
     wanted = {
         "thresholds": thresholds,
         "time_zone": sent["time_zone"],
         "retention_days": _number(sent["retention_days"]),
         "approvals": {name: bool(sent.get(f"approve_{name}")) for name in _APPROVALS},
     }
+    if here.may("lists:read"):  # else the form offers none
+        wanted["merchant_lists"] = sorted(map(str, form.getall("merchant_list", [])))
     known = (await here.client.get("/v1/account"))["account"]
     changed = {name: value for name, value in wanted.items() if value != known[name]}
     shared = {
@@ -83,7 +101,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     if shared:
         proposal = {"note": sent.get("note"), "settings": shared}
         made = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
-        return go_to(target("/console/changes", proposed=str(made["proposal"]["number"])))
+        return go_to(proposed_address(made["proposal"]["number"]))
     return go_to(target("/console/settings", saved="1"))
 
 
@@ -102,7 +120,7 @@ def _number(text: str) -> Any:
     return int(value) if value == value.to_integral_value() else value
 
 
-def _form(here: Visit, account: JsonObject) -> Html:
+def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html:
     words = here.words
     thresholds = account["thresholds"]
     numbers = [
@@ -139,8 +157,26 @@ def _form(here: Visit, account: JsonObject) -> Html:
         element(
             "fieldset",
             element("legend", words("settings.approvals")),
-            *(_approval(here, name, account["approvals"][name]) for name in _APPROVALS),
+            *(
+                _choice(
+                    f"approve_{name}",
+                    "1",
+                    words(f"settings.approve_{name}"),
+                    chosen=account["approvals"][name],
+                )
+                for name in _APPROVALS
+            ),
         ),
+        element(
+            "fieldset",
+            element("legend", words("settings.merchant_lists")),
+            *(
+                _choice("merchant_list", name, name, chosen=name in account["merchant_lists"])
+                for name in (each["name"] for each in lists)
+            ),
+        )
+        if lists
+        else Html(""),
         field(words("settings.note"), element("input", name="note", maxlength="500"))
         if any(account["approvals"].values())
         else Html(""),
@@ -151,19 +187,9 @@ def _form(here: Visit, account: JsonObject) -> Html:
     )
 
 
-def _approval(here: Visit, name: str, needed: bool) -> Html:
-    return element(
-        "label",
-        element(
-            "input",
-            type="checkbox",
-            name=f"approve_{name}",
-            value="1",
-            checked="" if needed else None,
-        ),
-        element("span", here.words(f"settings.approve_{name}")),
-        class_="choice",
-    )
+def _choice(name: str, value: str, said: str, *, chosen: bool) -> Html:
+    box = element("input", type="checkbox", name=name, value=value, checked="" if chosen else None)
+    return element("label", box, element("span", said), class_="choice")
 
 
 def _settings_text(here: Visit, account: JsonObject) -> Html:

@@ -74,15 +74,15 @@ def backtest(
 
     from tollkeeper.api.terminal.backtest_page import backtest_page as backtest_page
     from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
-    from tollkeeper.api.terminal.rendering import draw_backtest
-    from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
-    from tollkeeper.engine.offline.backtest.files import HistoryError
-    from tollkeeper.engine.offline.backtest.given import (
+    from tollkeeper.api.terminal.given import (
         GivenError,
         read_candidate,
         read_labels,
         read_since,
     )
+    from tollkeeper.api.terminal.rendering import draw_backtest
+    from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
+    from tollkeeper.engine.offline.backtest.files import HistoryError
     from tollkeeper.engine.offline.testing.files import BrokenFileError
     from tollkeeper.engine.open import now
 

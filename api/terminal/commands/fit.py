@@ -62,9 +62,9 @@ def fit(
 
     Publishes nothing: the new text is for review.
     """
+    from tollkeeper.api.terminal.given import GivenError, read_since
     from tollkeeper.api.terminal.rendering import draw_fitted
     from tollkeeper.engine.lists.environment import Environment
-    from tollkeeper.engine.offline.backtest.given import GivenError, read_since
     from tollkeeper.engine.offline.outcomes import NothingToLearnError
     from tollkeeper.engine.offline.testing.streams import StreamError
     from tollkeeper.engine.open import now

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 @json_option
 def new(template: str | None, name: str | None, folder: Path, as_json_: bool) -> None:
     """Write a tested rule from TEMPLATE; without one, list the templates."""
-    from tollkeeper.engine.offline.templates import start_rule, templates
+    from tollkeeper.api.terminal.templates import start_rule, templates
     from tollkeeper.engine.offline.testing.starting import OccupiedError
     from tollkeeper.grammar.words import did_you_mean
 

@@ -8,7 +8,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option
-from tollkeeper.api.terminal.output import refuse, show_rows
+from tollkeeper.api.terminal.output import refuse, say, show_rows
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -26,7 +26,7 @@ def nodes(as_json_: bool, data: JournalSource) -> None:
 
     if url_of(data) is None:
         refuse("a data folder has one service: several share a journal in a database (--database)")
-    from tollkeeper.engine.journal.postgres.nodes import SILENT_S, nodes_of
+    from tollkeeper.engine.journal.postgres.nodes import SILENT_S, nodes_of, out_of_reach
 
     with refusals(), closing(connect_for_reading(data)) as connection:
         found = nodes_of(connection)
@@ -45,6 +45,8 @@ def nodes(as_json_: bool, data: JournalSource) -> None:
     ]
     titles = ("process", "address", "release", "state", "owner", "since", "behind", "silent_s")
     show_rows(titles, rows, as_json_)
+    for each in out_of_reach(found):
+        say(f"{each.process} is not reached by other machines at {each.address}: set --node-host")
 
 
 def _state(is_whole: bool, is_silent: bool) -> str:

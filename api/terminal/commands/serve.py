@@ -85,6 +85,7 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 @setting("account_reports", "Payments and events a second that all keys of an account may send.")
 @setting("key_work", "Other requests a second that a key may send; more get a 429.")
 @setting("account_work", "Other requests a second that all keys of an account may send.")
+@setting("account_changes", "Of these, changes of rules, lists, settings and people a second.")
 @setting("address_sign_ins", "Times a minute that one address may try to sign in; more get a 429.")
 @setting("windows_cap", "Elements that an account's windows may hold.")
 @setting("windows_total_cap", "Elements that the windows of all accounts may hold together.")

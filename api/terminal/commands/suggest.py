@@ -110,8 +110,8 @@ def suggest(
     """
     import msgspec
 
+    from tollkeeper.api.terminal.given import GivenError, read_labels, read_since
     from tollkeeper.engine.offline.backtest.files import HistoryError
-    from tollkeeper.engine.offline.backtest.given import GivenError, read_labels, read_since
     from tollkeeper.engine.open import now
 
     with extra("fit"):

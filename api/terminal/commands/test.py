@@ -47,7 +47,7 @@ def test(
     from tollkeeper.engine.offline.testing.coverage import percent
 
     with extra("test"):
-        from tollkeeper.engine.offline.testing.run import run_tests
+        from tollkeeper.api.terminal.testing.run import run_tests
 
     run = run_tests(paths, accept=accept, only=only)
     if as_json_:

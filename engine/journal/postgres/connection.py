@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 
 _BY_ID = re.compile(r"\bjournal( AS \w+)? INDEXED BY by_id\b")
 _HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)\b")
+_TEXT_IN = re.compile(r"\binstr\(lower\((\w+)\), \?\)")
+# Byte for byte, as SQLite does it: what stands in a body need not be text.
+_BYTES_IN = (
+    r"strpos(lower(convert_from(\1, 'LATIN1') COLLATE "
+    '"C"),'
+    " convert_from(convert_to(?, 'UTF8'), 'LATIN1'))"
+)
 # A server that has gone is found out within about these seconds.
 _PATIENCE_S = 10
 # What a standby has not been heard of is told by a warning, while the commit itself succeeds.
@@ -59,6 +66,7 @@ _DEFAULTS: dict[str, Any] = {
 def translated(query: str) -> str:
     """A query of the journal as PostgreSQL understands it."""
     query = _HINT.sub("", _BY_ID.sub(r"ids\1", query))
+    query = _TEXT_IN.sub(_BYTES_IN, query)
     query = query.replace("sqlite_sequence", "numbers").replace("BEGIN IMMEDIATE", "BEGIN")
     return query.replace("%", "%%").replace("?", "%s")
 

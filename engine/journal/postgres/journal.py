@@ -26,6 +26,7 @@ from tollkeeper.engine.journal.contract import (
     Unavailable,
 )
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange, ListEntry
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
     connect,
@@ -47,7 +48,7 @@ from tollkeeper.engine.journal.postgres.schema import (
     warn_of_settings,
 )
 from tollkeeper.engine.journal.postgres.store import PostgresStore
-from tollkeeper.engine.journal.sql_journal import SqlJournal
+from tollkeeper.engine.journal.threads import in_thread
 from tollkeeper.engine.journal.writer import (
     BEGINNING,
     WAITING_LIMIT,
@@ -151,7 +152,7 @@ def read_database(url: str) -> PostgresJournal:
         return PostgresJournal(url, nobody(connection))
 
 
-class PostgresJournal(SqlJournal):
+class PostgresJournal(Journal):
     """A `Journal` in a database that is owned, as `open_database` owns it."""
 
     def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
@@ -456,7 +457,7 @@ class PostgresJournal(SqlJournal):
                 with closing(connect(self._url)) as connection:
                     return read(connection)
 
-        return await asyncio.get_running_loop().run_in_executor(self._points, work)
+        return await in_thread(self._points, work)
 
     async def _look_whose(self) -> None:
         begun = time.monotonic()

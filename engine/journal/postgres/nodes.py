@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from ipaddress import ip_address
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.postgres.ownership import process_name
@@ -75,3 +78,24 @@ def has_successor(connection: SqlConnection, node: str) -> bool:
 def nodes_of(connection: SqlConnection) -> list[SeenNode]:
     """All that were heard of within a day."""
     return [SeenNode(*row) for row in connection.execute(_NODES)]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address means another machine on each machine."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def out_of_reach(nodes: Collection[SeenNode]) -> list[SeenNode]:
+    """Those of the nodes that are there which a node on another machine can't reach: it would reach
+    itself at their addresses."""
+    present = [each for each in nodes if each.silent_s <= SILENT_S]
+    machines = {_machine(each) for each in present}
+    return [each for each in present if len(machines) > 1 and is_loopback(each.address)]
+
+
+def _machine(node: SeenNode) -> str:
+    return node.process.partition(" on ")[2]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.lateness import read_lateness
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     Concerns,
@@ -47,10 +48,11 @@ def backtest_account(
     period: tuple[int, int],
     labels: Labels,
     progress: Progress,
-    late: int = LATE,
+    late: int | None = None,
 ) -> Report:
     """What the program would change of an account's decisions; `period` (µs) is of arrivals,
-    `late` (µs) how far behind the latest arrival the service counts a payment.
+    `late` (µs) how far behind the latest arrival the service counts a payment, None for as its
+    folder says.
 
     `labels` count before those that the account has stored.
 
@@ -59,7 +61,8 @@ def backtest_account(
     """
     account = account_now(source, account_name)
     make_declared_lists(account, program.lists, program.tables)
-    candidate = candidate_of(program, account, late)
+    lateness = read_lateness(source) if late is None else late
+    candidate = candidate_of(program, account, lateness)
     since, until = period
     reach = candidate.plan.reach
     with closing(connect_for_reading(source)) as connection:

@@ -96,12 +96,15 @@ def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary, late: int) -> ReplayPl
 
 
 def plan_windows(
-    rule: p.Rule, histories: Sequence[p.History], vocabulary: Vocabulary, late: int
+    program: p.Rule | p.Scorecard,
+    histories: Sequence[p.History],
+    vocabulary: Vocabulary,
+    late: int,
 ) -> ReplayPlan:
-    """The plan of some of a rule's aggregates alone."""
-    windows = replace(rule, histories=tuple(histories), conditions=())
+    """The plan of some of a program's aggregates alone."""
+    windows = replace(program, histories=tuple(histories))
     keys = [key for history in histories for key in history.keys]
-    read = facts_read(keys, rule.lets, vocabulary)
+    read = facts_read(keys, program.lets, vocabulary)
     return _plan(windows, reading_of(windows, vocabulary), read, vocabulary, late)
 
 

@@ -24,7 +24,7 @@ from tollkeeper.grammar.types import Instant
 
 FILES = "files"
 """What stands for the account's name when history comes from files."""
-MERCHANTS = 50
+SHOWN_MERCHANTS = 50
 """How many merchants are listed, those with most payments."""
 
 
@@ -158,7 +158,7 @@ def report_of(
         changes=tuple(_changes(changed, found.examples)),
         decided=tuple(_unrecorded_decisions(unrecorded, found.examples)),
         conditions=_conditions(program, compared, cells),
-        merchants=_groups(cells, lambda cell: cell.merchant, MERCHANTS),
+        merchants=_groups(cells, lambda cell: cell.merchant, SHOWN_MERCHANTS),
         statuses=_groups({**changed, **unrecorded}, lambda cell: cell.status),
         labels=_groups(cells, lambda cell: cell.label) if any(c.label for c in cells) else (),
         notes=tuple(notes),

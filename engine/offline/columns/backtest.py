@@ -16,16 +16,14 @@ from tollkeeper.engine.offline.backtest.backtest import (
 )
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels
 from tollkeeper.engine.offline.backtest.report import Report, report_of
+from tollkeeper.engine.offline.columns.compare_rows import compare_rows
 from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows, plan_of
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.seen import (
-    RowsAsked,
-    lacking_windows,
-    make_concerned,
-    make_seen,
-)
+from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, ask_rows
+from tollkeeper.engine.offline.columns.score_rows import score_rows
+from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.velocity.contract import LATE
@@ -37,13 +35,13 @@ class NotExportedError(Exception):
 
 
 class ColumnsAsked(NamedTuple):
-    """A rule over an export, for payments that arrived from `since` (µs) on; `late` (µs) is how far
+    """A program over an export, for payments that arrived from `since` (µs) on; `late` (µs) is how far
     behind the latest arrival the service counts a payment. `labels` count before those exported.
     """
 
     target: Path
     account: str
-    rule: Rule
+    program: Rule | Scorecard
     since: int
     late: int
     labels: Labels
@@ -72,15 +70,13 @@ def backtest_columns(
     late: int = LATE,
     compare: CompareColumns = compare_here,
 ) -> Report:
-    """What a rule would change of an account's decisions, as `backtest_account` says it.
+    """What a program would change of an account's decisions, as `backtest_account` says it.
 
     Aggregates that all the recorded decisions read are taken from them; others are counted anew.
     `compare` is where that is done, by default in processes of this machine.
-    Raises `NotExportedError` for a scorecard, and for a rule that needs events,
+    Raises `NotExportedError` for a program that needs events,
     `Invalid` for a list that the account has with another type, JournalError.
     """
-    if isinstance(program, Scorecard):
-        raise NotExportedError("a scorecard is tried on the service's data: leave --columns out")
     since, _ = period
     asked = ColumnsAsked(target, account_name, program, since, late, labels)
     with open_export(target, account_name, since) as exported:
@@ -96,19 +92,20 @@ def backtest_columns(
 
 def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
     """The same of the days that were opened."""
-    account, rule = exported.account, asked.rule
-    everyone = not was_published(account, rule)
-    return RowsAsked(exported, candidate_of(rule, account, asked.late), rule, asked.since, everyone)
+    account, program = exported.account, asked.program
+    everyone = not was_published(account, program)
+    candidate = candidate_of(program, account, asked.late)
+    return ask_rows(exported, candidate, asked.since, asked.late, everyone=everyone)
 
 
 def windows_asked(asked: ColumnsAsked, indexes: Collection[int]) -> WindowsAsked:
     """Windows that are to be counted anew. Raises `NotExportedError` for those over events."""
     windows = WindowsAsked(
-        asked.target, asked.account, asked.rule, tuple(indexes), asked.since, asked.late
+        asked.target, asked.account, asked.program, tuple(indexes), asked.since, asked.late
     )
-    if any(asked.rule.histories[index].series.event is not None for index in indexes):
+    if any(asked.program.histories[index].series.event is not None for index in indexes):
         raise NotExportedError(
-            f"`{asked.rule.name}` reads metrics of events in windows that not every decision"
+            f"`{asked.program.name}` reads metrics of events in windows that not every decision"
             " read, which takes the service's data: leave --columns out"
         )
     return windows
@@ -123,8 +120,12 @@ def decide_exported(
 ) -> Comparison:
     """What would change by the recorded windows and those of the tables that were `counted`."""
     make_seen(rows, counted)
+    if isinstance(asked.program, Scorecard):
+        score_rows(rows, facts)
+    decide_rows(rows, facts)
+    progress(0.9)
     labels = {**_labels(rows.exported), **asked.labels}
-    return decide_rows(rows, facts, labels, progress)
+    return compare_rows(rows.exported.tables, labels)
 
 
 def _labels(exported: ExportedHistory) -> dict[str, Verdict]:

@@ -36,12 +36,12 @@ from tollkeeper.engine.offline.backtest.stored import configured_history
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
-from tollkeeper.engine.offline.columns.seen import raw_window, translation_of
 from tollkeeper.engine.offline.columns.slices import SequenceSlices
-from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
+from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, guarded
+from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.progress import Progress
-from tollkeeper.grammar.program import Rule
+from tollkeeper.grammar.program import Rule, Scorecard
 
 PAYMENTS_A_PROCESS = 50_000
 """So many payments to count are worth a process of their own."""
@@ -49,13 +49,13 @@ PAYMENTS_A_PROCESS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class WindowsAsked:
-    """The windows of `indexes` among those that a rule reads, for payments that arrived from `since`
+    """The windows of `indexes` among those that a program reads, for payments that arrived from `since`
     (µs) on; `late` (µs) is how far behind the latest arrival the service counts a payment.
     """
 
     target: Path
     account: str
-    rule: Rule
+    program: Rule | Scorecard
     indexes: tuple[int, ...]
     since: int
     late: int
@@ -63,8 +63,8 @@ class WindowsAsked:
 
 def plan_of(asked: WindowsAsked) -> ReplayPlan:
     """What counting the windows needs of history."""
-    histories = [asked.rule.histories[index] for index in asked.indexes]
-    plan = plan_windows(asked.rule, histories, full_vocabulary(), asked.late)
+    histories = [asked.program.histories[index] for index in asked.indexes]
+    plan = plan_windows(asked.program, histories, full_vocabulary(), asked.late)
     return replace(plan, update=lambda entry: entry.body)
 
 
@@ -108,10 +108,10 @@ def split_windows(asked: WindowsAsked, folder: Path, most: int) -> Iterator[Wind
 
 def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
     """The windows by their keys."""
-    digests = Digests(asked.rule.lets)
+    digests = Digests(asked.program.lets)
     alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
-        alike[tuple(map(digests.of, asked.rule.histories[index].keys))].append(index)
+        alike[tuple(map(digests.of, asked.program.histories[index].keys))].append(index)
     for indexes in alike.values():
         yield replace(asked, indexes=tuple(indexes))
 
@@ -139,19 +139,24 @@ def _opened(asked: WindowsAsked, plan: ReplayPlan) -> AbstractContextManager[Exp
 
 
 def key_of(asked: WindowsAsked) -> str | None:
-    """The windows' keys as one number in SQL; None where SQL can't tell equal ones of all rows."""
-    keys, plan = asked.rule.histories[asked.indexes[0]].keys, plan_of(asked)
+    """Those of the windows' keys by which SQL tells payments apart, as one number; None without any.
+
+    Payments of equal keys are alike in each of them.
+    """
+    keys, plan = asked.program.histories[asked.indexes[0]].keys, plan_of(asked)
     with _opened(asked, plan) as exported:
         facts = make_happened(exported.tables, plan, start_of(asked, plan))
-        translation = translation_of(asked.rule, facts)
-        try:
-            said = ", ".join(translation.test(each).sql(DIALECT) for each in keys)
-        except (NotExactError, RecursionError):
-            return None
-        tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
-        query = f"SELECT bool_and({' AND '.join(tests)}) FROM happened AS seen"
-        is_exact = not tests or exported.tables.execute(query).fetchall() == [(True,)]
-        return f"hash({said})" if said and is_exact else None
+        said = []
+        for key in keys:
+            translation = translation_of(asked.program, facts)
+            try:
+                text = translation.test(key).sql(DIALECT)
+            except (NotExactError, RecursionError):
+                continue
+            query = f"SELECT {guarded(translation.guards)} FROM happened AS seen"
+            if exported.tables.execute(query).fetchall() == [(True,)]:
+                said.append(text)
+        return f"hash({', '.join(said)})" if said else None
 
 
 def _performed(parts: Sequence[WindowsPart]) -> Iterator[None]:
@@ -186,7 +191,7 @@ def count_part(part: WindowsPart) -> None:
 def values_schema(asked: WindowsAsked) -> Any:
     """The columns of what payments read in the windows."""
     read = [
-        pa.field(raw_window(index), column_form(asked.rule.histories[index].type)[0])
+        pa.field(raw_window(index), column_form(asked.program.histories[index].type)[0])
         for index in asked.indexes
     ]
     return pa.schema([pa.field("sequence", pa.int64()), *read])
@@ -219,9 +224,9 @@ def count_rows(
         elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
     slices = SequenceSlices(read_happened(tables, plan, facts, rows))
     span = (exported.progress.parts[exported.parts[0]].first - 1, exported.progress.sequence)
-    history = configured_history(exported.changes, NUMBER, asked.rule, span, slices.between)
+    history = configured_history(exported.changes, NUMBER, asked.program, span, slices.between)
     windows, environment = PlannedWindows(plan), history.situation.environment
-    forms = [column_form(asked.rule.histories[index].type)[1] for index in asked.indexes]
+    forms = [column_form(asked.program.histories[index].type)[1] for index in asked.indexes]
     sequences: list[int] = []
     values: list[Sequence[Any]] = []
 
@@ -254,6 +259,6 @@ def count_rows(
 
 def _can_move(asked: WindowsAsked, plan: ReplayPlan) -> bool:
     """Whether an update can give a payment another key."""
-    keys = asked.rule.histories[asked.indexes[0]].keys
-    read = facts_read(keys, asked.rule.lets, full_vocabulary())
+    keys = asked.program.histories[asked.indexes[0]].keys
+    read = facts_read(keys, asked.program.lets, full_vocabulary())
     return plan.changing is not None and any(map(can_change, read))

@@ -52,7 +52,7 @@ from tollkeeper.engine.offline.columns.count_windows import (
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.happened import make_happened
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 
 PAYMENTS_A_PART = 500_000
 """About so many payments are counted by one task, which holds them in memory."""
@@ -235,7 +235,7 @@ def _decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> byte
         for number, (columns, parts) in enumerate(read.items()):
             _put_table(exported.tables, f"windows_{number}", parts)
             tables |= {_index(column): f"windows_{number}" for column in columns[1:]}
-        found = decide_exported(asked, rows, facts, tables, lambda _share: None)
+        found = decide_exported(asked, rows, facts, tables, unwatched)
     return _encode(
         (
             list(found.cells.items()),

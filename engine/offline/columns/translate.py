@@ -11,12 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
 from tollkeeper.engine.facts.fields_read import Access
+from tollkeeper.engine.offline.columns import sql_functions as functions
+from tollkeeper.engine.offline.columns.sql import (
+    SMALL,
+    NotExactError,
+    if_all_there,
+    is_ascii,
+    open_ended,
+    sql_address,
+    sql_binary,
+    sql_call,
+    sql_is_there,
+    sql_join,
+    sql_literal,
+    sql_not,
+    sql_steps,
+    sql_where,
+)
+from tollkeeper.engine.offline.columns.sql_numbers import (
+    EXACT_DOUBLE,
+    OPERATIONS,
+    SqlValue,
+    require_small,
+    sql_between,
+    sql_divided,
+    sql_double,
+    sql_finite,
+    sql_number,
+    sql_product,
+    sql_sum,
+)
 from tollkeeper.engine.programs.compile.functions import (
     DURATION_LIMIT,
     FIRST_INSTANT,
@@ -24,15 +54,11 @@ from tollkeeper.engine.programs.compile.functions import (
     LIMIT,
 )
 from tollkeeper.engine.programs.compile.numbers import common_scale, magnitude, scale_of
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Vocabulary
 
-DIALECT = "duckdb"
-EXACT_DOUBLE = 2**53
-"""Whole numbers up to this size are doubles exactly."""
-_SMALL = 2**62
-"""What is smaller can be added to and compared in 64 bits."""
 _ADDRESS_BITS = 128
 _TEXT_TESTS = {"contains": "contains", "starts with": "starts_with", "ends with": "ends_with"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
@@ -45,22 +71,11 @@ _COMPARISONS: Mapping[str, type[exp.Binary]] = {
 }
 
 
-class NotExactError(Exception):
-    """SQL can't say this exactly."""
-
-
-@dataclass(frozen=True, slots=True)
-class SqlValue:
-    """A value in SQL; `largest` is the size at most of a number that is carried as a whole one."""
-
-    value: exp.Expression
-    largest: int = 0
-
-
 @dataclass(slots=True)
 class Translation:
     """What names mean in SQL: facts and aggregates by the columns of `seen`,
-    which also has `sequence`, `arrived` and `score`. `text_lists` are the lists whose entries are texts.
+    which also has `sequence`, `arrived` and `score`. `lists` are those whose entries SQL finds, by what
+    these are, `settings` the account's by the column `situation`, none where that isn't known.
 
     `guards` are those of the expressions that were said so far.
     """
@@ -69,7 +84,8 @@ class Translation:
     facts: Mapping[Access, str]
     lets: Sequence[p.Let]
     window: Callable[[p.History], str]
-    text_lists: frozenset[str]
+    lists: Mapping[str, str]
+    settings: Sequence[AccountSettings] = ()
     guards: list[exp.Expression] = field(default_factory=list)
 
     def test(self, node: p.Expression) -> exp.Expression:
@@ -96,28 +112,38 @@ class Translation:
                 return SqlValue(exp.Neg(this=exp.paren(operand.value)), operand.largest)
             case p.Call():
                 return self._call(node)
+            case p.Curve():
+                return self._curve(node)
+            case p.MetadataFact():
+                return SqlValue(self._metadata(node))
+            case p.HeaderFact():
+                return SqlValue(self._header(node))
             case _:
                 return SqlValue(self._truth(node))
+
+    def double(self, node: p.Expression) -> exp.Expression:
+        """A number as a double. Raises `NotExactError`."""
+        return self._at_scale(self.say(node), scale_of(node), None).value
 
     # Logic
 
     def _truth(self, node: p.Expression) -> exp.Expression:
         match node:
             case p.Not():
-                return exp.Not(this=exp.paren(self.test(node.operand)))
+                return sql_not(self.test(node.operand))
             case p.And():
-                return _join(exp.And, map(self.test, node.operands))
+                return sql_join(exp.And, map(self.test, node.operands))
             case p.Or():
-                return _join(exp.Or, map(self.test, node.operands))
+                return sql_join(exp.Or, map(self.test, node.operands))
             case p.Compare():
                 left, right = self._alike((node.left, node.right))
-                return _binary(_COMPARISONS[node.operator], left, right)
+                return sql_binary(_COMPARISONS[node.operator], left, right)
             case p.Between():
                 # Each end by itself: one of them decides alone when the other is missing.
                 value, low = self._alike((node.value, node.low))
                 again, high = self._alike((node.value, node.high))
-                ends = (_binary(exp.LTE, low, value), _binary(exp.LTE, again, high))
-                return _join(exp.And, ends)
+                ends = (sql_binary(exp.LTE, low, value), sql_binary(exp.LTE, again, high))
+                return sql_join(exp.And, ends)
             case p.OneOf():
                 return self._one_of(node)
             case p.InNetworks():
@@ -126,7 +152,7 @@ class Translation:
                 return self._in_list(node)
             case p.TextTest():
                 operands = (self.test(node.left), self.test(node.right))
-                return _call(_TEXT_TESTS[node.operator], *operands)
+                return sql_call(_TEXT_TESTS[node.operator], *operands)
             case p.Matches():
                 return self._matches(node)
             case p.Presence():
@@ -137,43 +163,53 @@ class Translation:
     def _one_of(self, node: p.OneOf) -> exp.Expression:
         value = self.say(node.value).value
         options = [_scaled_option(option, scale_of(node.value)) for option in node.options]
-        # An option with more decimals than the value has is never equal to it.
-        there = [_literal(option) for option in options if option is not None]
+        # An option with more decimals or digits than the value has is never equal to it.
+        there = [sql_literal(option) for option in options if _can_be_met(option)]
         # `NULL NOT IN ()` would be true.
         found: exp.Expression = (
             exp.In(this=exp.paren(value), expressions=there)
             if there
-            else exp.Case(ifs=[exp.If(this=_is_there(value), true=exp.false())])
+            else sql_where(sql_is_there(value), exp.false())
         )
-        return exp.Not(this=exp.paren(found)) if node.negated else found
+        return sql_not(found) if node.negated else found
 
     def _in_networks(self, node: p.InNetworks) -> exp.Expression:
         value = self.test(node.value)
         spans = []
         for first, bits in node.networks:
             last = first | (1 << (_ADDRESS_BITS - bits)) - 1
-            low = _binary(exp.GTE, value.copy(), _address(first))
-            spans.append(_join(exp.And, (low, _binary(exp.LTE, value.copy(), _address(last)))))
-        found = _join(exp.Or, spans)
-        return exp.Not(this=exp.paren(found)) if node.negated else found
+            low = sql_binary(exp.GTE, value.copy(), sql_address(first))
+            spans.append(
+                sql_join(exp.And, (low, sql_binary(exp.LTE, value.copy(), sql_address(last))))
+            )
+        found = sql_join(exp.Or, spans)
+        return sql_not(found) if node.negated else found
 
     def _in_list(self, node: p.InList) -> exp.Expression:
-        if node.list not in self.text_lists:
-            raise NotExactError("a list of numbers or addresses")
-        value = self.test(node.value)
         entry = {name: exp.column(name, "entry") for name in _ENTRY}
+        match self.lists.get(node.list):
+            case "string":
+                value = self.test(node.value)
+                entry_value: exp.Expression = entry["value"]
+            case "number":
+                value = self._at_scale(
+                    self.say(node.value), _counted_scale(node.value), t.METADATA_SCALE
+                ).value
+                entry_value = functions.number_of_entry(entry["value"])
+            case _:
+                raise NotExactError("a list of addresses")
         holds = (
-            _binary(exp.EQ, entry["list"], exp.Literal.string(node.list)),
-            _binary(exp.EQ, entry["value"], value),
-            _binary(exp.LTE, entry["valid_from"], exp.column("sequence", "seen")),
-            _open_ended(entry["valid_to"], exp.column("sequence", "seen")),
-            _open_ended(_call("epoch_us", entry["expires_at"]), exp.column("arrived", "seen")),
+            sql_binary(exp.EQ, entry["list"], exp.Literal.string(node.list)),
+            sql_binary(exp.EQ, entry_value, value),
+            sql_binary(exp.LTE, entry["valid_from"], exp.column("sequence", "seen")),
+            open_ended(entry["valid_to"], exp.column("sequence", "seen")),
+            open_ended(sql_call("epoch_us", entry["expires_at"]), exp.column("arrived", "seen")),
         )
         found = exp.Exists(
-            this=exp.select("1").from_("lists AS entry").where(_join(exp.And, holds))
+            this=exp.select("1").from_("lists AS entry").where(sql_join(exp.And, holds))
         )
         result = exp.Not(this=found) if node.negated else found
-        return exp.Case(ifs=[exp.If(this=_is_there(value.copy()), true=result)])
+        return sql_where(sql_is_there(value.copy()), result)
 
     def _matches(self, node: p.Matches) -> exp.Expression:
         # Classes and cases of letters beyond ASCII depend on the version of Unicode.
@@ -182,9 +218,9 @@ class Translation:
         options = "i" if node.ignore_case else "c"
         value = self.test(node.value)
         if node.ignore_case:
-            self.guards.append(_is_ascii(value))
+            self.guards.append(is_ascii(value))
         pattern, flags = exp.Literal.string(node.pattern), exp.Literal.string(options)
-        return _call("regexp_matches", value, pattern, flags)
+        return sql_call("regexp_matches", value, pattern, flags)
 
     def _presence(self, node: p.Presence) -> exp.Expression:
         value = self.test(node.operand)
@@ -193,16 +229,19 @@ class Translation:
                 there: exp.Expression = exp.paren(value)
             case t.Collection():
                 # Sent empty says no more than not sent.
-                there = _binary(exp.GT, _call("len", value), exp.Literal.number(0))
+                there = sql_binary(exp.GT, sql_call("len", value), exp.Literal.number(0))
             case _:
-                there = _is_there(value)
-        return there if node.state == "present" else exp.Not(this=exp.paren(there))
+                there = sql_is_there(value)
+        return there if node.state == "present" else sql_not(there)
 
     # Values
 
+    def _column(self, path: Sequence[str]) -> exp.Expression:
+        named = self.vocabulary.payment[".".join(path)]
+        return exp.column(self.facts[named.access], "seen")
+
     def _fact(self, node: p.Fact) -> SqlValue:
-        named = self.vocabulary.payment[".".join(node.path)]
-        column = exp.column(self.facts[named.access], "seen")
+        column = self._column(node.path)
         match node.type:
             case t.Number(scale=int()):
                 return SqlValue(column, magnitude(node))
@@ -220,7 +259,7 @@ class Translation:
                 return SqlValue(column)
             case _:
                 size = exp.Abs(this=column.copy())
-                self.guards.append(_binary(exp.LTE, size, _literal(EXACT_DOUBLE)))
+                self.guards.append(sql_binary(exp.LTE, size, sql_literal(EXACT_DOUBLE)))
                 return SqlValue(column, EXACT_DOUBLE)
 
     def _alike(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
@@ -238,9 +277,9 @@ class Translation:
         if scale == wanted or scale is None:
             return said
         if wanted is None:
-            return SqlValue(_as_double(said, 10**scale))
+            return SqlValue(sql_double(said, 10**scale))
         factor = 10 ** (wanted - scale)
-        return _product(said, SqlValue(_literal(factor), factor))
+        return sql_product(said, SqlValue(sql_literal(factor), factor))
 
     def _arithmetic(self, node: p.Arithmetic) -> SqlValue:
         left, right = self.say(node.left), self.say(node.right)
@@ -249,148 +288,185 @@ class Translation:
         match node.type:
             case t.Number(scale=None):
                 values = self._at_one_scale((node.left, node.right), None)
-                return SqlValue(_finite(_binary(_OPERATIONS[node.operator], *values)))
+                return SqlValue(sql_finite(sql_binary(OPERATIONS[node.operator], *values)))
             case t.Number(scale=scale):
                 if node.operator == "*":
-                    return _product(left, right)
+                    return sql_product(left, right)
                 left = self._at_scale(left, scale_of(node.left), scale)
                 right = self._at_scale(right, scale_of(node.right), scale)
-                return _sum(node.operator, left, right)
+                return sql_sum(node.operator, left, right)
             case t.Instant():
-                return _limit_between(_sum(node.operator, left, right), FIRST_INSTANT, LAST_INSTANT)
+                return sql_between(sql_sum(node.operator, left, right), FIRST_INSTANT, LAST_INSTANT)
             case t.Duration() if node.operator != "*":
-                whole = _sum(node.operator, left, right)
+                whole = sql_sum(node.operator, left, right)
                 if isinstance(node.left.type, t.Instant):
                     return whole
-                return _limit_between(whole, -DURATION_LIMIT, DURATION_LIMIT)
+                return sql_between(whole, -DURATION_LIMIT, DURATION_LIMIT)
             case _:
-                raise NotExactError("a duration times a number")
+                return self._duration_times(node, left, right)
 
     def _quotient(self, node: p.Arithmetic, left: SqlValue, right: SqlValue) -> SqlValue:
         scales = scale_of(node.left), scale_of(node.right)
         dividend = self._at_scale(left, scales[0], None) if _counts(node.left) else left
         divisor = self._at_scale(right, scales[1], None) if _counts(node.right) else right
         if not _counts(node.left):
-            dividend, divisor = SqlValue(_as_double(left, 1)), SqlValue(_as_double(right, 1))
-        quotient = _binary(exp.Div, dividend.value, divisor.value)
-        is_there = _binary(exp.NEQ, divisor.value.copy(), exp.Literal.number(0))
-        found: exp.Expression = exp.Case(ifs=[exp.If(this=is_there, true=quotient)])
-        return SqlValue(found if None not in scales else _finite(found))
+            dividend, divisor = SqlValue(sql_double(left, 1)), SqlValue(sql_double(right, 1))
+        quotient = sql_binary(exp.Div, dividend.value, divisor.value)
+        is_number = sql_binary(exp.NEQ, divisor.value.copy(), exp.Literal.number(0))
+        found = sql_where(is_number, quotient)
+        return SqlValue(found if None not in scales else sql_finite(found))
+
+    def _duration_times(self, node: p.Arithmetic, left: SqlValue, right: SqlValue) -> SqlValue:
+        scale = scale_of(node.left if _counts(node.left) else node.right)
+        if scale is None:
+            raise NotExactError("a duration times a double")
+        product = sql_product(left, right)
+        whole = sql_divided(product, 10**scale) if scale else product
+        return sql_between(whole, -DURATION_LIMIT, DURATION_LIMIT)
+
+    def _curve(self, node: p.Curve) -> SqlValue:
+        value, *bounds = self._alike((node.value, *node.bounds))
+        amounts = [self._at_scale(_constant(each), scale_of(each), None) for each in node.amounts]
+        found = sql_where(
+            sql_is_there(value.copy()), sql_steps(value, bounds, [each.value for each in amounts])
+        )
+        if node.absent is None:
+            return SqlValue(found)
+        absent = self._at_scale(_constant(node.absent), scale_of(node.absent), None)
+        return SqlValue(sql_call("coalesce", found, absent.value))
+
+    def _metadata(self, node: p.MetadataFact) -> exp.Expression:
+        entries = self._column(("metadata",))
+        found, guard = functions.metadata_entry(entries, (node.key, *node.inner), node.type)
+        self.guards.extend([guard] if guard is not None else [])
+        return found
+
+    def _header(self, node: p.HeaderFact) -> exp.Expression:
+        found, guard = functions.header_of(self._column((node.side, "headers")), node.name)
+        self.guards.append(guard)
+        return found
 
     def _call(self, node: p.Call) -> SqlValue:
         match node.function:
             case "coalesce":
-                return self._choice(node, lambda values: _call("coalesce", *values))
+                return self._choice(node, lambda values: sql_call("coalesce", *values))
             case "min" | "max":
                 name = "least" if node.function == "min" else "greatest"
                 # SQL's own pass over what is missing.
-                return self._choice(node, lambda values: _if_all_there(values, name))
+                return self._choice(node, lambda values: if_all_there(values, name))
             case "abs":
                 operand = self.say(node.arguments[0])
                 return SqlValue(exp.Abs(this=operand.value), operand.largest)
+            case "round":
+                return self._rounded(node)
             case "length":
-                return SqlValue(_call("length", self.test(node.arguments[0])), _SMALL)
+                return SqlValue(sql_call("length", self.test(node.arguments[0])), SMALL)
+            case "left":
+                text, characters = map(self.test, node.arguments)
+                return SqlValue(sql_call("left", text, characters))
+            case "number":
+                found, guard = functions.number_of_text(self.test(node.arguments[0]))
+                self.guards.append(guard)
+                return SqlValue(found, functions.LARGEST_NUMBER)
+            case "hour" | "weekday":
+                return self._at_place(node)
+            case "amount_in":
+                return self._amount_in(node)
             case "lower" | "upper" | "email_domain" | "email_local":
                 text = self.test(node.arguments[0])
                 # Beyond ASCII letters change with the version of Unicode.
-                self.guards.append(_is_ascii(text))
-                return SqlValue(_OF_TEXT[node.function](text))
+                self.guards.append(is_ascii(text))
+                return SqlValue(functions.OF_TEXT[node.function](text))
             case _:
                 raise NotExactError(node.function)
+
+    def _rounded(self, node: p.Call) -> SqlValue:
+        given = node.arguments[0]
+        source, wanted = scale_of(given), scale_of(node)
+        if source is None or wanted is None:
+            raise NotExactError("a double rounded")
+        said = self.say(given)
+        if source <= wanted:
+            return self._at_scale(said, source, wanted)
+        return sql_divided(said, 10 ** (source - wanted))
+
+    def _amount_in(self, node: p.Call) -> SqlValue:
+        (wanted,) = node.arguments
+        if not isinstance(wanted, p.Constant) or not self.settings:
+            raise NotExactError("rates that aren't known")
+        amount, currency = self._column(("amount",)), self._column(("currency",))
+        rates = [functions.rates_into(str(wanted.value), each) for each in self.settings]
+        largest = max(max(each.values()) for each in rates) * _largest(self.vocabulary, "amount")
+        require_small(largest)
+        by_situation = [functions.converted(amount, currency, each) for each in rates]
+        if all(each == rates[0] for each in rates):
+            return SqlValue(by_situation[0], largest)
+        arms = [
+            exp.If(
+                this=sql_binary(exp.EQ, exp.column("situation", "seen"), sql_literal(at)), true=each
+            )
+            for at, each in enumerate(by_situation)
+        ]
+        return SqlValue(exp.Case(ifs=arms), largest)
+
+    def _at_place(self, node: p.Call) -> SqlValue:
+        instant, *named = node.arguments
+        zones = {each.time_zone for each in self.settings}
+        if named:
+            zones = {str(each.value) for each in named if isinstance(each, p.Constant)}
+        if len(zones) != 1:
+            raise NotExactError("time zones that change")
+        (zone,) = map(ZoneInfo, zones)
+        local, guard = functions.local_time(self.test(instant), zone)
+        self.guards.append(guard)
+        if node.function == "hour":
+            return SqlValue(functions.hour_of(local), 23)
+        return SqlValue(functions.weekday_of(local))
 
     def _choice(
         self, node: p.Call, choose: Callable[[Sequence[exp.Expression]], exp.Expression]
     ) -> SqlValue:
         if not isinstance(node.type, t.Number):
-            return SqlValue(choose([self.test(each) for each in node.arguments]), _SMALL)
+            return SqlValue(choose([self.test(each) for each in node.arguments]), SMALL)
         scale = scale_of(node)
         said = [self._at_scale(self.say(each), scale_of(each), scale) for each in node.arguments]
         return SqlValue(choose([each.value for each in said]), max(each.largest for each in said))
 
 
 _ENTRY = ("list", "value", "valid_from", "valid_to", "expires_at")
-_OPERATIONS: Mapping[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
-_OF_TEXT: Mapping[str, Callable[[exp.Expression], exp.Expression]] = {
-    "lower": lambda text: _call("lower", text),
-    "upper": lambda text: _call("upper", text),
-    "email_domain": lambda text: _or_missing(
-        _call("lower", _call("regexp_extract", text, exp.Literal.string("[^@]*$")))
-    ),
-    "email_local": lambda text: _or_missing(
-        _call(
-            "regexp_extract",
-            text,
-            exp.Literal.string("(?s)^(.*)@[^@]*$"),
-            exp.Literal.number(1),
-        )
-    ),
-}
 
 
 def _counts(node: p.Expression) -> bool:
     return isinstance(node.type, t.Number)
 
 
-def _call(function: str, *arguments: exp.Expression) -> exp.Expression:
-    return exp.Anonymous(this=function, expressions=list(arguments))
+def _largest(vocabulary: Vocabulary, name: str) -> int:
+    """The size at most of a field that is a decimal, as it is carried."""
+    kind = vocabulary.payment[name].type
+    assert isinstance(kind, t.Number)
+    assert kind.scale is not None
+    return LIMIT if kind.high is None else int(kind.high.scaleb(kind.scale))
 
 
-def _binary(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
-    made: Any = kind(this=exp.paren(left), expression=exp.paren(right))
-    joined: exp.Expression = made
-    return joined
-
-
-def _join(kind: type[exp.Binary], values: Any) -> exp.Expression:
-    joined: exp.Expression = reduce(lambda left, right: _binary(kind, left, right), values)
-    return joined
-
-
-def _is_there(value: exp.Expression) -> exp.Expression:
-    return exp.Not(this=exp.paren(exp.Is(this=exp.paren(value), expression=exp.null())))
-
-
-def _open_ended(end: exp.Expression, at: exp.Expression) -> exp.Expression:
-    is_open = exp.Is(this=end.copy(), expression=exp.null())
-    return _join(exp.Or, (is_open, _binary(exp.GT, end, at)))
-
-
-def _if_all_there(values: Sequence[exp.Expression], function: str) -> exp.Expression:
-    there = _join(exp.And, [_is_there(value.copy()) for value in values])
-    return exp.Case(ifs=[exp.If(this=there, true=_call(function, *values))])
-
-
-def _or_missing(text: exp.Expression) -> exp.Expression:
-    return _call("nullif", text, exp.Literal.string(""))
-
-
-def _is_ascii(text: exp.Expression) -> exp.Expression:
-    return _binary(exp.EQ, _call("strlen", text.copy()), _call("length", text.copy()))
-
-
-def _literal(value: Any) -> exp.Expression:
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
-    if isinstance(value, str):
-        # A text may end in SQL's own marks, and hold any character.
-        return _call("decode", _call("unhex", exp.Literal.string(value.encode().hex())))
-    if isinstance(value, float):
-        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
-    kind = "BIGINT" if abs(value) < _SMALL else "HUGEINT"
-    return exp.cast(exp.Literal.string(str(value)), kind)
-
-
-def _address(value: int) -> exp.Expression:
-    return _call("unhex", exp.Literal.string(value.to_bytes(_ADDRESS_BITS // 8).hex()))
+def _counted_scale(node: p.Expression) -> int:
+    """The scale of a number that an entry of a list may equal whatever its digits are."""
+    scale = scale_of(node)
+    if scale is None or scale > t.METADATA_SCALE:
+        raise NotExactError("a number that entries of lists have too few decimals for")
+    return scale
 
 
 def _constant(node: p.Constant) -> SqlValue:
     if isinstance(node.type, t.Ip):
-        return SqlValue(_address(int(node.value)))
-    value: Any = node.value
-    largest = 0 if isinstance(value, str | float | bool) else abs(value)
-    _require_small(largest)
-    return SqlValue(_literal(value), largest)
+        return SqlValue(sql_address(int(node.value)))
+    value = node.value
+    if isinstance(value, str | float | bool):
+        return SqlValue(sql_literal(value))
+    return sql_number(value)
+
+
+def _can_be_met(option: Any) -> bool:
+    return option is not None and (not isinstance(option, int) or abs(option) < LIMIT)
 
 
 def _scaled_option(option: p.Constant, scale: int | None) -> Any:
@@ -404,46 +480,3 @@ def _scaled_option(option: p.Constant, scale: int | None) -> Any:
         raise NotExactError("a double among decimals")
     scaled, rest = divmod(int(value) * 10**scale, 10**own)
     return None if rest else scaled
-
-
-def _require_small(largest: int) -> None:
-    if largest >= LIMIT:
-        raise NotExactError("more digits than SQL carries")
-
-
-def _wide(said: SqlValue, largest: int) -> exp.Expression:
-    return said.value if largest < _SMALL else exp.cast(exp.paren(said.value), "HUGEINT")
-
-
-def _product(left: SqlValue, right: SqlValue) -> SqlValue:
-    largest = left.largest * right.largest
-    _require_small(largest)
-    most = max(largest, left.largest, right.largest)
-    return SqlValue(_binary(exp.Mul, _wide(left, most), _wide(right, most)), largest)
-
-
-def _sum(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
-    largest = left.largest + right.largest
-    _require_small(largest)
-    return SqlValue(
-        _binary(_OPERATIONS[operator], _wide(left, largest), _wide(right, largest)), largest
-    )
-
-
-def _limit_between(said: SqlValue, low: int, high: int) -> SqlValue:
-    """The value, missing beyond the ends."""
-    within = exp.Between(this=exp.paren(said.value), low=_literal(low), high=_literal(high))
-    found = exp.Case(ifs=[exp.If(this=within, true=said.value.copy())])
-    return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
-
-
-def _as_double(said: SqlValue, unit: int) -> exp.Expression:
-    if said.largest > EXACT_DOUBLE:
-        raise NotExactError("a double of more digits than it has")
-    value = exp.cast(exp.paren(said.value), "DOUBLE")
-    return value if unit == 1 else _binary(exp.Div, value, _literal(float(unit)))
-
-
-def _finite(value: exp.Expression) -> exp.Expression:
-    is_finite = _call("isfinite", value.copy())
-    return exp.Case(ifs=[exp.If(this=is_finite, true=value)])

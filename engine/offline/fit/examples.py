@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.lateness import read_lateness
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
@@ -75,7 +76,9 @@ def examples_of_account(
     denied. Raises `NotFound`, `JournalError`, `NothingToLearnError`.
     """
     account = account_now(source, name)
-    candidate = replace(candidate_of(scorecard, account), decide=_nothing_decided)
+    candidate = replace(
+        candidate_of(scorecard, account, read_lateness(source)), decide=_nothing_decided
+    )
     reach = candidate.plan.reach
     start = None if reach is None else since - reach
     measured = measure(scorecard, full_vocabulary())

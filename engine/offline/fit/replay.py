@@ -22,7 +22,8 @@ from tollkeeper.engine.offline.testing.streams import StreamLine
 from tollkeeper.engine.programs.decider import Programs
 from tollkeeper.engine.programs.loaded import LoadedScorecard
 from tollkeeper.engine.registry.changes import Thresholds
-from tollkeeper.engine.velocity.contract import Observation, Windows
+from tollkeeper.engine.velocity.contract import Observation
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.program import Value
 
 

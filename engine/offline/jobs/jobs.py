@@ -12,8 +12,10 @@ import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
 from tollkeeper.engine.offline.jobs.runs import JobRun, RunKind
@@ -31,6 +33,8 @@ MEGABYTES = 4096
 """The most that a job's process may address."""
 LONG_SECONDS = 3600.0
 """How long a run may compute."""
+BESIDE_SECONDS = 30.0
+"""How long what the engine has done beside it may compute."""
 KEPT = 20
 """So many runs of each kind are kept for an account, the newest; none beyond the service's end."""
 PATIENCE = 6
@@ -82,6 +86,16 @@ class Jobs:
                 return cast("T", found)
         finally:
             self._waiting[account] -= 1
+
+    async def beside(
+        self, account: int, work: Callable[P, T], /, *given: P.args, **named: P.kwargs
+    ) -> T:
+        """As `Engine.beside`, for a service: in a process, as a brief job."""
+        doing = partial(work, *given, **named)
+        try:
+            return await self.brief(account, BESIDE_SECONDS, _without_progress, doing)
+        except JobExceededError as error:
+            raise Invalid([Violation("body", "out_of_range", str(error))]) from None
 
     def start(
         self,
@@ -210,6 +224,10 @@ class _JobProcess:
 
 def _too_slow(call: JobCall) -> JobExceededError:
     return JobExceededError(f"it takes longer than {call.seconds:g} seconds")
+
+
+def _without_progress(_progress: Progress, work: Callable[[], T]) -> T:
+    return work()
 
 
 def _untold(_share: float) -> None:

@@ -6,14 +6,13 @@ never arrive.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import z3
 
 from tollkeeper.engine.facts.vocabulary import RESPONSE_MEANING
 from tollkeeper.engine.intake.addresses import PRIVATE_NETWORKS
 from tollkeeper.engine.intake.codes import MEANINGS
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
+from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.terms import (
     TRUE_TERM,
     Formula,
@@ -24,9 +23,6 @@ from tollkeeper.engine.offline.prove.terms import (
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
-
-if TYPE_CHECKING:
-    from tollkeeper.engine.offline.prove.encode import Encoder
 
 TRANSACTIONS = 3
 """How many transactions a payment of a proof may have."""

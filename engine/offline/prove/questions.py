@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import z3
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
+from tollkeeper.engine.offline.prove.encode import EncodedProgram
+from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import PaymentSource
 from tollkeeper.engine.offline.prove.replay import ReplayedDecision, decide_witness, is_true
 from tollkeeper.engine.offline.prove.search import NotProvedError, find_payment
@@ -22,6 +23,8 @@ from tollkeeper.grammar.checker.names import SCORE
 SECONDS = 2.0
 """How long the solver may look for the answer to one question."""
 DEFAULT_THRESHOLDS = Thresholds()
+
+_ACTIONS: tuple[p.Action, ...] = get_args(p.Action)
 
 ProofAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
 ProofBasis: TypeAlias = Literal["action", "condition"]
@@ -68,23 +71,26 @@ class _Formulas:
         """The condition is the first one that is met."""
         return z3.And(self.none_before(index), self.met(index))
 
-    def outcome(self, thresholds: Thresholds, by: ProofBasis) -> Formula:
-        """What is decided, as a number that stands for the action, or for it and the condition."""
+    def outcome(self, thresholds: Thresholds, names: Sequence[str] = ()) -> Formula:
+        """What is decided: the index of the action, or that of it and of the condition among `names`.
+
+        A number, as texts would bring all that the solver knows of texts into each question.
+        """
         found = self._default(thresholds)
         for index in reversed(range(len(self.rule.conditions))):
             condition = self.rule.conditions[index]
-            said = condition.action if by == "action" else f"{condition.action} {condition.name}"
-            found = z3.If(self.met(index), z3.StringVal(said), found)
+            place = 1 + names.index(condition.name) if names else 0
+            said = place * len(_ACTIONS) + _ACTIONS.index(condition.action)
+            found = z3.If(self.met(index), said, found)
         return found
 
     def _default(self, thresholds: Thresholds) -> Formula:
         if self.rule.otherwise is not None:
-            return z3.StringVal(self.rule.otherwise)
+            return z3.IntVal(_ACTIONS.index(self.rule.otherwise))
         score = self.encoder.asked_score(SCORE).value
-        challenged = z3.If(
-            score >= thresholds.challenge, z3.StringVal("challenge"), z3.StringVal("allow")
-        )
-        return z3.If(score >= thresholds.deny, z3.StringVal("deny"), challenged)
+        allow, challenge, deny = map(_ACTIONS.index, ("allow", "challenge", "deny"))
+        challenged = z3.If(score >= thresholds.challenge, z3.IntVal(challenge), z3.IntVal(allow))
+        return z3.If(score >= thresholds.deny, z3.IntVal(deny), challenged)
 
 
 def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
@@ -175,7 +181,9 @@ def compare_programs(
     """Whether both decide every payment alike; refuted by a payment that they do not."""
     encoder = Encoder(PaymentSource(full_vocabulary()))
     try:
-        outcomes = [_Formulas(encoder, rule).outcome(thresholds, by) for rule in (old, new)]
+        conditions = (*old.conditions, *new.conditions) if by == "condition" else ()
+        names = [each.name for each in conditions]
+        outcomes = [_Formulas(encoder, rule).outcome(thresholds, names) for rule in (old, new)]
         witness = find_payment(encoder, outcomes[0] != outcomes[1], seconds)
     except NotProvedError as error:
         return ProofVerdict("not proved", (str(error),))
@@ -229,8 +237,8 @@ def keep_promise(
     formulas = _Formulas(encoder, rule)
     try:
         when = formulas.of(promise.when, promise.title or "must").is_true
-        outcome = formulas.outcome(thresholds, "action")
-        among = any_of([outcome == z3.StringVal(each) for each in promise.actions])
+        outcome = formulas.outcome(thresholds)
+        among = any_of([outcome == _ACTIONS.index(each) for each in promise.actions])
         broken = among if promise.never else z3.Not(among)
         witness = find_payment(encoder, z3.And(when, broken), seconds)
     except NotProvedError as error:

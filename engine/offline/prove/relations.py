@@ -12,7 +12,8 @@ from itertools import permutations
 
 import z3
 
-from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
+from tollkeeper.engine.offline.prove.encode import EncodedProgram
+from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import TRANSACTIONS
 from tollkeeper.engine.offline.prove.terms import (
     TRUE_TERM,

@@ -15,9 +15,16 @@ import z3
 
 from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.offline.prove import clock
-from tollkeeper.engine.offline.prove.encode import Encoder, Opaque
+from tollkeeper.engine.offline.prove.encoder import Encoder, Opaque
 from tollkeeper.engine.offline.prove.relations import relate
-from tollkeeper.engine.offline.prove.terms import Formula, UnsayableError, constant_term, text_value
+from tollkeeper.engine.offline.prove.terms import (
+    Formula,
+    SmtTerm,
+    UnsayableError,
+    constant_term,
+    real,
+    text_value,
+)
 from tollkeeper.engine.offline.prove.witness import (
     NOON,
     ImpossibleError,
@@ -100,7 +107,7 @@ class _Search:
                 self._solver.add(*(z3.Implies(each.point, each.truth) for each in corrections))
                 reason = "the engine's functions never had the values that were looked for"
             except (ImpossibleError, UnsayableError) as error:
-                pins, reason = [], str(error)
+                pins, reason = _as_doubles(self._encoder, reader), str(error)
                 self._solver.add(_otherwise(self._encoder, model))
             self._corrected += 1
             if self._corrected > _CORRECTIONS:
@@ -233,11 +240,29 @@ def _with_text(
 
 def _otherwise(encoder: Encoder, model: Any) -> Formula:
     """Another assignment than this one, in some value of the payment or of its history."""
+    values = [each.value for each in _plain_terms(encoder)]
+    return z3.Or(*(each != model.eval(each, model_completion=True) for each in values))
+
+
+def _as_doubles(encoder: Encoder, reader: WitnessReader) -> list[Formula]:
+    """Each real number that has no function's value as the double next to it."""
+    reals = [
+        each.value
+        for each in _plain_terms(encoder)
+        if isinstance(each.type, t.Number) and each.type.scale is None
+    ]
+    try:
+        return [each == real(reader.nearest_double(each)) for each in reals]
+    except ImpossibleError:
+        return []
+
+
+def _plain_terms(encoder: Encoder) -> list[SmtTerm]:
+    """What the payment and its history say, but for what only holds other values."""
     terms = [*encoder.source.fields.values(), *encoder.source.headers.values()]
     terms += encoder.source.entry_values.values()
     terms += [term for _, term, _ in encoder.histories.values()]
-    plain = [each for each in terms if not isinstance(each.type, _WITHOUT_VALUE)]
-    return z3.Or(*(each.value != model.eval(each.value, model_completion=True) for each in plain))
+    return [each for each in terms if not isinstance(each.type, _WITHOUT_VALUE)]
 
 
 def _hints(encoder: Encoder) -> Iterator[Formula]:

@@ -122,6 +122,11 @@ def decimal_places(kind: t.Type) -> int:
     return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 
+def choices_of(term: SmtTerm) -> tuple[str, ...] | None:
+    """The choices of a text that is one of a few."""
+    return term.type.choices if isinstance(term.type, t.String) else None
+
+
 def all_of(parts: Sequence[Formula]) -> Formula:
     return TRUE_TERM if not parts else parts[0] if len(parts) == 1 else z3.And(*parts)
 

@@ -1,163 +1,116 @@
-"""Regular expressions in RE2's syntax as the solver's, where the two can say the same.
-
-Patterns are parsed by Python's own parser after it was made sure that they use only what both
-syntaxes mean alike; what they do not (`\\b`, `\\p{…}`, anchors inside, flags inside) has no formula.
-"""
+"""Texts and their functions: exactly where the solver's strings can say it, else by laws."""
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from re import _constants as codes
-from re import _parser as parser
-from typing import Any
+from collections.abc import Callable
 
 import z3
 
 from tollkeeper.engine.offline.prove.terms import (
-    LAST_CODE_POINT,
     Formula,
-    UnsayableError,
-    text_formula,
+    SmtTerm,
+    choices_of,
+    constant_term,
+    text_value,
 )
+from tollkeeper.grammar import types as t
 
-_REPEATS = 1_000
-_FOLDED = {"k": "\u212a", "s": "\u017f"}
-"""Letters beyond ASCII that RE2 takes for an ASCII one when case is ignored."""
-_DIGITS = (("0", "9"),)
-_WORD = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
-_SPACE = (("\t", "\n"), ("\f", "\r"), (" ", " "))
-_CATEGORIES = {
-    codes.CATEGORY_DIGIT: (_DIGITS, False),
-    codes.CATEGORY_NOT_DIGIT: (_DIGITS, True),
-    codes.CATEGORY_WORD: (_WORD, False),
-    codes.CATEGORY_NOT_WORD: (_WORD, True),
-    codes.CATEGORY_SPACE: (_SPACE, False),
-    codes.CATEGORY_NOT_SPACE: (_SPACE, True),
+TEXT_TESTS: dict[str, Callable[[Formula, Formula], Formula]] = {
+    "contains": lambda text, part: z3.Contains(text, part),
+    "starts with": lambda text, part: z3.PrefixOf(part, text),
+    "ends with": lambda text, part: z3.SuffixOf(part, text),
 }
-# What Python reads otherwise than RE2, or RE2 alone knows.
-_OTHER_MEANING = re.compile(r"\\[pPQEzCAZbB]|\(\?[^:]|\[\[:|\[\^?\]|\\x\{|[*+?}]\+")
 
 
-@cache
-def found_in(pattern: str, ignore_case: bool) -> Formula:
-    """The texts in which the pattern is found, unanchored. Raises `UnsayableError`."""
-    flags, pattern = _leading_flags(pattern)
-    if _OTHER_MEANING.search(pattern):
-        raise UnsayableError(f"the expression /{pattern}/")
-    try:
-        parsed = list(parser.parse(pattern))
-    except (re.error, RecursionError, OverflowError):
-        raise UnsayableError(f"the expression /{pattern}/") from None
-    return _search_pattern(parsed, ignore_case or "i" in flags, "s" in flags)
+def encode_text(term: SmtTerm) -> SmtTerm:
+    """A text with choices as any text; other values as they are."""
+    choices = choices_of(term)
+    if choices is None:
+        return term
+    *others, last = choices
+    value = constant_term(last, t.String())
+    for index, choice in enumerate(others):
+        value = z3.If(term.value == index, constant_term(choice, t.String()), value)
+    return SmtTerm(term.there, value, t.String())
 
 
-def _leading_flags(pattern: str) -> tuple[str, str]:
-    found = re.match(r"\(\?([is]+)\)", pattern)
-    return (found[1], pattern[found.end() :]) if found else ("", pattern)
+def texts_alike(left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
+    """Two texts, one of which or both may be an index of choices, as values of one kind."""
+    if choices_of(left) == choices_of(right):
+        return left.value, right.value
+    for one, other in ((left, right), (right, left)):
+        choices = choices_of(one)
+        if choices and z3.is_string_value(other.value):
+            text = text_value(other.value)
+            index = z3.IntVal(choices.index(text) if text in choices else -1)
+            return (one.value, index) if one is left else (index, one.value)
+    return encode_text(left).value, encode_text(right).value
 
 
-def _search_pattern(parsed: list[Any], ignore_case: bool, dot_all: bool) -> Formula:
-    """Alternatives of the whole pattern are anchored each on its own."""
-    if len(parsed) == 1 and parsed[0][0] is codes.BRANCH:
-        options = [_search_pattern(list(each), ignore_case, dot_all) for each in parsed[0][1][1]]
-        return _union(options)
-    start = bool(parsed) and parsed[0] == (codes.AT, codes.AT_BEGINNING)
-    end = bool(parsed) and parsed[-1] == (codes.AT, codes.AT_END)
-    inner = parsed[1 if start else 0 : len(parsed) - 1 if end else len(parsed)]
-    middle = _sequence(inner, ignore_case, dot_all)
-    anything = z3.Full(z3.ReSort(z3.StringSort()))
-    parts = [*([] if start else [anything]), middle, *([] if end else [anything])]
-    return z3.Concat(*parts) if len(parts) > 1 else middle
+def text_laws(function: str, text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    """What holds of every value that the function gives of a text."""
+    laws = _LAWS.get(function)
+    return [] if laws is None else laws(text, found)
 
 
-def _sequence(parsed: Any, ignore_case: bool, dot_all: bool) -> Formula:
-    parts = [_one(code, given, ignore_case, dot_all) for code, given in parsed]
-    if not parts:
-        return z3.Re(z3.StringVal(""))
-    return z3.Concat(*parts) if len(parts) > 1 else parts[0]
+def _same_length(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    same = z3.Length(found.value) == z3.Length(text.value)
+    return [same, z3.Implies(text.there, found.there)]
 
 
-def _one(code: Any, given: Any, ignore_case: bool, dot_all: bool) -> Formula:
-    if code is codes.LITERAL:
-        return _union([_range(low, high) for low, high in _cases(chr(given), ignore_case)])
-    if code is codes.NOT_LITERAL:
-        return _but([_range(low, high) for low, high in _cases(chr(given), ignore_case)])
-    if code is codes.ANY:
-        return _any() if dot_all else _but([_range("\n", "\n")])
-    if code is codes.IN:
-        return _set(given, ignore_case)
-    if code is codes.BRANCH:
-        return _union([_sequence(each, ignore_case, dot_all) for each in given[1]])
-    if code is codes.SUBPATTERN:
-        _, on, off, inner = given
-        if on or off:
-            raise UnsayableError("flags inside an expression")
-        return _sequence(inner, ignore_case, dot_all)
-    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT):
-        return _repeat(*given, ignore_case=ignore_case, dot_all=dot_all)
-    raise UnsayableError("a part of an expression")
+def _lower(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    same = found.value == text.value
+    return [*_same_length(text, found), z3.Implies(_is_ascii_without("A", "Z", text.value), same)]
 
 
-def _repeat(low: Any, high: Any, inner: Any, *, ignore_case: bool, dot_all: bool) -> Formula:
-    once = _sequence(inner, ignore_case, dot_all)
-    if high is codes.MAXREPEAT:
-        if low == 0:
-            return z3.Star(once)
-        return z3.Plus(once) if low == 1 else z3.Concat(z3.Loop(once, low, low), z3.Star(once))
-    if high > _REPEATS:
-        raise UnsayableError("a repetition of more than a thousand times")
-    return z3.Option(once) if (low, high) == (0, 1) else z3.Loop(once, low, high)
+def _upper(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    same = found.value == text.value
+    return [*_same_length(text, found), z3.Implies(_is_ascii_without("a", "z", text.value), same)]
 
 
-def _set(given: Any, ignore_case: bool) -> Formula:
-    negated = bool(given) and given[0][0] is codes.NEGATE
-    ranges: list[Formula] = []
-    for code, item in given[1:] if negated else given:
-        if code is codes.LITERAL:
-            ranges += [_range(low, high) for low, high in _cases(chr(item), ignore_case)]
-        elif code is codes.RANGE:
-            ranges += _range_of_cases(chr(item[0]), chr(item[1]), ignore_case)
-        elif code is codes.CATEGORY:
-            if ignore_case and item in (codes.CATEGORY_WORD, codes.CATEGORY_NOT_WORD):
-                raise UnsayableError("word characters without regard to case")
-            spans, other = _CATEGORIES[item]
-            inside = [_range(low, high) for low, high in spans]
-            ranges.append(_but(inside) if other else _union(inside))
-        else:
-            raise UnsayableError("a part of a character class")
-    return _but(ranges) if negated else _union(ranges)
+def _is_ascii_without(first: str, last: str, text: Formula) -> Formula:
+    """Printable ASCII but the letters from `first` to `last`."""
+    below, above = chr(ord(first) - 1), chr(ord(last) + 1)
+    kept = z3.Union(z3.Range(" ", below), z3.Range(above, "~"))
+    return z3.InRe(text, z3.Star(kept))
 
 
-def _range_of_cases(low: str, high: str, ignore_case: bool) -> list[Formula]:
-    if not ignore_case:
-        return [_range(low, high)]
-    if ord(high) > 0x7F:
-        raise UnsayableError("letters beyond ASCII without regard to case")
-    every = {each for code in range(ord(low), ord(high) + 1) for each in _cases(chr(code), True)}
-    return [_range(first, last) for first, last in sorted(every)]
+def _split(text: SmtTerm) -> tuple[Formula, Formula, Formula]:
+    """What stands before and after the last `@`, all of it after where there is none; that this is so."""
+    sign = z3.StringVal("@")
+    before, after = z3.FreshConst(z3.StringSort()), z3.FreshConst(z3.StringSort())
+    has = z3.Contains(text.value, sign)
+    parts = text.value == z3.Concat(before, sign, after)
+    split = z3.And(
+        z3.Implies(has, parts),
+        z3.Implies(z3.Not(has), z3.And(before == z3.StringVal(""), after == text.value)),
+        z3.Not(z3.Contains(after, sign)),
+    )
+    return before, after, split
 
 
-def _cases(char: str, ignore_case: bool) -> list[tuple[str, str]]:
-    if not ignore_case or (char.isascii() and not char.isalpha()):
-        return [(char, char)]
-    if not char.isascii():
-        raise UnsayableError("letters beyond ASCII without regard to case")
-    every = [char.lower(), char.upper(), *_FOLDED.get(char.lower(), "")]
-    return [(each, each) for each in every]
+def _local_part(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    before, _, split = _split(text)
+    there = found.there == (z3.Length(before) > 0)
+    return [split, found.value == before, z3.Implies(text.there, there)]
 
 
-def _range(low: str, high: str) -> Formula:
-    return z3.Range(text_formula(low), text_formula(high))
+def _domain_part(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    _, after, split = _split(text)
+    there = found.there == (z3.Length(after) > 0)
+    same_length = z3.Length(found.value) == z3.Length(after)
+    same = z3.Implies(_is_ascii_without("A", "Z", after), found.value == after)
+    return [split, same_length, same, z3.Implies(text.there, there)]
 
 
-def _any() -> Formula:
-    return z3.Range(text_formula("\0"), text_formula(chr(LAST_CODE_POINT)))
+def _not_negative(text: SmtTerm, found: SmtTerm) -> list[Formula]:
+    return [found.value >= 0, z3.Implies(text.there, found.there)]
 
 
-def _but(ranges: list[Formula]) -> Formula:
-    return z3.Intersect(_any(), z3.Complement(_union(ranges)))
-
-
-def _union(options: list[Formula]) -> Formula:
-    return z3.Union(*options) if len(options) > 1 else options[0]
+_LAWS: dict[str, Callable[[SmtTerm, SmtTerm], list[Formula]]] = {
+    "lower": _lower,
+    "upper": _upper,
+    "email_local": _local_part,
+    "email_domain": _domain_part,
+    "entropy": _not_negative,
+}

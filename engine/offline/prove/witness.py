@@ -19,7 +19,7 @@ from tollkeeper.engine.intake.addresses import is_private
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.values import IP_BITS, show_network
-from tollkeeper.engine.offline.prove.encode import Encoder
+from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT
 from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, text_value
 from tollkeeper.grammar import types as t
@@ -112,18 +112,30 @@ class WitnessReader:
     def number(self, formula: Formula) -> int:
         return int(self._model.eval(formula, model_completion=True).as_long())
 
+    def nearest_double(self, formula: Formula) -> float:
+        """The double next to a real number. Raises `ImpossibleError` beyond all doubles."""
+        return _nearest_double(_fraction(self._model.eval(formula, model_completion=True)))
+
 
 def _double(found: Formula) -> float:
-    if z3.is_algebraic_value(found):
-        found = found.approx(20)
-    exact = Fraction(found.numerator_as_long(), found.denominator_as_long())
-    try:
-        value = exact.numerator / exact.denominator
-    except OverflowError:
-        raise ImpossibleError("a number beyond all doubles") from None
+    exact = _fraction(found)
+    value = _nearest_double(exact)
     if Fraction(value) != exact:
         raise ImpossibleError("a number between two doubles")
     return value
+
+
+def _nearest_double(exact: Fraction) -> float:
+    try:
+        return exact.numerator / exact.denominator
+    except OverflowError:
+        raise ImpossibleError("a number beyond all doubles") from None
+
+
+def _fraction(found: Formula) -> Fraction:
+    if z3.is_algebraic_value(found):
+        found = found.approx(20)
+    return Fraction(found.numerator_as_long(), found.denominator_as_long())
 
 
 def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:

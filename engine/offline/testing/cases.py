@@ -62,8 +62,9 @@ from tollkeeper.engine.registry.changes import (
     VersionStored,
 )
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
-from tollkeeper.engine.registry.versions import store_version
-from tollkeeper.engine.velocity.contract import Observation, Windows
+from tollkeeper.engine.registry.versions import encode_file, store_version
+from tollkeeper.engine.velocity.contract import Observation
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.checker import KnownNames as Near
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -170,7 +171,7 @@ def _account(files: Iterable[RuleFile]) -> Account:
     changes: list[Change] = [AccountCreated(CASES)]
     nobody = Account(TEST_ACCOUNT, CASES, START)
     for file in files:
-        stored = store_version(nobody, file.program, file.text, {})
+        stored = store_version(nobody, encode_file(file.program), file.text, {})
         assert isinstance(stored, VersionStored)
         changes += [stored, Activated(stored.kind, stored.name, stored.number)]
     recorded = (

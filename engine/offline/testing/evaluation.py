@@ -30,7 +30,8 @@ from tollkeeper.engine.programs.compile.explain import (
 )
 from tollkeeper.engine.programs.loaded import reading_of
 from tollkeeper.engine.registry.changes import Thresholds
-from tollkeeper.engine.velocity.contract import Observation, Record, Windows
+from tollkeeper.engine.velocity.contract import Observation, Record
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.program import Rule, Scorecard
 
 

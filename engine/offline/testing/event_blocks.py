@@ -64,7 +64,7 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
     if (program := given_lets(written, test.given)).lets != written.lets:
         # The past is grouped by what the lets are, only the event by those that are given.
         tried = load_event_type(program, 0, file.text, full_vocabulary())
-        loaded = replace(tried, plan=past.plan)
+        loaded = replace(tried, reading=replace(tried.reading, plan=past.reading.plan))
     watched = _watch(file, past, loaded, test, environment)
     scope = _scope(watched, environment)
     for monitor in loaded.monitors:
@@ -82,7 +82,7 @@ def _watch(
     test: p.Test,
     environment: Environment,
 ) -> _MonitorRun:
-    windows = empty_windows(past.plan.series)
+    windows = empty_windows(past.reading.plan.series)
     standings, files = Standings(), given_files(file, test)
 
     def look(of: LoadedEventType, observed: Observation) -> _MonitorRun:
@@ -92,7 +92,7 @@ def _watch(
         if of.program.name == BUILT_IN_EVENT:
             # Monitors of payments look once a payment is decided, those of events as one arrives.
             values = finish(
-                windows.read(TEST_ACCOUNT, record.time, of.reads(facts, data, environment))
+                windows.read(TEST_ACCOUNT, record.time, of.reading.reads(facts, data, environment))
             )
         transitions = transitions_at(
             standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
@@ -112,7 +112,7 @@ def _watch(
             look(past, step.observed)
     record = _given_record(file, loaded, test, files, environment)
     read = record.event is not None
-    reads = loaded.reads(_facts(record), record.state.data, environment) if read else ()
+    reads = loaded.reading.reads(_facts(record), record.state.data, environment) if read else ()
     return look(loaded, finish(windows.observe(record, reads)))
 
 
@@ -121,7 +121,9 @@ def _reading(loaded: LoadedEventType, happening: Happening, environment: Environ
     if not isinstance(happening, Occurrence) or not _is_of(loaded, happening.record):
         return happening
     record = happening.record
-    return replace(happening, reads=loaded.reads(_facts(record), record.state.data, environment))
+    return replace(
+        happening, reads=loaded.reading.reads(_facts(record), record.state.data, environment)
+    )
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:

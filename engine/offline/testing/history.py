@@ -35,8 +35,9 @@ from tollkeeper.engine.offline.testing.streams import (
 )
 from tollkeeper.engine.programs.event_contract import Contract, own_data, read_data
 from tollkeeper.engine.update import apply_update
-from tollkeeper.engine.velocity.contract import Observation, Read, Record, State, Windows
+from tollkeeper.engine.velocity.contract import Observation, Read, Record, State
 from tollkeeper.engine.velocity.plan import Plan
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.program import EventType, Value
 
 NOTHING_CONFIGURED = Environment()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+GENERATED = "<rule>"
+"""The file that generated functions name as theirs."""
 NONE_NODE = ast.Constant(None)
 TRUE = ast.Constant(True)
 FALSE = ast.Constant(False)
@@ -204,6 +206,6 @@ def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> 
             elif isinstance(part, ast.AST):
                 waiting.append(part)
     space: dict[str, Any] = {"__builtins__": {}, **names}
-    exec(compile(module, "<rule>", "exec"), space)  # noqa: S102  # built above, never from text
+    exec(compile(module, GENERATED, "exec"), space)  # noqa: S102  # built above, never from text
     made: Callable[..., Any] = space[entry]
     return made

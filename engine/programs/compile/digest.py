@@ -28,6 +28,10 @@ class Digests:
         for let in lets:
             self._lets.append(self.of(let.value))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is known goes by where parts are in memory.
+        return Digests, (self.lets,)
+
     def of(self, part: Expression | Series) -> str:
         if isinstance(part, LetValue):
             return self._lets[part.index]

@@ -18,6 +18,9 @@ GUARD = """rule guard
   condition known when device.fingerprint.id in @blocked then deny
   otherwise allow
 """
+ADDRESSES = """  list addresses: ip
+  condition near when device.ip_address in @addresses then deny
+  otherwise"""
 WATCH = """event payment
   metric seen = count(payments by merchant.id over 1h)
   monitor burst "Many payments" when seen >= 5 by merchant.id
@@ -131,6 +134,38 @@ async def test_a_block_waits_for_another_person_where_the_account_asks_for_it(
     (_, proposal) = (await api.get("/v1/proposals")).json()["proposals"]
     (entry,) = proposal["entries"]["entries"]
     assert (entry["value"], entry["note"]) == ("d-bot-7", "testing")
+    alert = (await api.get(f"/v1/alerts/{id_}")).json()["alert"]
+    assert alert["mark"]["state"] == "open"
+
+
+async def test_values_for_several_lists_become_proposals_that_are_all_named(
+    attacked: Shop,
+) -> None:
+    api = attacked.service.client
+    text = GUARD.replace("  otherwise", ADDRESSES)
+    stored = await api.post("/v1/rules/guard/versions?publish=true", content=text)
+    assert stored.status_code == 201, stored.text
+    await api.put("/v1/account", json={"account": {"approvals": {"lists": True}}})
+    lists = {"list_device": "blocked", "list_ip": "addresses"}
+    sent = {**lists, "pick": ["device:bot-11", "ip:bot-11"], "span": "6h", "reason": "testing"}
+    done = await attacked.browser.post("/console/contain", data=sent)
+    assert done.status_code == 303, done.text
+    shown = (await attacked.browser.get(done.headers["location"])).text
+    assert "Proposals 1, 2 wait for another person." in shown
+    proposals = (await api.get("/v1/proposals")).json()["proposals"]
+    assert {each["name"] for each in proposals} == {"blocked", "addresses"}
+
+
+async def test_a_form_in_which_nothing_is_chosen_blocks_nothing_and_says_so(
+    attacked: Shop,
+) -> None:
+    id_ = await alert_of(attacked)
+    sent = {"alert": id_, "list_device": "blocked", "span": "6h"}
+    done = await attacked.browser.post("/console/contain", data=sent)
+    shown = (await attacked.browser.get(done.headers["location"])).text
+    assert "Nothing was chosen" in shown
+    alert = (await attacked.service.client.get(f"/v1/alerts/{id_}")).json()["alert"]
+    assert alert["mark"]["state"] == "open"
 
 
 async def test_what_stands_out_is_contained_without_an_alert(attacked: Shop) -> None:

@@ -14,6 +14,7 @@ from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
+from tollkeeper.tests.api.http.service import payment
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ COUNTED = {
 async def test_every_number_on_a_page_is_the_number_of_payments_behind_its_link(
     shop: Shop, address: str
 ) -> None:
-    patient = Settings(key_work=10_000, account_work=10_000)
+    patient = Settings(key_work=10_000, account_work=10_000, account_changes=10_000)
     async with shop.service.client_with(None, patient) as browser:
         browser.headers["cookie"] = shop.browser.headers["cookie"]
         await _follow_numbers(browser, address)
@@ -287,7 +288,11 @@ async def test_somebody_elses_newer_version_is_never_overwritten(own_shop: Shop)
     sent = {"name": "gate", "expected": "1", "text": late, "act": "publish"}
     answer = await own_shop.browser.post("/console/publish", data=sent)
     assert answer.status_code == 409
-    assert "80.00" in answer.text
+    assert "Somebody stored v2 meanwhile" in answer.text
+    assert re.search(r'class="removed">-[^<]*90\.00', answer.text)
+    assert re.search(r'class="added">\+[^<]*80\.00', answer.text)
+    again = await own_shop.browser.post("/console/publish", data={**sent, "expected": "2"})
+    assert again.status_code == 303, again.text
 
 
 async def test_a_form_of_another_site_changes_nothing(shop: Shop) -> None:
@@ -375,3 +380,20 @@ async def test_a_file_of_changes_holds_no_formula_of_who_made_them(own_shop: Sho
     assert made.status_code == 201
     lines = (await own_shop.browser.get("/console/changes/export.csv")).text.splitlines()
     assert lines[1].split(",")[1] == "'=1+1"
+
+
+async def test_the_page_of_scores_tells_how_many_denials_are_wrong(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    page = (await own_shop.browser.get("/console/score")).text
+    assert "Nobody knows yet: of 0 payments" in page
+    await api.put("/v1/account", json={"account": {"holdout": {"percent": 100}}})
+    asked = {"bot_behaviour": True, "rule": {"name": "gate"}}
+    for number in range(2):
+        body = payment(id=f"held-{number}", amount=200, analyze=asked)
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+        label = {"label": "legitimate" if number else "fraud"}
+        path = f"/v1/payments/held-{number}/labels/review"
+        assert (await api.put(path, json=label)).status_code == 200
+    page = (await own_shop.browser.get("/console/score")).text
+    assert "50\u202f% of denials, " in page
+    assert 'href="/console/payments?q=holdout%3Atrue"' in page

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tollkeeper.api.http.app import DEFAULTS, create_app
+from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.schema import DATABASE_FILE
 from tollkeeper.engine.offline.jobs.jobs import Jobs, open_jobs
@@ -20,6 +20,8 @@ from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
 
+HURRIED = Settings(account_changes=1_000_000)
+"""Tests change more in a second than a person does."""
 NOW = 1_789_000_000_000_000
 """2026-09-10T00:26:40Z, where these tests' clock stands still."""
 
@@ -38,7 +40,7 @@ class Service:
         assert made.key is not None
         return made.key
 
-    def client_with(self, key: str | None, settings: Settings = DEFAULTS) -> httpx.AsyncClient:
+    def client_with(self, key: str | None, settings: Settings = HURRIED) -> httpx.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         app = create_app(self.engine, settings, jobs=self.jobs)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]

@@ -114,7 +114,10 @@ async def test_conditions_that_held_beside_the_one_that_decided_are_counted(
     for number, amount in enumerate((150, 300, 300, 500)):
         body = payment(id=f"p-{number}", amount=amount, analyze=asked)
         assert (await client.post("/v1/payments", json=body)).status_code == 201
-    found = await read(service, "/v1/rules/gate/performance?until=2026-09-10T01:00:00Z")
+    address = "/v1/rules/gate/performance?until=2026-09-10T01:00:00Z"
+    unasked = (await read(service, address))["conditions"]
+    assert {each["also_met"]["of"] for each in unasked} == {0}
+    found = await read(service, f"{address}&overlap=true")
     by = {each["condition"]: each["also_met"] for each in found["conditions"]}
     assert by == {
         "large": {"of": 3, "conditions": {"middle": 3, "huge": 1}},

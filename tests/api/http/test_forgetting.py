@@ -14,7 +14,7 @@ from tollkeeper.engine.journal import list_contents, schema
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.privacy.retention import keep_to_retention, purge_account
 from tollkeeper.engine.shadows.record import drain
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.api.http.service import NOW, Service, payment
 
 pytestmark = pytest.mark.anyio
@@ -182,7 +182,7 @@ async def test_windows_forget_an_erased_person_as_they_would_in_a_restart(
 async def restarted(service: Service) -> list[tuple[str, int]]:
     """What the windows hold when they are filled anew from the journal."""
     plans = service.engine.active[1].plans()
-    service.engine.windows = MemoryWindows(after=service.engine.journal.last_sequence())
+    service.engine.windows = Windows(after=service.engine.journal.last_sequence())
     await fill(service.engine, 1, plans, lambda _: None)
     status = await service.engine.windows.status(1)
     return sorted((each.digest, each.entries) for each in status.series)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import httpcore
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -19,16 +19,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tollkeeper.api.http import forward
+from tollkeeper.api.http.errors import Problem
 from tollkeeper.api.http.forward import (
     CLIENT,
     Forwarded,
     Forwarder,
     HeldBody,
-    hold,
+    Hold,
     may_repeat,
     node_context,
     of_its_client,
 )
+from tollkeeper.api.http.node_connection import Broken
 
 pytestmark = pytest.mark.anyio
 ANSWER = b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nconnection: close\r\nx-more: 1\r\n\r\n{}"
@@ -72,10 +74,20 @@ async def peer(answer: bytes | None, context: Any = None) -> AsyncIterator[tuple
         server.close()
 
 
-def scope(method: str = "POST", path: str = "/v1/payments", *headers: tuple[bytes, bytes]) -> Any:
-    found = [(b"host", b"shop"), (b"connection", b"keep-alive"), *headers]
+HOST = ((b"host", b"shop"),)
+
+
+def scope(
+    method: str = "POST",
+    path: str = "/v1/payments",
+    *headers: tuple[bytes, bytes],
+    version: str = "1.1",
+    host: tuple[tuple[bytes, bytes], ...] = HOST,
+) -> Any:
+    found = [*host, (b"connection", b"keep-alive"), *headers]
     return {
         "method": method,
+        "http_version": version,
         "raw_path": path.encode(),
         "query_string": b"a=1",
         "client": ("192.0.2.7", 1),
@@ -85,10 +97,11 @@ def scope(method: str = "POST", path: str = "/v1/payments", *headers: tuple[byte
 
 async def sent_on(
     address: str,
-    ceased: asyncio.Event | None = None,
     certificates: Path | None = None,
     path: str = "/v1/payments",
     headers: tuple[tuple[bytes, bytes], ...] = (),
+    ceased: asyncio.Event | None = None,
+    **asked: Any,
 ) -> tuple[Forwarded, list[dict[str, Any]]]:
     sent: list[dict[str, Any]] = []
 
@@ -102,18 +115,28 @@ async def sent_on(
             return body_of_two.pop()
         return await asyncio.get_running_loop().create_future()
 
-    forwarder = Forwarder(certificates, 8, 30)
     scheme = "http" if certificates is None else "https"
-    body = await hold(receive)
-    assert isinstance(body, HeldBody)
-    try:
-        with_body = scope("POST", path, (b"content-length", b"2"), *headers)
-        outcome = await forwarder.forward(
-            f"{scheme}://{address}", with_body, body, send, ceased or asyncio.Event()
-        )
-    finally:
-        await forwarder.close()
+    async with forwarding(certificates) as forwarder, Hold().body(receive) as body:
+        assert body is not None
+        with_body = scope("POST", path, (b"content-length", b"2"), *headers, **asked)
+        node = f"{scheme}://{address}"
+        sending = asyncio.create_task(forwarder.forward(node, with_body, body, send))
+        if ceased is not None:
+            await ceased.wait()
+            forwarder.leave(node)
+        outcome = await sending
     return outcome, sent
+
+
+@asynccontextmanager
+async def forwarding(certificates: Path | None = None) -> AsyncIterator[Forwarder]:
+    forwarder = Forwarder(certificates, 30)
+    try:
+        yield forwarder
+    finally:
+        forwarder.close()
+        # A connection ends when the loop turns.
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("start", ["*@{}/x", "*", "/v1/payments/a;b", "//{}/x", "/@{}"])
@@ -124,6 +147,13 @@ async def test_a_target_reaches_the_owner_as_it_is_and_nobody_else(start: str) -
         assert not other.received.is_set()
     assert outcome is Forwarded.ANSWERED
     assert node.request.startswith(f"POST {path}?a=1 HTTP/1.1\r\n".encode())
+
+
+async def test_nodes_speak_one_version_of_http_whichever_a_client_speaks() -> None:
+    async with peer(ANSWER) as (node, address):
+        await sent_on(address, version="1.0", host=())
+    assert node.request.startswith(b"POST /v1/payments?a=1 HTTP/1.1\r\n")
+    assert node.request.count(b"\r\nhost: ") == 1
 
 
 async def test_the_owner_knows_whose_request_it_is_and_believes_no_client_that_says_so() -> None:
@@ -151,39 +181,142 @@ async def endless(gone: asyncio.Event) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("what", ["the client leaves", "the owner ends"])
-async def test_an_answer_that_has_begun_holds_nothing_for_ever(what: str) -> None:
-    gone, begun, ceased = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def test_an_answer_that_has_begun_holds_nothing_for_ever(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "GRACE_S", 0.0)
+    gone, begun = asyncio.Event(), asyncio.Event()
 
     async def send(message: Any) -> None:
         if message.get("body"):
             begun.set()
             if what == "the owner ends":
-                ceased.set()
+                forwarder.leave(address)
 
     async def leave() -> Any:
         await (begun if what == "the client leaves" else asyncio.Event()).wait()
         return {"type": "http.disconnect"}
 
-    forwarder = Forwarder(None, 8, 30)
-    async with endless(gone) as address:
+    async with endless(gone) as address, forwarding() as forwarder:
         body = HeldBody(b"", leave, is_whole=True)
-        asking = forwarder.forward(address, scope("GET"), body, send, ceased)
+        asking = forwarder.forward(address, scope("GET"), body, send)
         if what == "the client leaves":
             assert await asking is Forwarded.ANSWERED
         else:
-            with pytest.raises(httpcore.ReadError):
+            with pytest.raises(Broken):
                 await asking
         await gone.wait()
-        await forwarder.close()
 
 
-async def test_a_head_that_can_not_be_sent_on_is_refused_and_not_called_unknown() -> None:
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-    async with server:
-        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        outcome, sent = await sent_on(address, headers=((b"host", b"other"),))
-    assert outcome is Forwarded.ANSWERED
-    assert sent[0]["status"] == 400
+async def test_a_head_that_the_owner_refuses_reaches_it_as_it_is() -> None:
+    async with peer(ANSWER) as (node, address):
+        await sent_on(address, headers=((b"host", b"other"),))
+    assert node.request.count(b"host: ") == 2
+
+
+@dataclass
+class Steady:
+    """A node that answers one request after the other, each with its body; `connections` are those
+    that were made to it, `ended` their ends."""
+
+    connections: list[asyncio.StreamWriter] = field(default_factory=list)
+    ended: list[asyncio.Future[None]] = field(default_factory=list)
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(writer)
+        ended = asyncio.get_running_loop().create_future()
+        self.ended.append(ended)
+        await self.answer(reader, writer)
+        writer.close()
+        ended.set_result(None)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await head_of(reader):
+            answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+            body = await body_of(reader, head)
+            if not head.startswith(b"HEAD"):
+                answer += b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+                answer += b"0\r\n\r\n"
+            writer.write(answer)
+            await writer.drain()
+
+
+async def head_of(reader: asyncio.StreamReader) -> bytes:
+    """Empty once the other side has ended."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+
+
+async def body_of(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    if b"transfer-encoding: chunked" not in head:
+        length = head.partition(b"content-length: ")[2].split(b"\r\n")[0]
+        return await reader.readexactly(int(length or b"0"))
+    found = b""
+    while size := int(await reader.readline(), 16):
+        found += (await reader.readexactly(size + 2))[:-2]
+    await reader.readline()
+    return found
+
+
+@asynccontextmanager
+async def steady() -> AsyncIterator[tuple[Steady, str, Forwarder]]:
+    node = Steady()
+    async with await asyncio.start_server(node.accept, "127.0.0.1", 0) as server:
+        async with forwarding() as forwarder:
+            yield node, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", forwarder
+        await asyncio.gather(*node.ended)
+
+
+async def passed_back(
+    forwarder: Forwarder, address: str, parts: list[bytes], method: str = "POST"
+) -> bytes:
+    """The answer's body to a request whose body comes in parts."""
+    got: list[bytes] = []
+
+    async def receive() -> Any:
+        if not rest:
+            return await asyncio.get_running_loop().create_future()
+        return {"type": "http.request", "body": rest.pop(0), "more_body": bool(rest)}
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(0)
+        got.append(message.get("body", b""))
+
+    first, *rest = parts
+    body = HeldBody(first, receive, is_whole=not rest)
+    assert await forwarder.forward(address, scope(method), body, send) is Forwarded.ANSWERED
+    return b"".join(got)
+
+
+async def test_connections_stay_and_are_no_more_than_requests_at_once() -> None:
+    async with steady() as (node, address, forwarder):
+        for number in range(5):
+            body = b"%d" % number
+            assert await passed_back(forwarder, address, [body]) == body
+        assert await passed_back(forwarder, address, [b""], "GET") == b""
+        assert len(node.connections) == 1
+        at_once = [passed_back(forwarder, address, [b"%d" % number]) for number in range(8)]
+        assert await asyncio.gather(*at_once) == [b"%d" % number for number in range(8)]
+        assert len(node.connections) == 8
+        for writer in node.connections:
+            writer.transport.abort()
+        await asyncio.sleep(0.01)
+        assert await passed_back(forwarder, address, [b"again"]) == b"again"
+
+
+async def test_an_answer_without_a_body_is_not_waited_for() -> None:
+    async with steady() as (_, address, forwarder):
+        assert await passed_back(forwarder, address, [b""], "HEAD") == b""
+        assert await passed_back(forwarder, address, [b"next"]) == b"next"
+
+
+async def test_large_bodies_are_passed_on_as_they_arrive_in_both_directions() -> None:
+    parts = [bytes([number]) * 100_000 for number in range(30)]
+    async with steady() as (_, address, forwarder):
+        assert await passed_back(forwarder, address, parts) == b"".join(parts)
+        assert await passed_back(forwarder, address, [b"next"]) == b"next"
 
 
 async def test_what_is_answered_is_passed_back_as_it_is() -> None:
@@ -214,7 +347,7 @@ async def test_an_owner_that_is_no_more_is_not_waited_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(forward, "GRACE_S", 0.0)
     ceased = asyncio.Event()
     async with peer(None) as (node, address):
-        sending = asyncio.create_task(sent_on(address, ceased))
+        sending = asyncio.create_task(sent_on(address, ceased=ceased))
         await node.received.wait()
         assert not sending.done()
         ceased.set()
@@ -257,6 +390,26 @@ async def test_nodes_know_each_other_by_their_certificates(tmp_path: Path) -> No
         for stranger in (others, None):
             outcome, _ = await sent_on(address, certificates=stranger)
             assert outcome is not Forwarded.ANSWERED
+
+
+async def test_bodies_that_wait_to_be_sent_on_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forward, "HELD_TOGETHER", 5)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{ }", "more_body": False}
+
+    held = Hold()
+    async with held.body(receive):
+        with pytest.raises(Problem) as refused:
+            async with held.body(receive):
+                pass
+        assert refused.value.status == 503
+    async with held.body(receive) as body:
+        assert body is not None
+        assert (body.held, body.is_whole, held.size) == (b"{ }", True, 3)
+    assert held.size == 0
 
 
 def test_only_what_does_nothing_more_when_it_is_done_twice_is_sent_twice() -> None:

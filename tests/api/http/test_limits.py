@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from contextlib import suppress
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 
 from tollkeeper.api.http.errors import Problem
 from tollkeeper.api.http.limits import (
+    CHANGES_BURST_S,
+    LONGEST_TURN_S,
     MAX_ADDRESSES,
     REPORTS_BURST_S,
     SIGN_INS_BURST_S,
@@ -59,6 +64,38 @@ def test_keys_of_one_account_share_its_bucket() -> None:
     with pytest.raises(Problem) as refused:
         limiter.take(TWO, "payments:write", 100.0)
     assert "this account may send 3 reports a second" in str(refused.value.violations)
+
+
+@given(st.lists(st.floats(0, 1), max_size=120))
+def test_an_account_s_changes_come_one_by_one_whatever_is_sent_at_once(
+    pauses: list[float],
+) -> None:
+    limiter, now, begun = Limiter(Settings()), 100.0, []
+    for pause in pauses:
+        now += pause if pause > 0.5 else 0.0
+        with suppress(Problem):
+            wait = limiter.take(ONE, "lists:write", now).wait
+            assert wait <= LONGEST_TURN_S
+            begun.append(now + wait)
+    at_once = Settings().account_changes * CHANGES_BURST_S
+    for first, last in combinations(range(len(begun)), 2):
+        most = at_once + Settings().account_changes * (begun[last] - begun[first])
+        assert last - first <= most + 1e-6
+    assert limiter.take(ONE, "lists:read", now).wait == 0
+    assert limiter.take(ONE, "payments:write", now).wait == 0
+
+
+@pytest.mark.anyio
+async def test_what_comes_a_little_too_soon_is_answered_in_its_turn(service: Service) -> None:
+    key = await service.key("shop", "admin")
+    quick = Settings(account_changes=20)
+    async with service.client_with(key, quick) as client:
+        sent = [client.put("/v1/lists/late", json={"type": "string"}) for _ in range(130)]
+        found = Counter([each.status_code for each in await asyncio.gather(*sent)])
+    in_turn = quick.account_changes * (CHANGES_BURST_S + LONGEST_TURN_S)
+    assert found[201] == 1
+    assert found[200] + found[429] == 129
+    assert found[200] + 1 >= in_turn
 
 
 @pytest.mark.anyio

@@ -23,7 +23,17 @@ pytestmark = pytest.mark.anyio
 ASKED = {"bot_behaviour": True}
 MERCHANTS = ("m-1", "m-2", "m-3")
 SEEN = ("m-1",)
-PATIENT = Settings(key_work=100_000, account_work=100_000)
+PATIENT = Settings(key_work=100_000, account_work=100_000, account_changes=100_000)
+WATCH = """event payment
+  metric own = count(payments by merchant.id over 1h)
+  metric all_sales = count(payments by currency over 1h)
+  metric shared = count(payments by device.fingerprint.id over 1h)
+  monitor busy "Many payments of one merchant" when own >= 3 by merchant.id
+  monitor busy_device "… on one device" when own >= 2 by merchant.id, device.fingerprint.id
+  monitor beside_all "… beside all" when own >= 2 and all_sales >= 5 by merchant.id
+  monitor device "Many on one device" when shared >= 3 by device.fingerprint.id
+  monitor whole "Many of all" when all_sales >= 3 by currency
+"""
 _members = st.sampled_from(
     [
         *(f"merchant:{merchant}" for merchant in MERCHANTS),
@@ -52,6 +62,8 @@ class Market:
 async def market(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Market]:
     async with open_service(tmp_path_factory.mktemp("market") / "data") as service:
         api = service.client
+        watched = await api.post("/v1/event-types/payment/versions?publish=true", content=WATCH)
+        assert watched.status_code == 201, watched.text
         for number in range(9):
             merchant = MERCHANTS[number % 3]
             device = {"ip_address": "198.51.100.7", "fingerprint": {"id": f"d-{number % 2}"}}
@@ -136,6 +148,57 @@ async def test_a_stream_tells_of_theirs_alone(market: Market) -> None:
     assert re.findall(r'"id":"(new-\d+)"', told.text) == ["new-10"]
 
 
+async def test_alerts_are_theirs_that_tell_of_their_merchants_and_of_no_other(
+    market: Market,
+) -> None:
+    every = (await market.whole.get("/v1/alerts?limit=100")).json()["alerts"]
+    monitors = {"busy", "busy_device", "beside_all", "device", "whole"}
+    assert {each["monitor"] for each in every} == monitors
+    own = (await market.part.get("/v1/alerts")).json()["alerts"]
+    told = {(each["monitor"], *each["key"]) for each in own}
+    assert told == {
+        ("busy", "m-1"),
+        ("busy_device", "m-1", "d-0"),
+        ("busy_device", "m-1", "d-1"),
+    }
+    page = (await market.part.get("/v1/alerts?limit=1")).json()
+    paged = page["alerts"]
+    while page["cursor"]:
+        sent = {"limit": "1", "cursor": page["cursor"]}
+        page = (await market.part.get("/v1/alerts", params=sent)).json()
+        paged += page["alerts"]
+    assert paged == own
+    mark = {"alert": {"state": "acknowledged", "note": "looking"}}
+    theirs = {each["id"] for each in own}
+    for alert in every:
+        path = f"/v1/alerts/{alert['id']}"
+        expected = 200 if alert["id"] in theirs else 404
+        assert (await market.part.get(path)).status_code == expected
+        assert (await market.part.put(path, json=mark)).status_code == expected
+
+
+async def test_of_the_lists_they_read_those_that_the_account_shows_them(market: Market) -> None:
+    for name in ("shown", "hidden"):
+        await market.whole.put(f"/v1/lists/{name}", json={"type": "string"})
+        entries = {"entries": [{"value": "d-1"}]}
+        await market.whole.put(f"/v1/lists/{name}/entries", json=entries)
+    assert (await market.part.get("/v1/lists")).json()["lists"] == []
+    shown = {"account": {"merchant_lists": ["shown"]}}
+    assert (await market.whole.put("/v1/account", json=shown)).status_code == 200
+    assert [each["name"] for each in (await market.part.get("/v1/lists")).json()["lists"]] == [
+        "shown"
+    ]
+    read = await market.part.get("/v1/lists/shown/entries")
+    assert [each["value"] for each in read.json()["entries"]] == ["d-1"]
+    unknown = await market.part.get("/v1/lists/nobodys/entries")
+    for path in ("", "/entries"):
+        hidden = await market.part.get(f"/v1/lists/hidden{path}")
+        assert hidden.status_code == unknown.status_code == 404
+        assert hidden.text.replace("hidden", "nobodys") == unknown.text
+    put = await market.part.put("/v1/lists/shown/entries", json={"entries": [{"value": "d-2"}]})
+    assert put.status_code == 403
+
+
 def _routes() -> list[Any]:
     return [each for each in ROUTES if each.opt["scope"] not in (None, "any")]
 
@@ -175,7 +238,7 @@ async def test_merchants_stay_with_another_role_and_go_with_an_empty_list(tmp_pa
         assert changed.json()["user"]["merchants"] == ["m-1"]
         who = (await service.client.get("/v1/session", headers=headers)).json()["session"]
         assert who["merchants"] == ["m-1"]
-        assert who["scopes"] == ["labels:write", "payments:read", "personal:read"]
+        assert who["scopes"] == ["labels:write", "lists:read", "payments:read", "personal:read"]
         lifted = {"user": {"role": "analyst", "merchants": []}}
         assert (await put("/v1/users/ana", json=lifted)).json()["user"]["merchants"] == []
         who = (await service.client.get("/v1/session", headers=headers)).json()["session"]

@@ -371,7 +371,6 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", "/v1/session", headers=signed_in)
     await good("DELETE", "/v1/session", headers=signed_in)
     await good("PUT", "/v1/users/ana", json={"user": {"role": "lead"}})
-    await good("POST", "/v1/users/ana/links")
     await good("GET", "/v1/users")
     spare = examples.RULE.replace("rule checkout", "rule spare")
     await good("POST", "/v1/rules/spare/versions?publish=true", content=spare)
@@ -391,6 +390,8 @@ async def test_every_answer_is_as_described(service: Service) -> None:
             terms = {"reason": "card testing"} | ({"until": "6h"} if act == "alone" else {})
             await good("POST", path, json={act: terms})
     await good("GET", "/v1/proposals")
+    # Only now: who made a link for somebody has nothing approved by them.
+    await good("POST", "/v1/users/ana/links")
     await good("DELETE", "/v1/users/ana")
     wanted = {"scopes": ["payments:write"], "expires_at": "2999-01-01T00:00:00Z"}
     made = await good("POST", "/v1/keys", json={"key": wanted})

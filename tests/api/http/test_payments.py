@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
+import httpx
 import pytest
 
 from tollkeeper.tests.api.http.service import Service, errors, payment
@@ -219,6 +222,93 @@ async def test_the_same_request_under_an_idempotency_key_gets_the_stored_answer(
     first = await service.client.post("/v1/payments", json=payment(), headers=headers)
     again = await service.client.post("/v1/payments", json=payment(), headers=headers)
     assert (again.status_code, again.content) == (201, first.content)
+
+
+async def test_a_request_that_is_sent_again_before_it_is_answered_is_done_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists, may_go_on = service.engine.journal.exists, asyncio.Event()
+
+    async def slow(*record: Any) -> bool:
+        await may_go_on.wait()
+        return await exists(*record)
+
+    # As a journal over a network is: others are answered while it looks an id up.
+    monkeypatch.setattr(service.engine.journal, "exists", slow)
+    sign_in = {"event": {"type": "sign_in", "data": {"user": "ana"}}}
+    text = "event sign_in\n  field user: string required\n"
+    await service.client.post("/v1/event-types/sign_in/versions?publish=true", content=text)
+    for path, body in (("/v1/payments", payment()), ("/v1/events", sign_in)):
+        may_go_on.clear()
+        headers = {"Idempotency-Key": path}
+        answers = await all_at_once(
+            may_go_on, [service.client.post(path, json=body, headers=headers) for _ in range(3)]
+        )
+        assert [each.status_code for each in answers] == [201] * 3
+        assert len({each.content for each in answers}) == 1
+    assert not service.engine.turns
+
+
+async def test_updates_and_labels_at_once_are_counted_one_after_the_other(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_record, may_go_on = service.engine.journal.of_record, asyncio.Event()
+
+    async def slow(*record: Any) -> Any:
+        found = await of_record(*record)
+        await may_go_on.wait()
+        return found
+
+    rule = (
+        "rule gate\n  condition failing when count(payments by user.id over 1h"
+        ' where status == "failed" and label == "fraud") == 2 then deny\n'
+    )
+    await service.client.post("/v1/rules/gate/versions?publish=true", content=rule)
+    decided = {"analyze": {"rule": {"name": "gate"}}}
+    for id_ in ("p-1", "p-2"):
+        await service.client.post("/v1/payments", json=payment(id=id_, **decided))
+    monkeypatch.setattr(service.engine.journal, "of_record", slow)
+    failed, fraud = {"payment": {"status": "failed"}}, {"label": "fraud"}
+    asked = []
+    for path in ("/v1/payments/p-1", "/v1/payments/p-2"):
+        asked += [service.client.patch(path, json=failed) for _ in range(2)]
+        asked.append(service.client.put(f"{path}/labels/review", json=fraud))
+    answers = await all_at_once(may_go_on, asked)
+    assert [each.status_code for each in answers] == [200] * 6
+    third = await service.client.post("/v1/payments", json=payment(id="p-3", **decided))
+    assert third.json()["payment"]["analyses"]["rule"]["condition"]["id"] == "failing"
+
+
+async def test_a_version_that_is_published_while_an_id_is_looked_up_decides(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists, path = service.engine.journal.exists, "/v1/rules/gate/versions?publish=true"
+
+    async def slow(*record: Any) -> bool:
+        monkeypatch.undo()
+        published = await service.client.post(path, content=rule("deny"))
+        assert published.status_code == 201
+        return await exists(*record)
+
+    def rule(action: str) -> str:
+        return f"rule gate\n  condition all when amount > 0 then {action}\n"
+
+    await service.client.post(path, content=rule("allow"))
+    monkeypatch.setattr(service.engine.journal, "exists", slow)
+    body = payment(analyze={"bot_behaviour": True, "rule": {"name": "gate"}})
+    analyses = (await service.client.post("/v1/payments", json=body)).json()["payment"]["analyses"]
+    assert (analyses["rule"]["version"], analyses["bot_behaviour"]["action"]) == (2, "deny")
+
+
+async def all_at_once(
+    may_go_on: asyncio.Event, asked: list[Awaitable[httpx.Response]]
+) -> list[httpx.Response]:
+    """The answers to requests, all of which have begun before any may go on."""
+    sent = [asyncio.ensure_future(each) for each in asked]
+    for _ in range(200):
+        await asyncio.sleep(0)
+    may_go_on.set()
+    return [await each for each in sent]
 
 
 async def test_another_body_under_an_idempotency_key_is_refused(service: Service) -> None:

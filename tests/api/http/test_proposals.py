@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -86,6 +86,29 @@ async def test_what_one_person_proposes_another_puts_into_force(team: Team) -> N
     assert activated["detail"]["proposal"] == 1
     assert (asked["action"], asked["by"]) == ("proposed", "eva")
     assert asked["detail"]["note"] == "guessing also by night"
+
+
+async def test_nobody_approves_alone_by_a_link_that_they_made_for_another(team: Team) -> None:
+    keys = team.service.client
+    made = await keys.post("/v1/keys", json={"key": {"scopes": ["rules"], "name": "second"}})
+    async with team.service.client_with(made.json()["key"]["secret"]) as second:
+        for number, who in enumerate((keys, second), 1):
+            assert (await team.propose(who)).status_code == 201
+            answer = await team.rui.post(f"/v1/proposals/{number}/approval")
+            assert errors(answer) == [("approval", "forbidden")]
+            assert "made a link that signs `rui` in" in answer.text
+    assert await team.active() == 1
+
+
+async def test_nobody_approves_alone_by_way_of_a_third_person(team: Team) -> None:
+    engine = team.service.engine
+    (number,) = engine.state.accounts
+    makers = {"rui": frozenset({"adm"}), "adm": frozenset({"ana"}), "ana": frozenset({"adm"})}
+    account = replace(engine.state.accounts[number], link_makers=makers)
+    engine.state = replace(engine.state, accounts={number: account})
+    assert (await team.propose()).status_code == 201
+    answer = await team.rui.post("/v1/proposals/1/approval")
+    assert errors(answer) == [("approval", "forbidden")]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.tests.api.http.service import Service, errors
+from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -16,6 +16,15 @@ FAILING = """rule gate
   test "large payments are denied" given amount = 500.00 expect deny
 """
 PASSING = FAILING.replace("expect deny", "expect challenge")
+
+
+COMPILED_BESIDE = """rule gate
+  list blocked: string
+  let busy = count(payments by user.id over 1h)
+  condition listed when user.id in @blocked then deny
+  condition odd when user.id matches /^odd/ then challenge
+  condition many when busy > 2 then deny
+"""
 
 
 async def store(service: Service, text: str, **query: Any) -> httpx.Response:
@@ -122,3 +131,21 @@ async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) 
     assert changed.status_code == 200, changed.text
     refused = await store(service, text + "\n# again\n", publish=True)
     assert errors(refused) == [("gate.rule:2:3", "broken-must")]
+
+
+async def test_a_service_decides_by_what_the_process_beside_it_compiled(service: Service) -> None:
+    service.engine.beside = service.jobs.beside
+    answer = await store(service, COMPILED_BESIDE, publish="true")
+    assert answer.status_code == 201, answer.text
+    assert [each["type"] for each in answer.json()["rule"]["warnings"]] == ["empty-list"]
+    assert (await store(service, "rule gate\n  condition")).status_code == 422
+    entries = {"entries": [{"value": "bad"}]}
+    assert (await service.client.put("/v1/lists/blocked/entries", json=entries)).is_success
+    said = []
+    for user in ("bad", "odd-1", "u", "u", "u"):
+        analyze = {"bot_behaviour": True, "rule": {"name": "gate"}}
+        body = payment(user={"id": user}, analyze=analyze)
+        paid = (await service.client.post("/v1/payments", json=body)).json()["payment"]
+        met = paid["analyses"]["rule"]["condition"]
+        said.append(met and met["id"])
+    assert said == ["listed", "odd", None, None, "many"]

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from tollkeeper.api.http.forward import Forwarder
+from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.serve_node import Serving, _follow
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
@@ -26,6 +26,14 @@ from tollkeeper.tests.postgres import own_database
 pytestmark = pytest.mark.anyio
 
 
+_HELD = """
+CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  NEW.lease_until = 'infinity'; {}
+  RETURN NEW;
+END $$
+"""
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -34,8 +42,6 @@ def anyio_backend() -> str:
 async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The owner tells how far the standby has it with its next append, or when it renews its lease.
-    monkeypatch.setattr(postgres_journal, "_RENEW_S", 3600.0)
     with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
         source = Database(url, tmp_path / "owner")
         async with (
@@ -47,8 +53,13 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
             await shop.engine.journal.flush()
             async with following_of(shop, url, tmp_path / "follower") as following:
                 before = await known(following.engine, shop.account, shop.now)
+                # Whatever the owner writes, the standby gets no further and the lease lasts.
+                connection.execute(_HELD.format("NEW.safe_place = OLD.safe_place;"))
+                connection.execute(
+                    "CREATE TRIGGER held BEFORE UPDATE ON shards"
+                    " FOR EACH ROW EXECUTE FUNCTION hold()"
+                )
                 await happen(shop, [(1, ("pay", bare()))])
-                connection.execute("UPDATE shards SET lease_until = 'infinity'")
                 journal, looks = following.journal, asyncio.Semaphore(0)
                 look = journal.standing
 
@@ -58,9 +69,11 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
 
                 monkeypatch.setattr(journal, "standing", standing)
                 settings = Settings(folder=tmp_path / "follower", database=url)
-                node = SharingNode(Forwarder(None, 8, 30))
+                node = SharingNode(Forwarder(None, 30), Figures())
                 serving = Serving(
-                    *(settings, url, "", node, search, jobs, OpenId()), lambda _share: None
+                    *(settings, url, "", node, search, jobs, OpenId()),
+                    lambda _share: None,
+                    Figures(),
                 )
                 following_it = asyncio.create_task(_follow(serving, following))
                 # At the third look all that was found at the first is counted.
@@ -69,10 +82,10 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
                 last = shop.engine.journal.last_sequence()
                 assert following.counted < last
                 assert await known(following.engine, shop.account, shop.now) == before
+                connection.execute(_HELD.format(""))
                 connection.execute("UPDATE shards SET safe_place = last_place")
                 while following.counted < last:
                     await looks.acquire()
                 assert await known(following.engine, shop.account, shop.now) != before
                 serving.stopping.set()
                 assert not await following_it
-                await node.forwarder.close()

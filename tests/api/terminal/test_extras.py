@@ -15,16 +15,16 @@ RULE = "rule a condition b when score > 0.5 then deny"
 
 
 @pytest.mark.parametrize(
-    ("command", "missing", "module", "name"),
+    ("command", "missing", "folder", "name"),
     [
-        ("test", "pytest", "testing.run", "test"),
-        ("fit", "sklearn", "fit.fitting", "fit"),
+        ("test", "pytest", "api.terminal.testing", "test"),
+        ("fit", "sklearn", "engine.offline.fit", "fit"),
     ],
 )
 def test_the_extra_that_is_missing_is_named(
     command: str,
     missing: str,
-    module: str,
+    folder: str,
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -34,8 +34,7 @@ def test_the_extra_that_is_missing_is_named(
     for loaded in [each for each in sys.modules if each.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, loaded, None)
     monkeypatch.setitem(sys.modules, missing, None)
-    folder = f".engine.offline.{module.partition('.')[0]}."
-    for ours in [each for each in sys.modules if folder in each]:
+    for ours in [each for each in sys.modules if each.startswith(f"tollkeeper.{folder}.")]:
         monkeypatch.delitem(sys.modules, ours)
     done = CliRunner().invoke(main, [command, str(file)])
     assert done.exit_code == 1

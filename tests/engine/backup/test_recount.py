@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tollkeeper.engine.backup.recount import recount
 from tollkeeper.engine.velocity import snapshot
 from tollkeeper.engine.velocity.contract import SeriesPart
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.happenings import RULE, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 
@@ -43,9 +43,9 @@ def test_whatever_happened_a_recount_gives_what_the_files_hold(happened: list[An
 def test_a_snapshot_with_one_element_more_or_less_is_named(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    kept = MemoryWindows.snapshot
+    kept = Windows.snapshot
 
-    def without_last(windows: MemoryWindows) -> Any:
+    def without_last(windows: Windows) -> Any:
         for part in kept(windows):
             keys, counts, times, values = part.columns
             if counts == [3]:
@@ -54,7 +54,7 @@ def test_a_snapshot_with_one_element_more_or_less_is_named(
             else:
                 yield part
 
-    monkeypatch.setattr(MemoryWindows, "snapshot", without_last)
+    monkeypatch.setattr(Windows, "snapshot", without_last)
     asyncio.run(closed(tmp_path, PAYS))
     monkeypatch.undo()
     told = [fault.text for fault in recount(tmp_path).faults]

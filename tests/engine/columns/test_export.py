@@ -23,7 +23,7 @@ from tollkeeper.engine.columns.export import ExportSummary, export_columns
 from tollkeeper.engine.columns.tables import LABEL_SCHEMA, payments_schema, states_schema
 from tollkeeper.engine.columns.windows import ReadValues, reading_versions
 from tollkeeper.engine.instants import DAY, from_microseconds
-from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal import reads, retention, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import Label
@@ -324,6 +324,40 @@ def test_what_was_erased_goes_from_the_export(folder: Path, later: Callable[...,
     tables = ("payments", "states", "labels", "lists", "changes", "windows")
     said = [str(asked(folder, f"FROM {table}")) for table in tables]
     assert not any("'rui'" in each or "rui@" in each for each in said)
+
+
+def test_what_was_erased_goes_from_the_export_whenever_that_looked_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+
+    async def pay(shop: Shop) -> None:
+        await shop.create(payment(0, "ana"))
+
+    async def decline(shop: Shop) -> None:
+        await shop.update("p-0", declined())
+
+    async def erase_and_export_between(shop: Shop) -> None:
+        run, turn = shop.engine.journal.run, asyncio.Lock()
+
+        async def run_then_export(work: Any) -> Any:
+            async with turn:
+                done = await run(work)
+                await asyncio.to_thread(export, folder)
+                return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(retention, "CHUNK", 1)
+            patched.setattr(retention, "STEP_S", 0)
+            patched.setattr(shop.engine.journal, "run", run_then_export)
+            await shop.do(EraseUser("shop", "ana"))
+
+    # Each service seals what it wrote, so that the update is told of by another seal.
+    for day, work in enumerate((pay, decline, erase_and_export_between)):
+        in_shop(folder, work, START_OF_DAYS + day * DAY)
+    export(folder)
+    cards = asked(folder, "SELECT method.card.bin FROM states")
+    assert cards == [(None,), (None,)]
 
 
 def test_a_day_that_is_not_sealed_yet_is_left_alone_until_something_in_it_is_erased(

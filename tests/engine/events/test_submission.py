@@ -14,7 +14,7 @@ from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.changes import AccountCreated, Activated, RecordedChange
 from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
-from tollkeeper.engine.registry.versions import store_version
+from tollkeeper.engine.registry.versions import encode_file, store_version
 from tollkeeper.grammar.checker import KnownNames
 
 NOW = 1_789_000_000_000_000
@@ -57,7 +57,7 @@ def active():
     assert program is not None
     made = RecordedChange(1, NOW, 1, "test", AccountCreated("shop"))
     state = fold_change(Configuration(), made)
-    stored = store_version(state.accounts[1], program, TYPE, {})
+    stored = store_version(state.accounts[1], encode_file(program), TYPE, {})
     changes = [stored, Activated("event", "sign_in", 1)]
     state = fold_changes(
         state,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.explain.explain import Explanation, explain
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.publish import change_lists
+from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
 from tollkeeper.engine.registry.changes import SettingsChanged, Thresholds
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 
@@ -46,11 +46,11 @@ async def pay(shop: Shop, id_: str) -> None:
 
 
 async def put(shop: Shop, name: str, *entries: object) -> None:
-    await change_lists.put(shop.engine, shop.account, "test", name, entries)
+    await shop.do(PutEntries("shop", name, [*entries]))
 
 
 async def remove(shop: Shop, name: str, *values: str) -> None:
-    await change_lists.remove(shop.engine, shop.account, "test", name, values)
+    await shop.do(RemoveEntries("shop", name, [*values]))
 
 
 async def explained(shop: Shop, id_: str) -> Explanation:

@@ -11,8 +11,8 @@ import pytest
 
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import Journal
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.postgres.connection import connect
 from tollkeeper.engine.journal.postgres.journal import open_database
 from tollkeeper.engine.journal.source import Database, JournalSource

@@ -379,3 +379,10 @@ async def test_an_unreachable_database_is_told_of_without_its_password():
         async with open_database("postgresql://me:secret@127.0.0.1:1/none", "serve"):
             pass
     assert "secret" not in str(told.value)
+
+
+async def test_a_journal_that_was_left_says_so_to_who_still_reads(database):
+    async with follow_database(database) as journal:
+        await journal.standing()
+    with pytest.raises(Unavailable, match="the journal was left"):
+        await journal.standing()

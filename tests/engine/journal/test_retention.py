@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from itertools import chain
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tollkeeper.engine.journal import retention, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Idempotency, Kind
+from tollkeeper.engine.privacy.person import Person
 
 pytestmark = pytest.mark.anyio
 
@@ -179,3 +181,45 @@ def test_a_purge_always_removes_what_a_plain_filter_would(make, place, fields, b
 
     expected = [entry.sequence for entry in entries if stays(entry)]
     assert asyncio.run(write_and_purge()) == (len(entries) - len(expected), expected)
+
+
+WRITTEN = ["ana@x.org", "é", "\\u2028", "a%b_c"]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_replay_of_what_contains_a_text_passes_over_the_rest_and_no_more(
+    journal, make, text
+):
+    bodies = [f'{{"user":"{each}"}}'.encode() for each in (*WRITTEN, "ANA@X.ORG", "É", "axbyc")]
+    await write(
+        journal,
+        [
+            *(make(number, body=body, outcome=None) for number, body in enumerate(bodies, 1)),
+            *(make(number, body=b"-", outcome=body) for number, body in enumerate(bodies, 11)),
+            make(21, body=b"\xff\xfe" + text.encode()),
+            make(22, body=text.encode(), account=2),
+        ],
+    )
+    found = journal.replay(1, containing=[text, "nobody"])
+    expected = [
+        entry
+        for batch in journal.replay(1)
+        for entry in batch
+        if text.encode() in entry.body.lower() + (entry.outcome or b"").lower()
+    ]
+    assert list(chain.from_iterable(found)) == expected
+    assert await journal.rewrite(
+        1, lambda entry: entry._replace(body=b"erased", outcome=None), containing=[text]
+    ) == len(expected)
+
+
+async def test_a_query_takes_as_many_names_as_an_erasure_asks_for_at_once(journal, make):
+    await write(journal, [make(1, body=b"user-1999"), make(2, body=b"nobody")])
+    person = Person("user", frozenset(f"user-{number}" for number in range(2000)))
+    found = [
+        entry.sequence
+        for names in person.written()
+        for batch in journal.replay(1, containing=names)
+        for entry in batch
+    ]
+    assert {*found} == {1}

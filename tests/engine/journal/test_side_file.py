@@ -65,3 +65,10 @@ async def test_what_was_deleted_stands_in_no_file_once_the_log_is_empty(
 
 def test_only_the_owner_reads_the_file(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_was_closed_says_so_to_who_still_writes(path: Path) -> None:
+    opened = SideFile(path, "FULL")
+    opened.close()
+    with pytest.raises(Unavailable, match="the journal was left"):
+        await opened.write(lambda connection: note(connection, "late"))

@@ -16,7 +16,7 @@ from tollkeeper.engine.registry.settings import (
     show_settings,
 )
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.versions import store_version
+from tollkeeper.engine.registry.versions import encode_file, store_version
 
 NEW = Account(1, "shop", 0)
 
@@ -128,7 +128,7 @@ def test_what_is_left_out_stays_as_it_was(registry):
 
 
 def test_null_is_taken_where_it_is_the_default(registry, rule):
-    registry.record(store_version(registry.account, rule(), "text", {}))
+    registry.record(store_version(registry.account, encode_file(rule()), "text", {}))
     registry.record(change_settings(registry.account, {"default_rule": "checkout"}))
     registry.record(change_settings(registry.account, {"default_rule": None}))
     assert registry.account.settings == AccountSettings()
@@ -177,7 +177,7 @@ def test_a_change_names_what_changed(registry):
 
 
 def test_the_default_rule_is_one_that_the_account_has(registry, rule):
-    registry.record(store_version(registry.account, rule(), "text", {}))
+    registry.record(store_version(registry.account, encode_file(rule()), "text", {}))
     registry.record(change_settings(registry.account, {"default_rule": "checkout"}))
     assert registry.account.settings.default_rule == "checkout"
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.lists.spec import ListSpec
-from tollkeeper.engine.registry import changes
+from tollkeeper.engine.registry import changes, sessions, state
 from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
 
 NAMES = ("checkout", "mobile")
@@ -93,3 +93,24 @@ def test_a_session_is_over_with_the_user_or_the_key_that_it_came_from(history, o
     state = fold_changes(Configuration(), recorded([*_begin, *history, gone]))
     left = {each.parent or each.owner for each in state.sessions.values()}
     assert of not in left
+
+
+def test_one_account_s_sessions_and_links_make_room_for_themselves_alone(monkeypatch):
+    monkeypatch.setattr(state, "MAX_SESSIONS", 4)
+    monkeypatch.setattr(sessions, "MAX_LINKS", 4)
+    known = fold_changes(
+        Configuration(),
+        [
+            changes.RecordedChange(number, 0, number, "", changes.AccountCreated(f"shop{number}"))
+            for number in (1, 2)
+        ],
+    )
+    links = sessions.Sessions()
+    code = links.make_link(2, "rui", None, 0)
+    for number in range(9):
+        account = 2 if number == 0 else 1
+        started = changes.SessionStarted(b"%d" % number, "ana", 99)
+        known = fold_change(known, changes.RecordedChange(3 + number, 0, account, "", started))
+        links.make_link(1, "ana", None, 0)
+    assert list(known.sessions) == [b"0", b"6", b"7", b"8"]
+    assert links.follow_link(code, 1).account == 2

@@ -14,14 +14,14 @@ from tollkeeper.engine.registry.trials import (
     set_shadow,
     shadow_version,
 )
-from tollkeeper.engine.registry.versions import activate, deactivate, store_version
+from tollkeeper.engine.registry.versions import activate, deactivate, encode_file, store_version
 
 
 @pytest.fixture
 def published(registry, rule):
     """`checkout` with versions 1 and 2, version 1 published."""
     for text in ("first", "second"):
-        registry.record(store_version(registry.account, rule(), text, {}))
+        registry.record(store_version(registry.account, encode_file(rule()), text, {}))
     registry.record(activate(registry.account, "rule", "checkout", 1))
     return registry
 

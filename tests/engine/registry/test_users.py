@@ -8,7 +8,7 @@ from tollkeeper.engine.registry import users
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.keys import create_key
 from tollkeeper.engine.registry.roles import ROLES
-from tollkeeper.engine.registry.scopes import SCOPES
+from tollkeeper.engine.registry.scopes import SCOPES, granted_scopes
 
 
 def test_a_user_has_the_role_that_was_given_last(registry):
@@ -66,3 +66,35 @@ def test_a_key_is_owned_by_a_user_or_by_nobody(registry):
     registry.record(other)
     assert users.person_of(registry.account, other.id) == other.id
     assert users.person_of(registry.account, "rui") == "rui"
+
+
+def test_a_key_sees_the_merchants_of_its_owner_whenever_they_were_said(registry):
+    def told(name):
+        (key,) = (each for each in registry.account.keys.values() if each.name == name)
+        assert registry.state.keys[key.hash] == key
+        return key.merchants, key.granted
+
+    registry.record(users.set_user(registry.account, "ana", "lead"))
+    scopes = ["payments:read", "rules:write"]
+    registry.record(create_key(registry.account, scopes, "before", owner="ana")[1])
+    registry.record(create_key(registry.account, scopes, "nobody's")[1])
+    registry.record(users.set_user(registry.account, "ana", "lead", ("m-1",)))
+    registry.record(create_key(registry.account, scopes, "after", owner="ana")[1])
+    for name in ("before", "after"):
+        assert told(name) == (("m-1",), {"payments:read"})
+    assert told("nobody's") == ((), granted_scopes(scopes))
+    registry.record(users.remove_user(registry.account, "ana"))
+    assert told("before")[0] == ("m-1",)
+    registry.record(users.set_user(registry.account, "ana", "lead"))
+    assert told("before") == ((), granted_scopes(scopes))
+
+
+def test_a_key_that_nobody_answers_for_is_answered_for_by_who_made_it(registry):
+    registry.record(users.set_user(registry.account, "ana", "lead"))
+    hers = create_key(registry.account, ["admin"], owner="ana")[1]
+    registry.record(hers)
+    second = create_key(registry.account, ["admin"])[1]
+    registry.record(second, by=hers.id)
+    third = create_key(registry.account, ["admin"])[1]
+    registry.record(third, by=second.id)
+    assert users.origin_of(registry.account, third.id) == "ana"

@@ -10,6 +10,7 @@ from tollkeeper.engine.registry.versions import (
     activate,
     active_version,
     deactivate,
+    encode_file,
     find_version,
     store_version,
     version_in_force,
@@ -22,7 +23,7 @@ HOUR = 3_600_000_000
 def stored(registry, rule):
     """Three versions of the rule `checkout`, none published."""
     for text in ("first", "second", "third"):
-        registry.record(store_version(registry.account, rule(), text, {}))
+        registry.record(store_version(registry.account, encode_file(rule()), text, {}))
     return registry
 
 
@@ -30,7 +31,7 @@ def test_versions_are_numbered_from_one_for_each_kind_and_name(registry, rule, s
     programs = [rule(), rule(), rule("mobile"), scorecard]
     numbers = []
     for sequence, program in enumerate(programs):
-        change = store_version(registry.account, program, f"text {sequence}", {})
+        change = store_version(registry.account, encode_file(program), f"text {sequence}", {})
         registry.record(change)
         numbers.append((change.kind, change.name, change.number))
     assert numbers == [
@@ -42,7 +43,9 @@ def test_versions_are_numbered_from_one_for_each_kind_and_name(registry, rule, s
 
 
 def test_a_version_keeps_its_text_time_author_and_checksum(registry, rule):
-    change = store_version(registry.account, rule(), "rule checkout", {"cards": "definitions"})
+    change = store_version(
+        registry.account, encode_file(rule()), "rule checkout", {"cards": "definitions"}
+    )
     recorded = registry.record(change, by="toll publish")
     version = find_version(registry.account, "rule", "checkout", 1)
     assert (version.text, version.uses) == ("rule checkout", {"cards": "definitions"})
@@ -51,29 +54,32 @@ def test_a_version_keeps_its_text_time_author_and_checksum(registry, rule):
 
 
 def test_a_version_loads_as_it_was_checked(registry, rule):
-    registry.record(store_version(registry.account, rule(), "text", {}))
+    registry.record(store_version(registry.account, encode_file(rule()), "text", {}))
     version = find_version(registry.account, "rule", "checkout", 1)
     assert decode_program(version.program) == rule()
 
 
 def test_the_text_of_the_newest_version_gives_that_version_again(stored, rule):
-    again = store_version(stored.account, rule(), "third", {})
+    again = store_version(stored.account, encode_file(rule()), "third", {})
     assert isinstance(again, Version)
     assert again.number == 3
 
 
 def test_the_text_of_an_older_version_makes_a_new_one(stored, rule):
-    assert store_version(stored.account, rule(), "first", {}).number == 4
+    assert store_version(stored.account, encode_file(rule()), "first", {}).number == 4
 
 
 def test_the_same_text_with_other_definitions_makes_a_new_version(stored, rule):
-    assert store_version(stored.account, rule(), "third", {"cards": "changed"}).number == 4
+    assert (
+        store_version(stored.account, encode_file(rule()), "third", {"cards": "changed"}).number
+        == 4
+    )
 
 
 def test_an_author_who_missed_a_version_gets_a_conflict(stored, rule):
     with pytest.raises(Conflict, match="the newest version of `checkout` is 3, not 2"):
-        store_version(stored.account, rule(), "fourth", {}, expected=2)
-    assert store_version(stored.account, rule(), "fourth", {}, expected=3).number == 4
+        store_version(stored.account, encode_file(rule()), "fourth", {}, expected=2)
+    assert store_version(stored.account, encode_file(rule()), "fourth", {}, expected=3).number == 4
 
 
 def test_storing_publishes_nothing(stored):

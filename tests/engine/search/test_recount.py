@@ -7,11 +7,12 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.publish.set_settings import ChangeSettings
@@ -26,7 +27,7 @@ from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
-from tollkeeper.engine.search.tally import _STATUSES, Tally
+from tollkeeper.engine.search.tally import Tally
 from tollkeeper.engine.search.thresholds import (
     ScoreBand,
     cheapest,
@@ -176,7 +177,7 @@ def tally_of(payments: list[Plain]) -> Tally:
     return Tally(
         len(payments),
         {name: actions[name] for name in ("allow", "challenge", "deny")},
-        {name: statuses[name] for name in _STATUSES},
+        {name: statuses[name] for name in get_args(PaymentStatus)},
         {name: labels[name] for name in VERDICTS},
     )
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tollkeeper.engine.velocity.contract import Windows
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import MEMORIES
 
-IMPLEMENTATIONS = {name: partial(MemoryWindows, memory=memory) for name, memory in MEMORIES.items()}
+IMPLEMENTATIONS = {name: partial(Windows, memory=memory) for name, memory in MEMORIES.items()}
 
 
 @pytest.fixture

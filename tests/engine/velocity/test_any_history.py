@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.offline.replay import finish
-from tollkeeper.engine.velocity import run
 from tollkeeper.engine.velocity.contract import Key, Record, State, Window
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.run import FEW
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import (
     AGES,
     DAY,
@@ -56,7 +56,7 @@ class Live:
     """Windows of this world, kept in memory as `memory` does."""
 
     def __init__(self, late: int, memory: Any) -> None:
-        self.windows = MemoryWindows(late=late, memory=memory)
+        self.windows = Windows(late=late, memory=memory)
         finish(filled(self.windows, 1, PLANS))
 
     def pay(self, record: Record, keys: list[Key | None], decision: Decision) -> list[Any]:
@@ -99,16 +99,12 @@ def key_read(each: Window) -> Key:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("few", [2, run.FEW], ids=["by_trees", "by_recount"])
-def test_every_read_is_what_a_recount_gives(
-    memory: str, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "FEW", few)
-
+@pytest.mark.parametrize("few", [2, FEW], ids=["by_trees", "by_recount"])
+def test_every_read_is_what_a_recount_gives(memory: str, few: int) -> None:
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(histories, st.sampled_from([2 * HOUR, DAY + HOUR, 40 * HOUR]))
     def check(history: list[tuple[int, Any]], late: int) -> None:
-        check_history(Live(late, MEMORIES[memory]), history, late)
+        check_history(Live(late, MEMORIES[memory]._replace(few=few)), history, late)
 
     check()
 

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import (
     DAY,
     HOUR,
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_no_verb_suspends() -> None:
-    coroutine = MemoryWindows().observe(payment(START, Paid("a")), [])
+    coroutine = Windows().observe(payment(START, Paid("a")), [])
     with pytest.raises(StopIteration):
         coroutine.send(None)
 
 
 async def test_a_new_key_with_every_payment_holds_no_more_than_the_span() -> None:
-    windows = MemoryWindows()
+    windows = Windows()
     await filled(windows, 1, [plan("payments", HOUR)])
     within = (HOUR + LATE) // MINUTE
     most = 0
@@ -42,7 +42,7 @@ async def test_a_new_key_with_every_payment_holds_no_more_than_the_span() -> Non
 
 
 async def test_a_busy_key_holds_no_more_than_twice_the_span() -> None:
-    windows = MemoryWindows()
+    windows = Windows()
     await filled(windows, 1, [plan("cards", HOUR)])
     within = (HOUR + LATE) // MINUTE
     for number in range(6 * within):
@@ -51,7 +51,7 @@ async def test_a_busy_key_holds_no_more_than_twice_the_span() -> None:
 
 
 async def test_keys_that_are_no_longer_used_are_given_back() -> None:
-    windows = MemoryWindows()
+    windows = Windows()
     await filled(windows, 1, [plan("cards", HOUR)])
     for number in range(300):
         await windows.observe(payment(START, Paid(f"ip-{number % 100}", f"card-{number}")), [])
@@ -63,7 +63,7 @@ async def test_keys_that_are_no_longer_used_are_given_back() -> None:
 
 @pytest.mark.parametrize("name", ["payments", "amounts"])
 async def test_a_key_whose_first_payment_was_withdrawn_stays_as_long_as_its_next(name: str) -> None:
-    windows = MemoryWindows()
+    windows = Windows()
     await filled(windows, 1, [plan(name, DAY)])
     paid = Paid("a", "x", 5)
     await windows.withdraw(await windows.observe(payment(START, paid), []))
@@ -78,7 +78,7 @@ async def test_a_key_whose_first_payment_was_withdrawn_stays_as_long_as_its_next
 
 
 async def test_an_account_over_its_cap_gives_up_its_largest_series_and_says_so() -> None:
-    windows = MemoryWindows(cap=10)
+    windows = Windows(cap=10)
     await filled(windows, 1, [plan("payments"), plan("attempts")])
     reads = [
         (window("payments", "count", HOUR), ("a",)),
@@ -107,7 +107,7 @@ async def test_an_account_over_its_cap_gives_up_its_largest_series_and_says_so()
 
 
 async def test_a_series_that_was_given_up_can_be_filled_again() -> None:
-    windows = MemoryWindows(cap=2)
+    windows = Windows(cap=2)
     await filled(windows, 1, [plan("payments")])
     for _ in range(3):
         await windows.observe(payment(START, Paid("a")), [])
@@ -119,7 +119,7 @@ async def test_a_series_that_was_given_up_can_be_filled_again() -> None:
 
 
 async def test_a_longer_window_given_up_while_it_was_filled_leaves_the_shorter_one() -> None:
-    windows = MemoryWindows(cap=4)
+    windows = Windows(cap=4)
     await filled(windows, 1, [plan("payments", HOUR)])
     await filled(windows, 1, [plan("payments", DAY)], [payment(START, Paid("a")) for _ in range(5)])
     reads = [(window("payments", "count", over), ("a",)) for over in (HOUR, DAY)]
@@ -129,7 +129,7 @@ async def test_a_longer_window_given_up_while_it_was_filled_leaves_the_shorter_o
 
 
 async def test_one_account_over_its_cap_takes_nothing_from_another() -> None:
-    windows = MemoryWindows(cap=2)
+    windows = Windows(cap=2)
     for account in (1, 2):
         await filled(windows, account, [plan("payments")])
     for _ in range(3):
@@ -141,7 +141,7 @@ async def test_one_account_over_its_cap_takes_nothing_from_another() -> None:
 async def test_accounts_over_the_cap_of_all_lose_the_largest_series_of_the_largest_account() -> (
     None
 ):
-    windows = MemoryWindows(total_cap=10)
+    windows = Windows(total_cap=10)
     for account in (1, 2):
         await filled(windows, account, [plan("payments"), plan("attempts")])
     paid = Paid("a", attempts=(1, 2))
@@ -159,7 +159,7 @@ async def test_accounts_over_the_cap_of_all_lose_the_largest_series_of_the_large
 
 
 async def test_history_that_is_filled_stays_within_the_cap_of_all_accounts() -> None:
-    windows = MemoryWindows(total_cap=10)
+    windows = Windows(total_cap=10)
     history = [payment(START, Paid("a")) for _ in range(6)]
     await filled(windows, 1, [plan("payments")], history)
     await filled(windows, 2, [plan("payments")], history[:4])

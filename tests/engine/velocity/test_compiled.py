@@ -11,8 +11,9 @@ from msgspec import Struct
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.series import compile_series
-from tollkeeper.engine.velocity.contract import Record, State, Windows
+from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.plan import plan
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.program import (
     Compare,
     Constant,

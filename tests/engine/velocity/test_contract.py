@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity.contract import NotWholeError, Record, State, Windows
+from tollkeeper.engine.velocity.contract import NotWholeError, Record, State
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import (
     DAY,
     HOUR,

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.velocity.contract import LATE, AbandonedError, NotWholeError, State, Windows
+from tollkeeper.engine.velocity.contract import LATE, AbandonedError, NotWholeError, State
 from tollkeeper.engine.velocity.groups import Groups
-from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.series import PLAIN
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import (
     AGES,
     DAY,
@@ -149,7 +149,7 @@ READS = [
 
 
 async def values_of(records: list[object]) -> list[tuple[object, ...]]:
-    windows = MemoryWindows()
+    windows = Windows()
     await filled(windows, 1, [plan(name, ages="age" in KINDS[name].functions) for name in NAMES])
     return [(await windows.observe(record, READS)).values for record in records]
 
@@ -180,7 +180,7 @@ async def test_a_rebuilt_window_gives_what_the_live_one_gave(
     before: list[tuple[Paid, int, int]], last: Paid, late: int
 ) -> None:
     records = recorded([*before, (last, 1, late)])
-    rebuilt = MemoryWindows()
+    rebuilt = Windows()
     await filled(
         rebuilt,
         1,
@@ -207,6 +207,6 @@ async def test_a_series_that_is_quick_to_read_is_not_looked_through_again() -> N
         made.append(Stepwise(*given))
         return made[-1]
 
-    held = MemoryWindows(memory=PLAIN._replace(groups=groups))
+    held = Windows(memory=PLAIN._replace(groups=groups))
     await filled(held, 1, [plan("payments"), plan("declines")])
     assert [each.asked for each in made] == [4, 4]

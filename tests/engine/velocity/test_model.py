@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.velocity import account, groups, run, tree
 from tollkeeper.engine.velocity.contract import Fill, Observation, Record, State
-from tollkeeper.engine.velocity.memory import MemoryWindows
 from tollkeeper.engine.velocity.series import PLAIN
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.velocity.worlds import (
     AGES,
     DAY,
@@ -77,7 +77,7 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.windows = MemoryWindows(memory=self.memory)
+        self.windows = Windows(memory=self.memory)
         self.models = {number: Recount() for number in ACCOUNTS}
         self.kept: dict[int, dict[int, Kept]] = {number: {} for number in ACCOUNTS}
         self.whole: dict[int, dict[str, tuple[int | None, bool]]] = {n: {} for n in ACCOUNTS}
@@ -269,7 +269,7 @@ class History(RuleBasedStateMachine):
         """Another process fills its windows up to one place, follows from there, and reads alike."""
         last = max(self.do(self.windows.take_sequence()) - 1, 1)
         places = [last * cut // 100 for cut in cuts]
-        follower = MemoryWindows(places[0], memory=self.memory)
+        follower = Windows(places[0], memory=self.memory)
         for number, whole in self.whole.items():
             plans = [plan(name, over, ages=ages) for name, (over, ages) in whole.items()]
             fill = self.do(follower.add(number, plans))
@@ -314,12 +314,7 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
     tight: bool, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if tight:
-        monkeypatch.setattr(run, "FEW", 2)
-        monkeypatch.setattr(run, "SEVERAL", 3)
-        monkeypatch.setattr(run, "NEAR", 2)
         monkeypatch.setattr(run, "FAR_BACK", 4)
-        monkeypatch.setattr(run, "TALLIED", 6)
-        monkeypatch.setattr(groups, "TALLIED", 6)
         monkeypatch.setattr(tree, "LEAF", 2)
         monkeypatch.setattr(tree, "FAN", 3)
         monkeypatch.setattr(run, "TRIMMED", 2)

@@ -16,7 +16,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.velocity.contract import Group, NotWholeError, Record, SeriesPlan, State
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.programs.compile.payments import payment
 from tollkeeper.tests.engine.velocity.worlds import DAY, HOUR, MINUTE, START, filled
 
@@ -26,8 +26,8 @@ READING = shipped_scorecard().reading
 OWN = (READING.plan.windows,)
 
 
-async def whole(plans: tuple[SeriesPlan, ...], **options: Any) -> MemoryWindows:
-    windows = MemoryWindows(**options)
+async def whole(plans: tuple[SeriesPlan, ...], **options: Any) -> Windows:
+    windows = Windows(**options)
     await filled(windows, 1, plans)
     return windows
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tollkeeper.api.terminal.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.decide import decide_payment
 from tollkeeper.engine.events.accept import accept_event
 from tollkeeper.engine.events.submission import Event, read_event
@@ -17,7 +18,6 @@ from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.keep import keep
-from tollkeeper.engine.offline.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.event_versions import EventVersionPlan
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -71,7 +71,7 @@ class Shop:
         active = self.engine.active[self.account]
         decided = await decide_payment(self.engine, active, payment, self.now)
         await keep(self.engine, decided.pending)
-        queue_shadows(self.engine, active, decided)
+        queue_shadows(self.engine, decided)
 
     async def update(self, id_: str, sent: dict[str, Any]) -> None:
         change = read_update(json.dumps({"payment": sent}).encode(), self.now)

@@ -40,7 +40,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.stored_records import encode_stored
 from tollkeeper.engine.update import apply_update
 from tollkeeper.engine.velocity.contract import LATE, Record, State
-from tollkeeper.engine.velocity.memory import MemoryWindows
+from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
 
@@ -196,7 +196,7 @@ async def live_and_replayed(
     Each comes after what it is to meet: the networks that are blocked, and the rate.
     """
     plan = plan_rule(LOADED, full_vocabulary(), late)
-    live = MemoryWindows(late=late)
+    live = Windows(late=late)
     again = PlannedWindows(plan)
     await live.seal(await live.add(1, LOADED.reading.plan.series))
     known: list[State] = []

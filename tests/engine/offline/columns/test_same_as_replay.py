@@ -27,28 +27,29 @@ from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candi
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
 from tollkeeper.engine.offline.columns import count_windows as windows_module
 from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+from tollkeeper.engine.offline.columns.compare_rows import outcomes_of
 from tollkeeper.engine.offline.columns.count_windows import (
     WindowsAsked,
     count_part,
     join_parts,
     split_windows,
 )
-from tollkeeper.engine.offline.columns.decide_rows import decide_rows, outcomes_of
+from tollkeeper.engine.offline.columns.decide_rows import decide_rows
 from tollkeeper.engine.offline.columns.exported import open_export
-from tollkeeper.engine.offline.columns.seen import (
-    RowsAsked,
-    lacking_windows,
-    make_concerned,
-    make_seen,
-)
+from tollkeeper.engine.offline.columns.rows_asked import ask_rows
+from tollkeeper.engine.offline.columns.score_rows import UNSURE, score_bounds, score_rows
+from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
 from tollkeeper.engine.programs.compile.digest import Digests
+from tollkeeper.engine.programs.compile.functions import score
 from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.stored_records import decode_decision
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.grammar.program import Rule
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.tests.engine.happenings import happen, payments, steps
 from tollkeeper.tests.engine.offline.backtest.shop import START, Shop, open_shop
 from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
@@ -67,12 +68,12 @@ def quiet(_share: float) -> None:
     pass
 
 
-def of_journal(folder: Path, program: Rule) -> Outcomes:
+def of_journal(folder: Path, program: Rule | Scorecard) -> Outcomes:
     """What a replay of the journal decides."""
     return {each.id: each.now[::2] for each in replay_of(folder, program)}
 
 
-def replay_of(folder: Path, program: Rule) -> list[ReplayedPayment]:
+def replay_of(folder: Path, program: Rule | Scorecard) -> list[ReplayedPayment]:
     account = account_now(folder, "shop")
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
@@ -102,13 +103,13 @@ def of_reads(folder: Path, program: Rule, lacking: Collection[int] = ()) -> Outc
     return found
 
 
-def of_export(target: Path, program: Rule) -> tuple[tuple[int, ...], Outcomes]:
+def of_export(target: Path, program: Rule | Scorecard) -> tuple[tuple[int, ...], Outcomes]:
     """What an export decides, and which of the rule's windows it counted for that."""
     with open_export(target, "shop", 0) as exported:
         if not exported.parts:
             return (), {}
         candidate = candidate_of(program, exported.account)
-        asked = RowsAsked(exported, candidate, program, 0, everyone=False)
+        asked = ask_rows(exported, candidate, 0, LATE, everyone=False)
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
         windows = WindowsAsked(target, "shop", program, lacking, 0, LATE)
@@ -117,7 +118,9 @@ def of_export(target: Path, program: Rule) -> tuple[tuple[int, ...], Outcomes]:
             for part in parts:
                 count_part(part)
             make_seen(asked, join_parts(parts, exported.tables))
-        decide_rows(asked, facts, {}, quiet)
+        if isinstance(program, Scorecard):
+            score_rows(asked, facts)
+        decide_rows(asked, facts)
         rows = exported.tables.execute(_OUTCOMES)
         return lacking, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
 
@@ -186,8 +189,32 @@ rule checkout
   condition known when count(payments by user.id over 9h where label == "fraud") > 0
     or distinct(label of payments by merchant.id over 3d) > 1 then challenge
   condition mailed when count(payments by email_domain(user.email) over 2d) > 3 then challenge
+  condition near when count(payments by ip_network(device.ip_address, 24), user.id over 2d) > 2 then deny
   condition listed when count(payments by user.id over 9h where user.id in @watched) > 1 then challenge
 """
+SCORED = """
+scorecard bot_behaviour
+  let often = count(payments by user.id over 1h)
+  baseline 0.07
+  signal library adds 2.5 when device.client.kind == "library"
+  signal dear adds 0.35 when amount > 50
+  signal hours adds -0.2 when hour(timestamp) < 7
+  signal often adds 0.75 when often > 1
+  signal again adds 0.6 * min(often, 6)
+  signal dearer curves amount rising { < 10: -0.2, < 30.50: 0, < 80: 1.2, else 2.5, missing: 0.1 }
+  signal named adds 1.25 when user.email contains "a" or metadata["sku"] == "a"
+  signal unsayable adds 0.1 when entropy(user.id) > 2
+"""
+
+SAYABLE = SCORED.replace("entropy(user.id) > 2", "length(user.id) > 2")
+
+
+def scorecard_of(text: str) -> Scorecard:
+    program = read_file(text.encode(), KnownNames()).program
+    assert isinstance(program, Scorecard)
+    return program
+
+
 configured = st.lists(
     st.tuples(
         st.integers(0, 20),
@@ -259,6 +286,10 @@ def test_an_export_decides_what_live_and_a_replay_decide(
         lacking, found = of_export(target, rule(ANEW))
         assert found == of_journal(folder, rule(ANEW))
         assert len(lacking) == len(rule(ANEW).histories) or not found
+        for text in (SAYABLE, SCORED):
+            _, found = of_export(target, scorecard_of(text))
+            if whole:
+                assert found == of_journal(folder, scorecard_of(text))
 
 
 @pytest.fixture(scope="module")
@@ -366,10 +397,24 @@ def test_a_rule_that_needs_events_is_refused(evening: Path) -> None:
         )
 
 
-def test_a_scorecard_is_refused(evening: Path) -> None:
-    scorecard = shipped_scorecard().scorecard
-    with pytest.raises(NotExportedError, match="a scorecard is tried on the service's data"):
-        backtest_columns(evening / "columns", "shop", scorecard, (0, DAY), {}, quiet)
+@pytest.mark.parametrize("hour", [0, 2])
+def test_a_scorecard_is_tried_with_the_rules_that_decided(evening: Path, hour: int) -> None:
+    since = to_microseconds(START) + hour * HOUR
+    for scorecard in (shipped_scorecard().scorecard, scorecard_of(SCORED), scorecard_of(SAYABLE)):
+        of = (scorecard, (since if hour else 0, since + DAY), {}, quiet)
+        assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
+            evening / "data", "shop", *of
+        )
+
+
+def test_a_score_changes_at_its_bound_and_nowhere_else() -> None:
+    bounds = score_bounds()
+    for wanted, (before, bound, beyond) in enumerate(
+        zip((-64, *bounds[:-1]), bounds, (*bounds[1:], 64), strict=True), 1
+    ):
+        for part in (0.0, 1e-9, 1e-3, 0.5, 1.0):
+            assert score(bound - UNSURE + part * (before - bound + 2 * UNSURE)) == wanted - 1
+            assert score(bound + UNSURE + part * (beyond - bound - 2 * UNSURE)) == wanted
 
 
 def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from sqlglot import exp
 
 from tollkeeper.engine.columns.columns import arrays_of, column_form
 from tollkeeper.engine.columns.tables import fact_columns
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.seen import (
+from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
+from tollkeeper.engine.offline.columns.sql_functions import (
+    hour_of,
+    local_time,
+    weekday_of,
+    zone_offsets,
+)
+from tollkeeper.engine.offline.columns.window_values import (
     carried_window,
     raw_window,
     read_window,
     translation_of,
 )
-from tollkeeper.engine.offline.columns.translate import DIALECT, NotExactError
+from tollkeeper.engine.programs.compile.functions import hour, weekday
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.reckoning import carry
+from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, Situation, situation
-from tollkeeper.tests.engine.programs.compile.programs import rules
+from tollkeeper.tests.engine.programs.compile.programs import ZONES, rules
 from tollkeeper.tests.engine.programs.compile.test_agreement import (
     PROGRAMS,
     THOROUGH,
@@ -40,7 +52,9 @@ from tollkeeper.tests.engine.programs.compile.test_agreement import (
 
 PAYMENTS = 40
 EVERY_FACT = [field.access for field in full_vocabulary().payment.values()]
-TEXT_LIST = "strings"
+RATES = {"BRL": {"USD": "0.1800000001"}, "EUR": {"USD": "1e26"}}
+SETTINGS = [AccountSettings(time_zone=str(ENVIRONMENT.time_zone), rates=RATES)]
+LISTED = {"strings": "string", "numbers": "number", "addresses": "ip"}
 
 
 def as_exported(seen: Situation) -> Situation:
@@ -82,8 +96,10 @@ def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
         f"CREATE VIEW seen AS SELECT sequence, arrived, score, {selected} FROM payments AS payment"
     )
     tables.execute(
-        "CREATE VIEW lists AS SELECT unnest(['a', 'visa']) AS value, 'strings' AS list,"
+        "CREATE VIEW lists AS SELECT value, list,"
         " 0 AS valid_from, NULL::BIGINT AS valid_to, NULL::TIMESTAMPTZ AS expires_at"
+        " FROM (VALUES ('strings', 'a'), ('strings', 'visa'), ('numbers', '0.1'), ('numbers', '10'))"
+        " AS entries(list, value)"
     )
     return read
 
@@ -95,7 +111,8 @@ def in_sql(
     said, guards = {}, []
     for index, part in enumerate(parts):
         translation = translation_of(program, read)
-        translation.text_lists = frozenset({TEXT_LIST})
+        translation.lists = LISTED
+        translation.settings = SETTINGS
         try:
             said[index] = translation.test(part).sql(DIALECT)
         except NotExactError:
@@ -178,8 +195,33 @@ def test_what_few_would_expect_of_sql() -> None:
         'method.card.bin starts with "41" and not (user.id matches /^$/)',
         'device.ip_address in ["10.0.0.0/8"] or backend.ip_address not in ["::/0"]',
         'coalesce(user.id, order.id, "none") == "none"',
+        "amount in @numbers or score not in @numbers",
+        "round(amount * 1.005, 1) > 10",
+        'left(user.id, 2) == "a@"',
+        'device.headers["User-Agent"] contains "a" or backend.headers["x-a"] is missing',
+        'metadata["a"] == "a" or metadata["b"] == true',
+        "number(method.card.bin) > 41000000",
+        "timestamp + 1h * 1.5 > timestamp",
         "length(user.id) > 1",
         "timestamp - 7000d < timestamp",
     ):
-        program = rule(f"rule r\n  list strings: string\n  condition c when {text} then deny\n")
+        program = rule(
+            f"rule r\n  list strings: string\n  list numbers: number\n  condition c when {text} then deny\n"
+        )
         assert compare(program, seen, [program.conditions[0].when]) == {0}, text
+
+
+NEAR = st.integers(*(to_microseconds(datetime(year, 1, 2, tzinfo=UTC)) for year in (2000, 2049)))
+
+
+@given(st.lists(NEAR, min_size=30, max_size=30), st.sampled_from(ZONES))
+@settings(max_examples=8, deadline=None)
+def test_clocks_show_in_sql_what_they_show_live(times: list[int], zone: str) -> None:
+    """Also beside each change to and from summer time."""
+    there = ZoneInfo(zone)
+    changes = zone_offsets(there)[0]
+    times = times + [change + shift for change in changes[-3:] for shift in (-1, 0)]
+    local, _ = local_time(exp.column("at"), there)
+    asked = f"SELECT {hour_of(local).sql(DIALECT)}, {weekday_of(local).sql(DIALECT)}"
+    found = duckdb.execute(f"{asked} FROM (SELECT unnest(?) AS at)", [times]).fetchall()
+    assert found == [(hour(each, there), weekday(each, there)) for each in times]

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tollkeeper.api.terminal.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.examples import examples_in_file
 from tollkeeper.engine.offline.fit.fitting import FitError, fit_calibration, fit_weights
 from tollkeeper.engine.offline.testing.streams import StreamError
-from tollkeeper.engine.offline.traffic import ONE_DAY, label_items, traffic
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames
 

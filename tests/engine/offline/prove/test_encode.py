@@ -14,7 +14,8 @@ from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.prove.encode import EncodedProgram, Encoder
+from tollkeeper.engine.offline.prove.encode import EncodedProgram
+from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import PaymentSource
 from tollkeeper.engine.offline.prove.search import NotProvedError, find_any
 from tollkeeper.engine.offline.prove.terms import TRUE_TERM, UnsayableError

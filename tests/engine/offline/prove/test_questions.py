@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -136,10 +137,29 @@ def test_a_moved_bound_is_shown_by_a_payment_on_it() -> None:
     ).program
     assert isinstance(old, Rule)
     assert isinstance(new, Rule)
-    verdict = compare_programs(old, new, seconds=PATIENT)
+    verdict = ask_alone(compare_programs, old, new)
     assert verdict.answer == "refuted"
     assert "cards_on_device = 4" in (_test_of(new, verdict) or "")
     assert verdict.replayed[0].condition == "card_testing"
+
+
+@pytest.mark.parametrize(
+    "when", ["usual * 3 == 0.7", "usual / 7 == 0.3", "amount > usual * 3 and usual * 3 > 9.3"]
+)
+def test_a_mean_between_two_doubles_is_brought_to_one_of_them(when: str) -> None:
+    made = rule(
+        f"""let usual = avg(payments.amount by user.id over 1h)
+        condition c when {when} and amount < 9.32 then deny"""
+    )
+    assert ask_alone(reach, made, 0).answer == "proved"
+
+
+def ask_alone(question: Callable[..., ProofVerdict], *given: Any) -> ProofVerdict:
+    """In a process of its own: what a solver finds depends on all that it was asked before."""
+    with open_worker(PATIENT) as worker:
+        verdict = worker.ask(question, *given)
+    assert verdict is not None
+    return verdict
 
 
 def _test_of(made: Rule, verdict: ProofVerdict) -> str | None:
@@ -209,7 +229,7 @@ def test_a_changed_entropy_is_told_apart_by_a_text_that_is_made_up(changed: str)
         )
         for bound in ("> 3.5", changed)
     )
-    assert compare_programs(old, new, seconds=0.2).answer == "refuted"
+    assert compare_programs(old, new, seconds=1).answer == "refuted"
 
 
 def test_a_condition_that_another_rule_covers_decides_nothing_beyond_it() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from tollkeeper.api.terminal.testing.run import run_tests
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.offline.backtest.backtest import backtest_files, candidate_of
 from tollkeeper.engine.offline.backtest.files import file_history
@@ -28,7 +29,6 @@ from tollkeeper.engine.offline.suggest.table import (
     labels_known,
     read_files,
 )
-from tollkeeper.engine.offline.testing.run import run_tests
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.grammar.checker import KnownNames

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tollkeeper.engine.offline.testing.run import run_tests
+from tollkeeper.api.terminal.testing.run import run_tests
 from tollkeeper.engine.offline.testing.starting import start_folder
 from tollkeeper.tests.engine.offline.testing.conftest import payment
 

@@ -41,7 +41,7 @@ from tollkeeper.tests.engine.programs.compile.test_agreement import (
 )
 from tollkeeper.tests.semantics.test_semantics import lines, program_of, situation_of
 
-PROGRAMS = 250
+PROGRAMS = 100
 PAYMENTS = 12
 
 FAULTS: list[tuple[ModuleType, str, str]] = [

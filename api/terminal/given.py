@@ -1,0 +1,106 @@
+"""What the author of a backtest, a fit or a suggestion gives: the program, labels, and where the period begins."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from tollkeeper.engine.instants import to_microseconds
+from tollkeeper.engine.journal.source import JournalSource
+from tollkeeper.engine.offline.backtest.compare import Labels
+from tollkeeper.engine.offline.backtest.stored import account_now
+from tollkeeper.engine.offline.testing.files import library_of, load_file
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.engine.registry.versions import find_version
+from tollkeeper.grammar.program import EventType, Program, Rule, Scorecard
+
+_AGO = re.compile(r"([0-9]{1,6})([mhd])")
+_UNITS = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+class GivenError(Exception):
+    """Something that can't be read; the message is one line for its author."""
+
+
+class _LabelledPayment(Struct):
+    id: str
+    label: str | int
+
+
+class CandidateFiles(NamedTuple):
+    """The candidate, and the event types that are declared near it."""
+
+    program: Rule | Scorecard
+    events: Mapping[str, EventType | None]
+
+
+def read_candidate(given: str, account: str | None, source: JournalSource) -> CandidateFiles:
+    """The program of a file, or with an account of a stored version, `NAME@VERSION`.
+
+    Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
+    """
+    name, _, version = given.rpartition("@")
+    program: Program
+    events: Mapping[str, EventType | None] = {}
+    if name and account and version.isdecimal():
+        stored = find_version(account_now(source, account), "rule", name, int(version))
+        program = decode_program(stored.program)
+    else:
+        path = Path(given)
+        if not path.is_file():
+            raise GivenError(f"there is no file `{given}`")
+        file = load_file(path, library_of([path.parent]))
+        program, events = file.program, file.events
+    if not isinstance(program, Rule | Scorecard):
+        raise GivenError("a backtest takes a rule or a scorecard")
+    return CandidateFiles(program, events)
+
+
+_labelled = msgspec.json.Decoder(_LabelledPayment).decode
+
+
+def read_labels(path: Path) -> Labels:
+    """Labels by payment id, from CSV with the columns `id` and `label` or lines of such JSON.
+
+    Of two for one payment the later counts. Raises `GivenError`.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix == ".csv":
+                rows = csv.DictReader(file)
+                if not {"id", "label"} <= set(rows.fieldnames or ()):
+                    raise GivenError(f"{path}: a label file has the columns `id` and `label`")
+                return {row["id"]: row["label"] for row in rows if row["label"]}
+            read = (_line(path, number, line) for number, line in enumerate(file, start=1))
+            return {each.id: str(each.label) for each in read if each is not None}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise GivenError(f"{path} can't be read: {error}") from None
+
+
+def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:
+    if not line.strip():
+        return None
+    try:
+        return _labelled(line)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise GivenError(f"{path}:{number}: {error}") from None
+
+
+def read_since(text: str, now: int) -> int:
+    """`30d`, `12h`, `90m` before `now`, a day or an instant: in µs. Raises `GivenError`."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return max(0, now - int(ago[1]) * _UNITS[ago[2]])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"`{text}` is neither a time ago such as `30d` nor a day such as `2026-03-01`"
+        raise GivenError(message) from None
+    return to_microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

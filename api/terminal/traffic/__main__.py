@@ -1,0 +1,29 @@
+"""A labelled history on standard output: `python -m tollkeeper.api.terminal.traffic --seed 1 --hours 24`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tollkeeper.api.terminal.traffic import ONE_DAY, label_items, traffic
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m tollkeeper.api.terminal.traffic", description=__doc__
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hours", type=float, default=24)
+    parser.add_argument("--scale", type=float, default=1, help="so many times the actors of a day")
+    parser.add_argument("--start", type=datetime.fromisoformat, default="2025-06-02T00:00:00Z")
+    asked = parser.parse_args()
+    start = asked.start if asked.start.tzinfo else asked.start.replace(tzinfo=UTC)
+    plan = replace(ONE_DAY, hours=asked.hours).scaled(asked.scale)
+    for line in label_items(traffic(asked.seed, start, plan), start):
+        print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()

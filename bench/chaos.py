@@ -1,0 +1,215 @@
+"""Is anything lost, told twice or decided on what never was, when nodes, links and databases fail?
+
+    python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER]
+
+Three nodes, a PostgreSQL primary and a standby that each commit waits for stand in network namespaces
+of their own, with clocks that differ. Clients report payments (some late), updates, events and labels,
+publish, block, erase, and go on at another node when one does not answer, while one fault after the
+other is made and mended. In the end a checker that knows nothing of the engine counts every recorded
+read again by brute force and looks every answer up. It takes root and the binaries of PostgreSQL. A
+history in which something is wrong is kept, with the log of each node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from shutil import copy
+from tempfile import TemporaryDirectory, gettempdir
+from threading import Thread
+from typing import Any
+
+import httpx
+from rich.console import Console
+
+from tollkeeper.bench.faults import database
+from tollkeeper.bench.faults.checker import KINDS, READS, Findings, check
+from tollkeeper.bench.faults.clients import Client, World
+from tollkeeper.bench.faults.cluster import (
+    Node,
+    made_accounts,
+    other_clock,
+    share_key,
+    wait_until_ready,
+)
+from tollkeeper.bench.faults.database import Pair
+from tollkeeper.bench.faults.faults import FAULTS, Site, broken, name_of
+from tollkeeper.bench.faults.history import Line, write
+from tollkeeper.bench.faults.network import alone, missing, network
+from tollkeeper.bench.tables import Target, show, show_targets
+
+MACHINES = ("node-1", "node-2", "node-3", "database-1", "database-2")
+ACCOUNTS = ("shop", "store", "kiosk")
+CLIENTS = 12
+EXPLAINED = 60
+SKIPPED = 77
+"""The exit code where it can't be had, as test suites have it."""
+HOLDS_S = (1.0, 4.0)
+"""How long a fault lasts."""
+MENDS_S = (0.5, 3.0)
+"""How long there is none."""
+_PATIENCE_S = 180
+_JOURNAL = (
+    "SELECT place, account, kind, id, time, convert_from(body, 'UTF8')::json,"
+    " convert_from(outcome, 'UTF8')::json FROM journal WHERE kind IN (1, 2, 3, 4, 6)"
+)
+notes = Console(stderr=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", type=Path, help="keep the history in this folder")
+    given = parser.parse_args()
+    if (reason := missing() or database.missing()) is not None:
+        notes.print(f"chaos can't be had here: {reason}")
+        sys.exit(SKIPPED)
+    code = alone(["-m", "tollkeeper.bench.chaos", *sys.argv[1:]])
+    if code is not None:
+        sys.exit(code)
+    seed = int(time.time()) if given.seed is None else given.seed
+    notes.print(f"seed {seed}")
+    with TemporaryDirectory(prefix="toll-chaos-") as name:
+        folder = Path(name)
+        # Servers run as another user, who must be able to pass.
+        folder.chmod(0o755)
+        world, made, findings, journal = measured(folder, given.seconds, seed)
+        keep = given.keep
+        if findings.faults and keep is None:
+            keep = Path(gettempdir(), f"toll-chaos-{seed}")
+        if keep is not None:
+            write(keep, world.operations, journal)
+            for log in (*folder.glob("*.log"), *folder.glob("databases/*.log")):
+                copy(log, keep)
+            notes.print(f"history and logs in {keep}")
+    show_found(findings, made, seed, given.seconds)
+    sys.exit(bool(findings.faults))
+
+
+def measured(
+    folder: Path, seconds: float, seed: int
+) -> tuple[World, Counter[str], Findings, list[Line]]:
+    """What was asked, what was broken, what was found, and the journal."""
+    with cluster(folder) as (site, keys):
+        site.random.seed(seed)
+        world = World([each.url for each in site.nodes], keys, seed)
+        for number, account in enumerate(ACCOUNTS):
+            Client(world, account, 100 + number).begin()
+        clients = [Client(world, ACCOUNTS[n % len(ACCOUNTS)], n) for n in range(CLIENTS)]
+        publishing = [Client(world, name, 200 + n) for n, name in enumerate(ACCOUNTS)]
+        threads = [Thread(target=each.run) for each in clients]
+        threads += [Thread(target=each.publish) for each in publishing]
+        for thread in threads:
+            thread.start()
+        try:
+            made = break_things(site, seconds)
+        finally:
+            world.ending.set()
+            for thread in threads:
+                thread.join()
+        stuck = wait_until_ready(site.nodes, _PATIENCE_S)
+        with site.pair.connected() as connection:
+            journal = [Line(*row) for row in connection.execute(_JOURNAL).fetchall()]
+        findings = check(world.operations, journal)
+        for node in stuck:
+            findings.add("nodes that stay away", node.machine)
+        explain(world, journal, findings, site)
+    return world, made, findings, journal
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[Site, dict[str, str]]]:
+    """Nodes that are ready, their database, and a key of each account."""
+    with ExitStack() as stack:
+        addresses = stack.enter_context(network(MACHINES))
+        pair = Pair(folder / "databases", (MACHINES[3], MACHINES[4]), addresses)
+        stack.callback(pair.end)
+        pair.begin()
+        keys = made_accounts(folder / "first", pair.url, ACCOUNTS)
+        nodes = [
+            Node(machine, number, addresses[machine], folder, pair)
+            for number, machine in enumerate(MACHINES[:3])
+        ]
+        share_key(folder / "first", nodes)
+        for node in nodes:
+            stack.callback(node.end)
+            node.start()
+        assert not wait_until_ready(nodes, _PATIENCE_S), "the nodes were never ready"
+        yield Site(nodes, pair, addresses, Random()), keys
+
+
+def break_things(site: Site, seconds: float) -> Counter[str]:
+    """One fault after the other, in an order of the seed's: how often each was made."""
+    made: Counter[str] = Counter()
+    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    while True:
+        for fault in site.random.sample(FAULTS, len(FAULTS)):
+            time.sleep(site.random.uniform(*MENDS_S))
+            if time.monotonic() > deadline:
+                return made
+            name = name_of(fault)
+            notes.print(f"{time.monotonic() - begun:6.1f} s  {name}")
+            with broken(fault, site):
+                time.sleep(site.random.uniform(*HOLDS_S))
+            for node in site.nodes:
+                node.require_running()
+            made[name] += 1
+
+
+def explain(world: World, journal: Sequence[Line], findings: Findings, site: Site) -> None:
+    """Asks the nodes how decisions came about: each must repeat, and show the values that were read."""
+    payments = {each.id: each for each in journal if each.kind == 1}
+    paid = [each for each in world.operations if each.kind == "payment"]
+    asked = [each for each in paid if each.subject in payments]
+    for operation in site.random.sample(asked, min(EXPLAINED, len(asked))):
+        url = site.random.choice(world.urls)
+        headers = {"authorization": f"Bearer {world.keys[operation.account]}"}
+        path = f"{url}/v1/payments/{operation.subject}/explanation"
+        answer = httpx.get(path, headers=headers, timeout=30)
+        if answer.status_code != 200:
+            findings.add("answers that are untrue", f"explanation: {answer.status_code}")
+            continue
+        findings.counts["explained"] += 1
+        told = answer.json()["explanation"]
+        values = [each["value"] for each in told["rule"]["histories"]]
+        kept = payments[operation.subject].outcome["reads"][-len(READS) :]
+        if not told["repeated"] or [shown(each) for each in values] != values_of(kept):
+            words = f"explanation of {operation.subject}: {values}, {kept} is kept"
+            findings.add("answers that are untrue", words)
+
+
+def shown(value: str) -> float:
+    return round(float(value), 2)
+
+
+def values_of(kept: Sequence[Any]) -> list[float]:
+    """The values of a decision, amounts no longer in hundredths."""
+    amounts = ("spent", "high")
+    return [
+        each / 100 if name in amounts else float(each)
+        for name, each in zip(READS, kept, strict=True)
+    ]
+
+
+def show_found(findings: Findings, made: Counter[str], seed: int, seconds: float) -> None:
+    clocks = "0.7 s ahead, 0.7 s behind, right" if other_clock(1) else "right, without libfaketime"
+    notes.print(f"clocks: {clocks}")
+    title = f"{seconds:g} s, {sum(made.values())} faults, seed {seed}"
+    show(title, ("what was asked and told", "number"), sorted(findings.counts.items()))
+    show("Faults that were made", ("", "times"), sorted(made.items()))
+    kinds = (*KINDS, "nodes that stay away")
+    show_targets([Target(kind, findings.of(kind), at_most=0) for kind in kinds])
+    for fault in findings.faults[:20]:
+        notes.print(f"{fault.kind}: {fault.words}")
+
+
+if __name__ == "__main__":
+    main()

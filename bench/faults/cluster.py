@@ -1,0 +1,124 @@
+"""Nodes of the service, each on a machine of its own with a small disk and a clock that is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from shutil import copy
+from signal import SIGKILL, SIGTERM
+
+import httpx
+from click.testing import CliRunner
+
+from tollkeeper.bench.faults.database import Pair
+from tollkeeper.bench.faults.network import inside, run
+from tollkeeper.bench.servers import TOLL
+from tollkeeper.cli import main
+from tollkeeper.engine.folder_key import KEY_FILE
+
+_PATIENCE_S = 60
+_DISK = "48m"
+_PORT, _BETWEEN = 8000, 8001
+_SKEWS_S = (0.7, -0.7, 0.0)
+_SCOPES = ("payments", "rules", "admin", "personal:read", "people:write")
+_LIBRARIES = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+
+
+def other_clock(seconds: float) -> dict[str, str]:
+    """What a process' environment takes for a clock that is so many seconds ahead; nothing where
+    libfaketime is not installed."""
+    found = sorted(Path("/").glob(_LIBRARIES.lstrip("/")))
+    if not found or not seconds:
+        return {}
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME": f"{seconds:+}s",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+class Node:
+    """One of the nodes; `machine` is where it runs."""
+
+    def __init__(self, machine: str, number: int, address: str, folder: Path, pair: Pair) -> None:
+        self.machine, self.number, self.address = machine, number, address
+        self.folder = folder / machine
+        self.url = f"http://{address}:{_PORT}"
+        self.log = folder / f"{machine}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._pair = pair
+        self.folder.mkdir()
+        run("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", self.folder)
+
+    def start(self) -> None:
+        options = ("--host", self.address, "--port", str(_PORT))
+        between = ("--node-host", self.address, "--node-port", str(_BETWEEN))
+        command = (TOLL, "serve", "--data", self.folder, *options, *between)
+        environment = {**os.environ, **other_clock(_SKEWS_S[self.number])}
+        environment["TOLL_DATABASE"] = self._pair.url
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                inside(self.machine, *command), stdout=log, stderr=log, env=environment
+            )
+
+    def kill(self) -> None:
+        """At once, without time for anything."""
+        if self.process is not None:
+            self.process.send_signal(SIGKILL)
+            self.process.wait(_PATIENCE_S)
+
+    def end(self) -> None:
+        self.kill()
+        run("umount", "--lazy", self.folder)
+
+    def stop(self) -> None:
+        """In order; it has ended then."""
+        if self.process is not None:
+            self.process.send_signal(SIGTERM)
+            self.process.wait(_PATIENCE_S)
+
+    def is_ready(self) -> bool:
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/health/ready", timeout=2).status_code == 200
+        return False
+
+    def require_running(self) -> None:
+        """Starts it again where it has ended by itself."""
+        if self.process is None or self.process.poll() is not None:
+            self.start()
+
+
+def made_accounts(folder: Path, url: str, names: Sequence[str]) -> dict[str, str]:
+    """A key of each account, all made before any node runs."""
+
+    def toll(*arguments: str) -> str:
+        done = CliRunner().invoke(main, [*arguments, "--data", str(folder), "--database", url])
+        assert done.exit_code == 0, done.output
+        return done.stdout.strip()
+
+    keys = {}
+    scopes = [part for scope in _SCOPES for part in ("--scope", scope)]
+    for name in names:
+        toll("accounts", "create", name)
+        keys[name] = toll("keys", "create", "--account", name, *scopes)
+    return keys
+
+
+def share_key(origin: Path, nodes: Sequence[Node]) -> None:
+    """Gives each node the key of the folder with which the accounts were made."""
+    for node in nodes:
+        copy(origin / KEY_FILE, node.folder)
+
+
+def wait_until_ready(nodes: Sequence[Node], seconds: float) -> list[Node]:
+    """The nodes that do not answer after so many seconds."""
+    deadline = time.monotonic() + seconds
+    waiting = list(nodes)
+    while waiting and time.monotonic() < deadline:
+        waiting = [each for each in waiting if not each.is_ready()]
+        time.sleep(0.1)
+    return waiting

@@ -1,0 +1,143 @@
+"""A PostgreSQL of its own on two machines: a primary, and a standby that each commit waits for."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shutil import chown, rmtree, which
+from signal import SIGQUIT
+
+import psycopg
+
+from tollkeeper.bench.faults.network import inside, run
+
+_PATIENCE_S = 40
+_PORT = 5432
+_SETTINGS = """
+listen_addresses = '*'
+unix_socket_directories = ''
+synchronous_standby_names = '*'
+max_connections = 120
+shared_buffers = 32MB
+wal_sender_timeout = 4s
+wal_receiver_timeout = 4s
+wal_retrieve_retry_interval = 500ms
+hot_standby_feedback = on
+checkpoint_timeout = 1h
+"""
+_AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
+
+
+def missing() -> str | None:
+    """Why no server can be started here, None where it can."""
+    if which("pg_config") is None and _found_binaries() is None:
+        return "there are no binaries of PostgreSQL"
+    if subprocess.run(["id", "postgres"], capture_output=True).returncode:
+        return "there is no user `postgres`, and the server does not run as root"
+    return None
+
+
+def _found_binaries() -> Path | None:
+    """The newest version's folder."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+class Pair:
+    """Two servers; `primary` and `standby` are the machines on which they run at the moment."""
+
+    def __init__(self, folder: Path, machines: tuple[str, str], addresses: dict[str, str]) -> None:
+        self.primary, self.standby = machines
+        self._addresses = addresses
+        self._folder = folder
+        self._binaries = _found_binaries() or Path(run("pg_config", "--bindir").strip())
+        self._servers: dict[str, subprocess.Popen[bytes]] = {}
+        hosts = ",".join(f"{addresses[each]}:{_PORT}" for each in machines)
+        self.url = f"postgresql://postgres@{hosts}/toll?target_session_attrs=read-write"
+
+    def begin(self) -> None:
+        """Makes both, with an empty database `toll`."""
+        self._folder.mkdir()
+        chown(self._folder, "postgres", "postgres")
+        data = self._folder / self.primary
+        self._do(self.primary, "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(_SETTINGS)
+        with (data / "pg_hba.conf").open("a") as hosts:
+            hosts.write(
+                "host all all 10.77.0.0/16 trust\nhost replication all 10.77.0.0/16 trust\n"
+            )
+        self.start(self.primary)
+        self.copy()
+        with self.connected(database="postgres") as connection:
+            connection.execute("CREATE DATABASE toll")
+
+    def start(self, machine: str) -> None:
+        """Starts a machine's server, and waits until it answers."""
+        command = (*_AS_POSTGRES, self._binaries / "postgres", "-D", self._folder / machine)
+        with self._log(machine).open("ab") as log:
+            self._servers[machine] = subprocess.Popen(
+                inside(machine, *command), stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                with self._to(machine, "postgres"):
+                    return
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline or self._servers[machine].poll() is not None:
+                    raise OSError(self._log(machine).read_text()[-2000:]) from None
+            time.sleep(0.1)
+
+    def crash(self, machine: str) -> None:
+        """Ends a server as if its machine had lost power, but for what it had given to the kernel."""
+        server = self._servers.pop(machine)
+        server.send_signal(SIGQUIT)
+        server.wait(_PATIENCE_S)
+
+    def copy(self) -> None:
+        """Makes the standby anew, from the primary."""
+        data = self._folder / self.standby
+        rmtree(data, ignore_errors=True)
+        origin = ("-h", self._addresses[self.primary], "-p", str(_PORT), "-U", "postgres")
+        options = ("-D", data, "-R", "--checkpoint=fast", "--no-sync")
+        self._do(self.standby, "pg_basebackup", *origin, *options)
+        self.start(self.standby)
+
+    def promote(self) -> None:
+        """Makes the standby the primary; the other machine has no server then."""
+        with self._to(self.standby, "postgres") as connection:
+            connection.execute("SELECT pg_promote()")
+        self.primary, self.standby = self.standby, self.primary
+
+    @contextmanager
+    def connected(self, database: str = "toll") -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+        """A connection to the primary."""
+        with self._to(self.primary, database) as connection:
+            yield connection
+
+    def end(self) -> None:
+        for server in self._servers.values():
+            with suppress(ProcessLookupError):
+                server.send_signal(SIGQUIT)
+        for server in self._servers.values():
+            server.wait(_PATIENCE_S)
+
+    def _to(self, machine: str, database: str) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(
+            host=self._addresses[machine],
+            port=_PORT,
+            user="postgres",
+            dbname=database,
+            connect_timeout=5,
+            autocommit=True,
+        )
+
+    def _log(self, machine: str) -> Path:
+        return self._folder / f"{machine}.log"
+
+    def _do(self, machine: str, program: str, *arguments: str | Path) -> None:
+        run(*inside(machine, *_AS_POSTGRES, self._binaries / program, *arguments))

@@ -1,0 +1,219 @@
+"""What do the console's pages cost, and do payments wait for those who look at them?
+
+    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 10]
+
+A service with payments of 30 days in its journal and its index. Each page is read `ROUNDS` times:
+its size, the service's CPU for it, and within how many milliseconds 19 of 20 were there. Then payments
+come at a steady pace, alone and while `PEOPLE` read a page every few seconds and one follows the live
+feed, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle, pairwise
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from time import perf_counter, sleep
+
+import httpx
+
+from tollkeeper.bench.large_index import draw, fill_journal
+from tollkeeper.bench.load import load, pause_for
+from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
+from tollkeeper.bench.tables import Cell, show
+from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.open import now
+from tollkeeper.engine.search.follow import Follower
+
+ENTRIES = 1.203
+"""What the journal has of a payment on average: itself, an update, a label."""
+ROUNDS = 20
+AIM_MS = 300
+RULE = """rule web_checkout "What the stored payments were decided by"
+  condition card_list "A likely bot" when score >= 0.9 and amount < 100 then deny
+  condition guessing "Small amounts" when score >= 0.8 and amount < 10 then deny
+  condition card_again "Smaller amounts" when score >= 0.7 and amount < 5 then deny
+  condition night "A likely bot by night" when score >= 0.4 and hour(timestamp) between 1 and 4 then deny
+"""
+"""It counts nothing, as the stored decisions hold no counts."""
+PEOPLE = 5
+EACH_S = 5
+"""Each of them reads a page so often."""
+RATE = 200
+"""So many payments a second come while they look."""
+TURNS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--payments", type=float, default=3e5)
+    parser.add_argument("--seconds", type=float, default=10)
+    asked = parser.parse_args()
+    payments = int(asked.payments)
+    with TemporaryDirectory(prefix="toll-pages-") as name:
+        folder = Path(name)
+        key = new_key(folder, "admin")
+        text = folder / "web_checkout.rule"
+        text.write_text(RULE)
+        toll(folder, "publish", str(text), "--account", ACCOUNT)
+        fill(folder, payments)
+        with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
+            newest = newest_payment(server)
+            with signed_in(server) as browser:
+                show(
+                    f"Pages over {payments:,} payments (aim: {AIM_MS} ms over 10,000,000)",
+                    ["page", "KiB", "ms of CPU", "ms, 19 of 20 within"],
+                    [measured(server, browser, page) for page in pages(newest)],
+                )
+            show(
+                f"{RATE} payments a second, medians of {TURNS} turns",
+                ["", "p50 ms", "p99 ms", "rows of the live feed", "longest without a row, ms"],
+                beside_people(server, newest, asked.seconds),
+            )
+
+
+def fill(folder: Path, payments: int) -> None:
+    """About so many payments of 30 days, after what is in the journal, and the index of them."""
+    with closing(schema.connect_for_reading(folder)) as connection:
+        first = reads.last_sequence(connection) + 1
+    end = now()
+    beyond = first + round(payments * ENTRIES)
+    fill_journal(folder, draw(first, beyond, end - 30 * DAY, end, Random(7)))
+    with closing(Follower(folder)) as follower:
+        follower.catch_up()
+
+
+def pages(newest: str) -> tuple[str, ...]:
+    """The pages that read payments or figures of them; `newest` is a payment's id."""
+    return (
+        "",
+        "/payments",
+        "/payments?q=action:deny+condition:night",
+        f"/payments/{newest}",
+        "/review",
+        "/alerts",
+        "/rules/web_checkout",
+        "/score",
+        "/report",
+        "/changes",
+        "/contain",
+    )
+
+
+def newest_payment(server: Server) -> str:
+    headers = {"authorization": f"Bearer {server.key}"}
+    answer = httpx.get(f"{server.url}/v1/payments?limit=1", headers=headers, timeout=60)
+    id_: str = answer.json()["payments"][0]["id"]
+    return id_
+
+
+@contextmanager
+def signed_in(server: Server) -> Iterator[httpx.Client]:
+    """A browser with a session: over http it would not send the cookie, which wants https."""
+    with httpx.Client(base_url=f"{server.url}/console", timeout=60) as browser:
+        answer = browser.post("/sign-in", data={"key": server.key})
+        browser.headers["cookie"] = answer.headers["set-cookie"].partition(";")[0]
+        browser.cookies.clear()
+        yield browser
+
+
+def measured(server: Server, browser: httpx.Client, page: str) -> list[Cell]:
+    taken = []
+    size = len(read(browser, page).content)
+    cpu = cpu_seconds(server.process.pid)
+    for _ in range(ROUNDS):
+        begun = perf_counter()
+        read(browser, page)
+        taken.append(1000 * (perf_counter() - begun))
+    cpu = cpu_seconds(server.process.pid) - cpu
+    within = quantiles(taken, n=20)[-1]
+    return [
+        f"`/console{page}`",
+        f"{size / 1024:.0f}",
+        f"{1000 * cpu / ROUNDS:.0f}",
+        f"{within:.0f}",
+    ]
+
+
+def read(browser: httpx.Client, page: str) -> httpx.Response:
+    answer = browser.get(page)
+    answer.raise_for_status()
+    return answer
+
+
+@dataclass
+class Feed:
+    """When each row of the live feed came (s)."""
+
+    rows: list[float] = field(default_factory=list)
+
+    def longest_gap(self, begun: float) -> float:
+        """The longest time without a row since payments began to come, in ms."""
+        moments = [begun, *(row for row in self.rows if row > begun)]
+        return 1000 * max(later - row for row, later in pairwise(moments))
+
+
+def beside_people(server: Server, newest: str, seconds: float) -> list[list[Cell]]:
+    alone, watched, counts, gaps = [], [], [], []
+    for _ in range(TURNS):
+        alone.append(load(server, seconds, pause_ms=pause_for(RATE)))
+        with people(server, newest) as feed:
+            begun = perf_counter()
+            watched.append(load(server, seconds, pause_ms=pause_for(RATE)))
+            counts.append(len(feed.rows))
+            gaps.append(feed.longest_gap(begun))
+    p50, p99 = (
+        [median(getattr(each, of) for each in turns) for turns in (alone, watched)]
+        for of in ("p50", "p99")
+    )
+    rows, gap = f"{median(counts):,.0f}", f"{median(gaps):,.0f}"
+    return [
+        ["alone", f"{p50[0]:.1f}", f"{p99[0]:.1f}", "", ""],
+        [f"{PEOPLE} people read, one follows", f"{p50[1]:.1f}", f"{p99[1]:.1f}", rows, gap],
+        ["×", f"{p50[1] / p50[0]:.2f}", f"{p99[1] / p99[0]:.2f}", "", ""],
+    ]
+
+
+@contextmanager
+def people(server: Server, newest: str) -> Iterator[Feed]:
+    """Who looks at the pages until the block ends, and what the live feed showed them."""
+    feed, done = Feed(), threading.Event()
+
+    def follow() -> None:
+        with signed_in(server) as browser, browser.stream("GET", "/payments/live") as stream:
+            for line in stream.iter_lines():
+                if line == "event: payment":
+                    feed.rows.append(perf_counter())
+                if done.is_set():
+                    return
+
+    def look() -> None:
+        with signed_in(server) as browser:
+            for page in cycle(pages(newest)):
+                read(browser, page)
+                if done.wait(EACH_S):
+                    return
+
+    threads = [threading.Thread(target=follow, daemon=True)]
+    threads += [threading.Thread(target=look) for _ in range(PEOPLE)]
+    for thread in threads:
+        thread.start()
+        sleep(EACH_S / len(threads))
+    try:
+        yield feed
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(EACH_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What compiled programs decide about rows of an export, over batches of Arrow."""
+
+# ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tollkeeper.engine.columns.columns import carried_values
+from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation
+from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.exported import NUMBER
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
+from tollkeeper.engine.offline.columns.slices import SequenceSlices
+from tollkeeper.engine.offline.columns.window_values import raw_window
+
+_BATCH = 20_000
+
+
+def compiled_decisions(
+    asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, holds: str
+) -> Iterator[list[tuple[int, Decision]]]:
+    """What the program decides about the rows of `seen` for which `holds`, in SQL, is true, by their
+    sequence numbers.
+    """
+    decide = rows.candidate.decide
+    slices = SequenceSlices(_batches(asked, facts, rows, holds))
+    span = (0, asked.exported.progress.sequence)
+    changes = asked.exported.changes
+    history = configured_history(changes, NUMBER, rows.program, span, slices.between)
+    situation = history.situation
+    for each in history.happened:
+        if isinstance(each, Situation):
+            situation = each
+            continue
+        found = []
+        for entry in each:
+            row: Any = entry.body
+            read, was, values = row
+            found.append((entry.sequence, decide(read, was, values, situation)))
+        yield found
+
+
+def _batches(
+    asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, holds: str
+) -> Iterator[list[Entry]]:
+    """Payments as entries whose bodies are their facts, what was decided, and what was read."""
+    windows = rows.windows
+    columns = [*facts.columns, *(raw_window(index, rows.number) for index in range(len(windows)))]
+    reader = (
+        asked.exported.tables.cursor()
+        .sql(
+            f"SELECT sequence, id, arrived, score, {', '.join(columns)} FROM seen"
+            f" WHERE {holds} ORDER BY sequence"
+        )
+        .to_arrow_reader(_BATCH)
+    )
+    for batch in reader:
+        sequences, ids, arrived, scores = (batch.column(n).to_pylist() for n in range(4))
+        read = [
+            carried_values(window.type, batch.column(raw_window(index, rows.number)).to_pylist())
+            for index, window in enumerate(windows)
+        ]
+        values = zip(*read, strict=True) if read else ((),) * len(ids)
+        bodies = zip(facts.facts(batch, arrived), map(_past, scores), values, strict=True)
+        yield [
+            Entry(sequence, NUMBER, Kind.PAYMENT, id_, at, 0, body)  # type: ignore[arg-type]
+            for sequence, id_, at, body in zip(sequences, ids, arrived, bodies, strict=True)
+        ]
+
+
+def _past(score: int | None) -> PastDecision:
+    return PastDecision(score=score)

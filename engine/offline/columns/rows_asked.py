@@ -1,0 +1,114 @@
+"""What is asked of an export's rows: a program, and the rules that then decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tollkeeper.engine.columns.windows import WindowColumn, window_columns
+from tollkeeper.engine.facts.fields_read import Access
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.offline.backtest.candidate import (
+    Candidate,
+    every_recommendation,
+    rule_candidate,
+)
+from tollkeeper.engine.offline.columns.exported import ExportedHistory
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.sql import DIALECT
+from tollkeeper.engine.offline.columns.translate import Translation
+from tollkeeper.engine.offline.columns.window_values import translation_of
+from tollkeeper.engine.programs.load import loaded_rule
+from tollkeeper.engine.registry.changes import AccountSettings, SettingsChanged
+from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.grammar.program import Rule, Scorecard
+
+_DECIDED_BY = (
+    "SELECT DISTINCT decision.rule, decision.version FROM payments"
+    " WHERE decision.score IS NOT NULL AND decision.rule IS NOT NULL ORDER BY ALL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfProgram:
+    """A program over the rows of `seen` for which `holds`, in SQL, is true.
+
+    `number` tells the columns of its windows from those of other programs.
+    """
+
+    number: int
+    candidate: Candidate
+    holds: str = "TRUE"
+
+    @property
+    def program(self) -> Rule | Scorecard:
+        return self.candidate.program
+
+    @property
+    def windows(self) -> tuple[WindowColumn, ...]:
+        """The columns that an export has for its aggregates, in their order."""
+        return window_columns(self.program, {})
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAsked:
+    """A program over payments that arrived from `since` (µs) on, and the `rules` that then decide:
+    the program itself, or by the scores of a scorecard those that decided.
+
+    `everyone` says that every payment that asked for a recommendation gets a rule, else those that
+    name it or have it by default. `read` are the facts that all of them read.
+    """
+
+    exported: ExportedHistory
+    tried: RowsOfProgram
+    rules: tuple[RowsOfProgram, ...]
+    since: int
+    everyone: bool
+
+    def translation(self, rows: RowsOfProgram, facts: FactRows) -> Translation:
+        """What the names of one of its programs mean."""
+        settings = [each for _, each in settings_of(self.exported)]
+        return translation_of(rows.program, facts, settings, rows.number)
+
+    @property
+    def read(self) -> frozenset[Access]:
+        return frozenset().union(*(each.candidate.plan.read for each in self.programs))
+
+    @property
+    def programs(self) -> tuple[RowsOfProgram, ...]:
+        return tuple({each.number: each for each in (self.tried, *self.rules)}.values())
+
+
+def ask_rows(
+    exported: ExportedHistory, candidate: Candidate, since: int, late: int, *, everyone: bool
+) -> RowsAsked:
+    """The same for a candidate, with the rules that it needs; `late` as of the service."""
+    tried = RowsOfProgram(0, candidate)
+    rules: tuple[RowsOfProgram, ...] = (tried,)
+    if isinstance(candidate.program, Scorecard):
+        rules = tuple(_rules_that_decided(exported, late))
+    return RowsAsked(exported, tried, rules, since, everyone)
+
+
+def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOfProgram]:
+    found = exported.tables.execute(_DECIDED_BY).fetchall() if exported.parts else []
+    for number, (name, version) in enumerate(found, start=1):
+        lineage = exported.account.files["rule", name]
+        loaded = loaded_rule(next(each for each in lineage.versions if each.number == version))
+        candidate = rule_candidate(loaded, every_recommendation, full_vocabulary(), late)
+        named = exp.Literal.string(name).sql(DIALECT)
+        yield RowsOfProgram(number, candidate, f"(was_rule = {named} AND was_version = {version})")
+
+
+def settings_of(exported: ExportedHistory) -> list[tuple[int, AccountSettings]]:
+    """What was set, by the sequence number from which it held, the first ones from the beginning."""
+    changes = recorded_changes(reads.changes(exported.changes, 0))
+    later = (
+        (each.sequence, each.change.settings)
+        for each in changes
+        if isinstance(each.change, SettingsChanged)
+    )
+    return [(0, AccountSettings()), *later]

@@ -1,0 +1,110 @@
+"""A scorecard over the rows of an export: its score takes the place of the recorded one.
+
+Doubles are added in the order in which the compiled scorecard adds them, and a score is looked up
+among the logits at which it changes, so SQL has to round nothing. So near to one of these that the
+rounding of doubles tells, the compiled scorecard is asked.
+"""
+
+# ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from sqlglot import exp
+
+from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.rows_asked import RowsAsked
+from tollkeeper.engine.offline.columns.seen import register
+from tollkeeper.engine.offline.columns.sql import (
+    DIALECT,
+    NotExactError,
+    guarded,
+    sql_binary,
+    sql_call,
+    sql_literal,
+    sql_steps,
+    sql_where,
+)
+from tollkeeper.engine.offline.columns.translate import Translation
+from tollkeeper.engine.programs.compile.functions import score
+from tollkeeper.grammar.program import Scorecard
+
+UNSURE = 1e-12
+"""Nearer than this to where a score begins, the rounding of doubles may tell which one it is."""
+_SURE = 64.0
+"""A logit of this size leads to a score of 0, or of 100."""
+
+
+def score_rows(asked: RowsAsked, facts: FactRows) -> None:
+    """Makes `seen` anew, with the scorecard's scores."""
+    tables, scorecard = asked.exported.tables, asked.tried.program
+    assert isinstance(scorecard, Scorecard)
+    tables.execute("CREATE TABLE scored (sequence BIGINT, score BIGINT)")
+    said = _sayable_logit(asked, facts, scorecard)
+    if said is not None:
+        rounded = sql_steps(exp.column("logit"), *_steps()).sql(DIALECT)
+        tables.execute(
+            f"INSERT INTO scored SELECT sequence, {rounded} AS found"
+            f" FROM (SELECT sequence, {said} AS logit FROM seen) WHERE found IS NOT NULL"
+        )
+    unsaid = "TRUE" if said is None else "sequence NOT IN (SELECT sequence FROM scored)"
+    for batch in compiled_decisions(asked, facts, asked.tried, unsaid):
+        found = [(sequence, decision.score) for sequence, decision in batch]
+        register(tables, "found", ("sequence", "score"), found)
+        tables.execute("INSERT INTO scored FROM found")
+    tables.execute("ALTER VIEW seen RENAME TO unscored")
+    tables.execute(
+        "CREATE VIEW seen AS SELECT unscored.* REPLACE (scored.score AS score)"
+        " FROM unscored JOIN scored USING (sequence)"
+    )
+
+
+@cache
+def score_bounds() -> Sequence[float]:
+    """The logits about which the scores of 1 to 100 begin."""
+    return tuple(map(_first_logit, range(1, 101)))
+
+
+def _steps() -> tuple[list[exp.Expression], list[exp.Expression]]:
+    """The logits beside which a score is sure, and the scores, none from one to the other of a pair."""
+    beside = [each + shift for each in score_bounds() for shift in (-UNSURE, UNSURE)]
+    amounts = [each for wanted in range(1, 101) for each in (exp.null(), sql_literal(wanted))]
+    return list(map(sql_literal, beside)), [sql_literal(0), *amounts]
+
+
+def _first_logit(wanted: int) -> float:
+    below, there = -_SURE, _SURE
+    while (middle := (below + there) / 2) not in (below, there):
+        if score(middle) >= wanted:
+            there = middle
+        else:
+            below = middle
+    return there
+
+
+def logit_of(scorecard: Scorecard, translation: Translation) -> exp.Expression:
+    """The sum that the score is made of. Raises `NotExactError`."""
+    baseline = scorecard.baseline
+    total = sql_literal(math.log(baseline / (1 - baseline)))
+    for signal in scorecard.signals:
+        adds = translation.double(signal.adds)
+        if signal.when is not None:
+            adds = sql_where(translation.test(signal.when), adds)
+        total = sql_binary(exp.Add, total, sql_call("coalesce", adds, sql_literal(0.0)))
+    return total
+
+
+def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> str | None:
+    """The sum in SQL, None where it can't say it exactly of all the payments."""
+    translation = asked.translation(asked.tried, facts)
+    try:
+        said = logit_of(scorecard, translation).sql(DIALECT)
+    except (NotExactError, RecursionError):
+        return None
+    query = f"SELECT {guarded(translation.guards)} FROM seen"
+    ((is_exact,),) = asked.exported.tables.execute(query).fetchall()
+    return said if is_exact else None

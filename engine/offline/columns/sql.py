@@ -1,0 +1,105 @@
+"""The parts that SQL is built of, as syntax of sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from sqlglot import exp
+
+DIALECT = "duckdb"
+SMALL = 2**62
+"""What is smaller can be added to and compared in 64 bits."""
+_ADDRESS_BYTES = 16
+
+
+class NotExactError(Exception):
+    """SQL can't say this exactly."""
+
+
+def sql_call(function: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def sql_binary(
+    kind: type[exp.Binary], left: exp.Expression, right: exp.Expression
+) -> exp.Expression:
+    made: Any = kind(this=exp.paren(left), expression=exp.paren(right))
+    joined: exp.Expression = made
+    return joined
+
+
+def sql_join(kind: type[exp.Binary], values: Iterable[exp.Expression]) -> exp.Expression:
+    return reduce(lambda left, right: sql_binary(kind, left, right), values)
+
+
+def sql_not(value: exp.Expression) -> exp.Expression:
+    return exp.Not(this=exp.paren(value))
+
+
+def sql_is_there(value: exp.Expression) -> exp.Expression:
+    return sql_not(exp.Is(this=exp.paren(value), expression=exp.null()))
+
+
+def sql_where(test: exp.Expression, value: exp.Expression) -> exp.Expression:
+    """The value, missing where the test isn't met."""
+    return exp.Case(ifs=[exp.If(this=test, true=value)])
+
+
+def open_ended(end: exp.Expression, at: exp.Expression) -> exp.Expression:
+    """Whether an end that may be missing is beyond a place."""
+    is_open = exp.Is(this=end.copy(), expression=exp.null())
+    return sql_join(exp.Or, (is_open, sql_binary(exp.GT, end, at)))
+
+
+def if_all_there(values: Sequence[exp.Expression], function: str) -> exp.Expression:
+    there = sql_join(exp.And, [sql_is_there(value.copy()) for value in values])
+    return sql_where(there, sql_call(function, *values))
+
+
+def or_missing(text: exp.Expression) -> exp.Expression:
+    """The text, missing when it is empty."""
+    return sql_call("nullif", text, exp.Literal.string(""))
+
+
+def is_ascii(text: exp.Expression) -> exp.Expression:
+    return sql_binary(exp.EQ, sql_call("strlen", text.copy()), sql_call("length", text.copy()))
+
+
+def sql_literal(value: Any) -> exp.Expression:
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    if isinstance(value, str):
+        # A text may end in SQL's own marks, and hold any character.
+        return sql_call("decode", sql_call("unhex", exp.Literal.string(value.encode().hex())))
+    if isinstance(value, float):
+        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
+    kind = "BIGINT" if abs(value) < SMALL else "HUGEINT"
+    return exp.cast(exp.Literal.string(str(value)), kind)
+
+
+def sql_address(value: int) -> exp.Expression:
+    return sql_call("unhex", exp.Literal.string(value.to_bytes(_ADDRESS_BYTES).hex()))
+
+
+def sql_steps(
+    value: exp.Expression, bounds: Sequence[exp.Expression], amounts: Sequence[exp.Expression]
+) -> exp.Expression:
+    """The amount of the first bound that the value is below, the last one beyond all of them.
+
+    The bounds ascend, and are searched by halves.
+    """
+    if not bounds:
+        return amounts[0]
+    middle = len(bounds) // 2
+    below = sql_steps(value, bounds[:middle], amounts[: middle + 1])
+    above = sql_steps(value, bounds[middle + 1 :], amounts[middle + 1 :])
+    is_below = sql_binary(exp.LT, value.copy(), bounds[middle])
+    return exp.Case(ifs=[exp.If(this=is_below, true=below)], default=above)
+
+
+def guarded(guards: Iterable[exp.Expression]) -> str:
+    """In SQL, whether no row fails a guard."""
+    tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in guards]
+    return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"

@@ -1,0 +1,93 @@
+"""Numbers in SQL, as they are reckoned with exactly: whole ones with their largest size, and doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tollkeeper.engine.offline.columns.sql import (
+    SMALL,
+    NotExactError,
+    sql_binary,
+    sql_call,
+    sql_literal,
+    sql_where,
+)
+from tollkeeper.engine.programs.compile.functions import LIMIT
+
+EXACT_DOUBLE = 2**53
+"""Whole numbers up to this size are doubles exactly."""
+OPERATIONS: Mapping[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlValue:
+    """A value in SQL; `largest` is the size at most of a number that is carried as a whole one."""
+
+    value: exp.Expression
+    largest: int = 0
+
+
+def sql_number(value: int) -> SqlValue:
+    require_small(abs(value))
+    return SqlValue(sql_literal(value), abs(value))
+
+
+def require_small(largest: int) -> None:
+    if largest >= LIMIT:
+        raise NotExactError("more digits than SQL carries")
+
+
+def sql_product(left: SqlValue, right: SqlValue) -> SqlValue:
+    largest = left.largest * right.largest
+    require_small(largest)
+    most = max(largest, left.largest, right.largest)
+    return SqlValue(sql_binary(exp.Mul, _wide(left, most), _wide(right, most)), largest)
+
+
+def sql_sum(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
+    """The sum, or the difference."""
+    largest = left.largest + right.largest
+    require_small(largest)
+    made = sql_binary(OPERATIONS[operator], _wide(left, largest), _wide(right, largest))
+    return SqlValue(made, largest)
+
+
+def sql_divided(said: SqlValue, divisor: int) -> SqlValue:
+    """The quotient of a whole number and a positive one, rounded half away from zero."""
+    doubled = 2 * said.largest + divisor
+    require_small(doubled)
+    size = sql_binary(
+        exp.Add,
+        sql_binary(exp.Mul, exp.Abs(this=_wide(said, doubled)), sql_literal(2)),
+        sql_literal(divisor),
+    )
+    whole = sql_binary(exp.IntDiv, size, sql_literal(2 * divisor))
+    signed = sql_binary(exp.Mul, whole, sql_call("sign", said.value.copy()))
+    return SqlValue(signed, doubled // (2 * divisor))
+
+
+def sql_between(said: SqlValue, low: int, high: int) -> SqlValue:
+    """The value, missing beyond the ends."""
+    within = exp.Between(this=exp.paren(said.value), low=sql_literal(low), high=sql_literal(high))
+    found = sql_where(within, said.value.copy())
+    return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
+
+
+def sql_double(said: SqlValue, unit: int) -> exp.Expression:
+    """The double nearest to a whole number of `unit`ths."""
+    if said.largest > EXACT_DOUBLE:
+        raise NotExactError("a double of more digits than it has")
+    value = exp.cast(exp.paren(said.value), "DOUBLE")
+    return value if unit == 1 else sql_binary(exp.Div, value, sql_literal(float(unit)))
+
+
+def sql_finite(value: exp.Expression) -> exp.Expression:
+    """The double, missing where it is none any more."""
+    return sql_where(sql_call("isfinite", value.copy()), value)
+
+
+def _wide(said: SqlValue, largest: int) -> exp.Expression:
+    return said.value if largest < SMALL else exp.cast(exp.paren(said.value), "HUGEINT")

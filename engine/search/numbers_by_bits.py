@@ -1,0 +1,47 @@
+"""Numbers of payments, kept as a set of payments for each bit: their sums, ranges and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+
+def bits_in(number: int) -> Iterator[int]:
+    """The positions of a number's bits, highest first."""
+    while number:
+        bit = number.bit_length() - 1
+        yield bit
+        number ^= 1 << bit
+
+
+def sum_of(by_bit: Mapping[int, int], members: int) -> int:
+    """What the numbers of these payments add up to."""
+    return sum((members & having).bit_count() << bit for bit, having in by_bit.items())
+
+
+def at_least(by_bit: Mapping[int, int], least: int, members: int) -> int:
+    """Those of the payments whose number is `least` or more."""
+    more, equal = 0, members
+    for bit in range(max([least.bit_length() - 1, *by_bit]), -1, -1):
+        having = equal & by_bit.get(bit, 0)
+        if least >> bit & 1:
+            equal = having
+        else:
+            more |= having
+            equal ^= having
+    return more | equal
+
+
+def by_number(by_bit: Mapping[int, int], members: int) -> list[tuple[int, int]]:
+    """Every number that any of the payments has, with those that have it, lowest first."""
+    found = [(0, members)] if members else []
+    for bit in sorted(by_bit, reverse=True):
+        having = by_bit[bit]
+        split = []
+        for number, part in found:
+            more = part & having
+            if part != more:
+                split.append((number, part ^ more))
+            if more:
+                split.append((number | 1 << bit, more))
+        found = split
+    return found

@@ -1,0 +1,117 @@
+"""What the pages count, beside a plain recount of the payments."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tollkeeper.tests.api.console.conftest import Shop
+from tollkeeper.tests.api.http.service import payment
+
+pytestmark = pytest.mark.anyio
+
+ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
+PAID = {
+    "status": "succeeded",
+    "connector": {"id": "c", "response_code": "00"},
+}
+VERDICTS = ("fraud", "fraud", "legitimate", "fraud")
+
+
+def cells(page: str, row: str) -> list[str]:
+    """The texts of the first table row that holds `row`."""
+    found = next(each for each in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if row in each)
+    parts = re.findall(r"<td[^>]*>(.*?)</td>", found, re.DOTALL)
+    return [re.sub(r"<[^>]+>", "", part).strip() for part in parts]
+
+
+async def sell(shop: Shop) -> list[dict[str, Any]]:
+    """Payments of several amounts and ends, some of them labelled: as the interface finds them."""
+    api = shop.service.client
+    for number in range(12):
+        body = payment(id=f"sale-{number}", amount=50 * number, analyze=ASKED, currency="EUR")
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+        if number % 3 == 0:
+            paid = {"status": "succeeded", "transactions": [PAID]}
+            answer = await api.patch(f"/v1/payments/sale-{number}", json={"payment": paid})
+            assert answer.status_code == 200, answer.text
+    for number, verdict in enumerate(VERDICTS):
+        path = f"/v1/payments/sale-{number + 3}/labels/review"
+        assert (await api.put(path, json={"label": verdict})).status_code == 200
+    found: list[dict[str, Any]] = (await api.get("/v1/payments?limit=100")).json()["payments"]
+    return found
+
+
+async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> None:
+    sold = await sell(own_shop)
+    page = (await own_shop.browser.get("/console/report")).text
+    shown = cells(page, "not final")
+    actions = Counter(each["analyses"]["bot_behaviour"]["action"] for each in sold)
+    statuses = Counter(each["status"] for each in sold)
+    fraud = sum(each["label"] == "fraud" for each in sold)
+
+    def share(count: int) -> str:
+        return f"{100 * count / len(sold):.0f}\u202f%"
+
+    money = sum(Decimal(str(each["amount"])) for each in sold if each["currency"] == "EUR")
+    assert shown[1] == str(len(sold))
+    assert f"{money:,.2f}\u00a0EUR".replace(",", "\u202f") in shown[2]
+    assert shown[3:6] == [
+        share(actions["deny"]),
+        share(actions["challenge"]),
+        share(statuses["succeeded"]),
+    ]
+    assert shown[6:] == [str(fraud), f"{100 * fraud / len(sold):.2f}\u202f%"]
+
+
+async def test_each_threshold_of_the_curve_is_a_plain_recount(own_shop: Shop) -> None:
+    sold = await sell(own_shop)
+    page = (await own_shop.browser.get("/console/score")).text
+    for step in (50, 75, 95):
+        above = [
+            each for each in sold if each["analyses"]["bot_behaviour"]["score"] * 100 >= step - 0.5
+        ]
+        shown = cells(page, f">{step / 100:.2f}<")
+        assert shown[1] == str(len(above))
+
+
+async def test_precision_is_that_of_the_labels_that_were_given(own_shop: Shop) -> None:
+    await sell(own_shop)
+    page = (await own_shop.browser.get("/console/rules/gate")).text
+    sure = [verdict for number, verdict in enumerate(VERDICTS) if 50 * (number + 3) > 100]
+    share = 100 * sure.count("fraud") / len(sure)
+    assert cells(page, ">large<")[5].startswith(f"{share:.0f}\u202f%")
+
+
+async def test_a_burst_of_one_bin_is_the_first_mover_and_its_number_finds_its_payments(
+    own_shop: Shop,
+) -> None:
+    api = own_shop.service.client
+    for number in range(30):
+        card = {"network": "visa", "presence": "card_not_present", "bin": "47020000"}
+        body = payment(
+            id=f"burst-{number}",
+            method={"type": "credit_card", "card": {**card, "last_four": f"{number:04}"}},
+            device={"ip_address": f"203.0.{number}.7", "fingerprint": fingerprint(number)},
+            user={"id": f"u-{number}"},
+            merchant={"id": f"m-{number % 9}"},
+            amount=500,
+            analyze=ASKED,
+        )
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+    page = (await own_shop.browser.get("/console")).text
+    movers = page.partition("What changed most")[2]
+    assert cells(movers, "<td")[0] == "BIN 47020000"
+    link = re.search(r'<a href="([^"]+)">30</a>', movers)
+    assert link is not None
+    found = (await own_shop.browser.get(link[1].replace("&amp;", "&"))).text
+    assert ">30 payments<" in found
+    assert "BIN 47020000: 30 payments in an hour, 100\u202f% denied" in page
+
+
+def fingerprint(number: int) -> dict[str, str]:
+    return {"id": f"d-{number}", "provider": "basic"}

@@ -109,6 +109,7 @@ def _console() -> ASGIApp:
             payment.add_to_list,
             review.review,
             review.take,
+            review.give_verdict,
             alerts.alerts,
             contain.alert,
             contain.outbreak,

@@ -119,17 +119,19 @@ async def label(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     """Give, or take back, the verdict of a review."""
     here = await visit(request)
     sent = await read_form(request)
-    path = f"/v1/payments/{segment(id_)}/labels/{SOURCE}"
     verdict = sent.get("label")
+    await judge(here, id_, verdict, sent.get("note"))
+    return go_to(target(payment_address(id_), labelled=verdict or "none"))
+
+
+async def judge(here: Visit, id_: str, verdict: str, note: str = "") -> None:
+    """Label the payment as a person's review found it; an empty verdict takes that back."""
+    path = f"/v1/payments/{segment(id_)}/labels/{SOURCE}"
     if verdict:
-        body = {"label": verdict, "reason": sent.get("note") or None}
+        body = {"label": verdict, "reason": note or None}
         await here.client.send("PUT", path, body=body)
     else:
         await here.client.send("DELETE", path)
-    back = sent.get("back")
-    if back.startswith("/console/"):
-        return go_to(back)
-    return go_to(target(payment_address(id_), labelled=verdict or "none"))
 
 
 @post("/console/payments/{id_:str}/list")

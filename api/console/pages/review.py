@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Request, get, post
+from litestar.params import FromPath
 from litestar.response import Response
 
-from tollkeeper.api.console.answers import html
+from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.payment import judge
 from tollkeeper.api.console.parts import control_if_allowed, instant, number, payment_table
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -34,9 +37,20 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
     shown = join_html(
         element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
         element("p", words("review.keys"), class_="hints"),
-        payment_table(here, found["payments"], data_verdicts="1"),
+        element("p", id="refused", class_="bad", role="alert"),
+        payment_table(
+            here, found["payments"], data_verdicts="1", data_refused=words("review.refused")
+        ),
     )
     return await _page(here, shown)
+
+
+@post("/console/review/{id_:str}", status_code=204)
+async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[None]:
+    """The verdict of a key: the row has left the page already."""
+    here = await visit(request)
+    await judge(here, id_, (await read_form(request))["label"])
+    return Response(None, status_code=204, headers=PAGE_HEADERS)
 
 
 async def _page(here: Visit, shown: Html) -> Response[str]:

@@ -21,18 +21,37 @@ function step(by) {
   choose(all[Math.min(all.length - 1, Math.max(0, at + by))]);
 }
 
-async function judge(verdict) {
+// A row goes as soon as it is judged, so that the next key means the next row; it comes back if refused.
+function judge(verdict) {
   const button = document.querySelector(`.verdicts button[value="${verdict}"]`);
   if (button) return button.click();
   const row = chosen();
-  if (!row || !row.closest("[data-verdicts]")) return;
-  const body = new URLSearchParams({ label: verdict, back: "/console/review" });
-  const address = `/console/payments/${encodeURIComponent(row.dataset.id)}/label`;
-  const answer = await fetch(address, { method: "POST", body });
-  if (!answer.ok) return;
+  const held = row?.closest("[data-verdicts]");
+  if (!held) return;
   const next = row.nextElementSibling ?? row.previousElementSibling;
+  const after = row.nextElementSibling;
   row.remove();
   choose(next);
+  send(row.dataset.id, verdict).then((kept) => kept || giveBack(held, row, after));
+}
+
+async function send(id, verdict) {
+  const address = `/console/review/${encodeURIComponent(id)}`;
+  const body = new URLSearchParams({ label: verdict });
+  try {
+    const answer = await fetch(address, { method: "POST", body, keepalive: true });
+    return answer.status === 204;
+  } catch {
+    return false;
+  }
+}
+
+function giveBack(held, row, after) {
+  row.classList.add("refused");
+  row.removeAttribute("aria-selected");
+  held.tBodies[0].insertBefore(row, after?.isConnected ? after : null);
+  if (!chosen()) choose(row);
+  document.getElementById("refused").textContent = held.dataset.refused;
 }
 
 const pages = { n: "now", p: "payments", v: "review", a: "alerts", r: "rules", l: "lists", s: "score" };

@@ -15,8 +15,8 @@ SIZE = 1 << SHIFT
 WHOLE = (1 << SIZE) - 1
 _BYTES = SIZE // 8
 # Up to so many members are stored as a list of two bytes each, more as one bit for each number.
-_LISTED = 256
-MOST_LISTED_BYTES = 2 * _LISTED
+MOST_LISTED = 256
+MOST_LISTED_BYTES = 2 * MOST_LISTED
 
 
 def block_of(sequence: int) -> int:
@@ -77,7 +77,7 @@ def pack_list(bits: Iterable[int]) -> bytes:
 
 def change_members(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
     """What is stored of a set once these positions have come and gone; empty for no members."""
-    if is_list(stored) and len(stored) // 2 + len(come) <= _LISTED:
+    if is_list(stored) and len(stored) // 2 + len(come) <= MOST_LISTED:
         return pack_list(sorted({*array("H", stored), *come}.difference(gone)))
     return remove_members(unpack(stored) | set_of(come), set_of(gone))
 

@@ -24,6 +24,7 @@ from tollkeeper.engine.journal.tail import Amendment, Tail
 from tollkeeper.engine.labels.label import decode_label
 from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
+    MOST_LISTED,
     MOST_LISTED_BYTES,
     SIZE,
     bit_of,
@@ -38,25 +39,35 @@ from tollkeeper.engine.search.blocks import (
 from tollkeeper.engine.search.outcomes import OutcomeDigits, outcome_digits
 from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
-    ENTITIES,
     NAMED,
     Facet,
     Hashes,
     Term,
+    common_terms,
     decided_terms,
+    entity_terms,
     label_terms,
     read_decision,
     read_facts,
     reported_terms,
 )
 
-_STRETCH = 8192
+TAKEN_AT_ONCE = 8192
 """How many sequence numbers one transaction takes in."""
 _AMENDMENTS = 5_000
 
 _Found = frozenset[tuple[Facet, int]]
 _Of = tuple[int, int, int, int]
-_OF_ALL: _Found = frozenset({(Facet.PAYMENT, 0)})
+_Moved = defaultdict[_Of, tuple[list[int], list[int]]]
+_OF_EVERY: tuple[Term, ...] = ((Facet.PAYMENT, 0),)
+
+
+class _New:
+    """Positions of new payments in a block."""
+
+    def __init__(self) -> None:
+        self.alike: defaultdict[tuple[Term, ...], list[int]] = defaultdict(list)
+        self.entities: defaultdict[tuple[Facet, str], list[int]] = defaultdict(list)
 
 
 class Follower:
@@ -93,8 +104,8 @@ class Follower:
             followed = index_file.read_index_place(self._index)
             if self._tail.lacks_amendments(followed.amendment):
                 index_file.empty_index(self._index, self._tail.last_amendment())
-                return _STRETCH
-            last = min(self._tail.last_sequence(), followed.sequence + _STRETCH)
+                return TAKEN_AT_ONCE
+            last = min(self._tail.last_sequence(), followed.sequence + TAKEN_AT_ONCE)
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
                 changes.take(entry)
@@ -113,6 +124,7 @@ class Follower:
 
     def _open(self, folder: Path) -> None:
         self._index = index_file.connect_to_write(folder)
+        self._index.create_function("grown", 2, _grown, deterministic=True)
         with index_file.transaction(self._index):
             if not (index_file.is_current(self._index) and self._is_of_this_journal()):
                 index_file.empty_index(self._index, self._tail.last_amendment())
@@ -147,14 +159,15 @@ class _Changes:
         self._hash = hashes.hash
         self._digits: dict[int, OutcomeDigits] = {}
         self._outcomes: dict[int, bytearray] = {}
-        # The positions of new payments in the block, by what they are found by.
-        self._new: defaultdict[_Of, list[int]] = defaultdict(list)
+        # By account and block, the positions of new payments: by the terms that many have alike,
+        # all of them at once, and by each entity.
+        self._new: defaultdict[tuple[int, int], _New] = defaultdict(_New)
         # Of payments that changed: by which terms they are found now and were not, and the other
         # way round.
         self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
-        # The payments of the stretch, by account and id, with the terms of their last report.
-        self._reported: dict[tuple[int, str], tuple[int, frozenset[Term]]] = {}
+        # The payments of the stretch, by account and id, with the facts of their last report.
+        self._reported: dict[tuple[int, str], tuple[int, Any]] = {}
         self._names: dict[tuple[int, Facet, int], str] = {}
         self._minute = -1
 
@@ -193,21 +206,19 @@ class _Changes:
 
     def write(self) -> None:
         """Writes what was taken."""
-        self._write_outcomes()
-        moved: defaultdict[_Of, tuple[list[int], list[int]]]
-        moved = defaultdict(lambda: ([], []))
+        moved: _Moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
             for (account, sequence), found in terms.items():
                 block, bit = block_of(sequence), bit_of(sequence)
                 for facet, value in found:
                     moved[account, facet, block, value][position].append(bit)
-        appended = []
-        for of, bits in self._new.items():
-            if of[1] in ENTITIES and of not in moved:
-                appended.append((*of, pack_list(bits)))
-            else:
-                moved[of][0].extend(bits)
-        self._append(appended)
+        appended: list[tuple[int, int, int, int, bytes]] = []
+        for (account, block), new in self._new.items():
+            self._write_new(account, block, new, moved, appended)
+        self._write_outcomes()
+        # In the order of the table, so that each of its pages is looked for once.
+        appended.sort()
+        self._index.executemany(_APPEND, appended)
         for of in sorted(moved):
             come, gone = moved[of]
             row = self._index.execute(_MEMBERS, of).fetchone()
@@ -219,13 +230,32 @@ class _Changes:
         for held in (self._new, self._come, self._gone, self._reported, self._names):
             held.clear()
 
+    def _write_new(
+        self,
+        account: int,
+        block: int,
+        new: _New,
+        moved: _Moved,
+        appended: list[tuple[int, int, int, int, bytes]],
+    ) -> None:
+        """Shares out new payments: those that stand behind a small set, which is not read, and those
+        that are put among others."""
+        digits, outcomes = self._digits_of(account), self._outcomes_of(block)
+        for terms, bits in new.alike.items():
+            digit = 0
+            for facet, value in self._values(account, terms):
+                moved[account, facet, block, value][0].extend(bits)
+                digit += digits.get((facet, value), 0)
+            for bit in bits:
+                outcomes[bit] |= digit
+        for (facet, text), bits in new.entities.items():
+            of = account, facet, block, self._hash(account, facet, text)
+            if of in moved or len(bits) > MOST_LISTED:
+                moved[of][0].extend(bits)
+            else:
+                appended.append((*of, pack_list(bits)))
+
     def _write_outcomes(self) -> None:
-        for (account, facet, block, value), bits in self._new.items():
-            digit = self._digits_of(account).get((facet, value))
-            if digit:
-                outcomes = self._outcomes_of(block)
-                for bit in bits:
-                    outcomes[bit] |= digit
         for (account, sequence), found in self._gone.items():
             gone = self._digits_in(account, found)
             if gone:
@@ -254,31 +284,26 @@ class _Changes:
             self._outcomes[block] = bytearray(row[0] if row else SIZE)
         return self._outcomes[block]
 
-    def _append(self, rows: list[tuple[Any, ...]]) -> None:
-        """Puts later members behind those of sets that are new or small, which are not read."""
-        rows.sort()
-        for row in rows:
-            if self._index.execute(_APPEND, row).rowcount == 0:
-                account, facet, block, value, added = row
-                of = account, facet, block, value
-                (stored,) = self._index.execute(_MEMBERS, of).fetchone()
-                self._put(of, change_members(stored, array("H", added), ()))
-
     def _take_payment(self, entry: Entry) -> None:
         account, sequence = entry.account, entry.sequence
-        block, bit = block_of(sequence), bit_of(sequence)
-        for facet, value in self._terms_of(entry):
-            self._new[account, facet, block, value].append(bit)
+        facts, decision = read_facts(entry), _decision_of(entry)
+        self._reported[account, entry.id] = sequence, facts
+        new, bit = self._new[account, block_of(sequence)], bit_of(sequence)
+        new.alike[_OF_EVERY].append(bit)
+        new.alike[common_terms(facts)].append(bit)
+        new.alike[decided_terms(decision)].append(bit)
+        for term in entity_terms(facts):
+            new.entities[term].append(bit)
         minute = entry.arrived // MINUTE
         if minute > self._minute:
             self._index.execute(_MINUTE, (minute, sequence, minute))
             self._minute = minute
 
     def _terms_of(self, payment: Entry) -> _Found:
-        reported = frozenset(reported_terms(read_facts(payment)))
-        self._reported[payment.account, payment.id] = payment.sequence, reported
-        decision = read_decision(payment.outcome) if payment.outcome else Decision()
-        return _OF_ALL | self._values(payment.account, chain(reported, decided_terms(decision)))
+        facts = read_facts(payment)
+        self._reported[payment.account, payment.id] = payment.sequence, facts
+        decided = decided_terms(_decision_of(payment))
+        return self._values(payment.account, chain(_OF_EVERY, reported_terms(facts), decided))
 
     def _take_update(self, entry: Entry) -> None:
         of = entry.account, entry.id
@@ -287,11 +312,12 @@ class _Changes:
             known = None if sequence is None else self._tail.known(sequence, entry.sequence - 1)
             if known is None:
                 return
-            self._reported[of] = known.sequence, frozenset(reported_terms(read_facts(known)))
+            self._reported[of] = known.sequence, read_facts(known)
         sequence, before = self._reported[of]
-        after = frozenset(reported_terms(read_facts(entry)))
-        gone = self._values(entry.account, before - after)
-        self._change(entry.account, sequence, gone, self._values(entry.account, after - before))
+        after = read_facts(entry)
+        was, becomes = frozenset(reported_terms(before)), frozenset(reported_terms(after))
+        gone = self._values(entry.account, was - becomes)
+        self._change(entry.account, sequence, gone, self._values(entry.account, becomes - was))
         self._reported[of] = sequence, after
 
     def _take_label(self, entry: Entry) -> None:
@@ -365,6 +391,14 @@ class _Changes:
         return self._tail.payment_sequence(amendment.account, amendment.id) or 0
 
 
+def _grown(stored: bytes, added: bytes) -> bytes:
+    return change_members(stored, array("H", added), ())
+
+
+def _decision_of(payment: Entry) -> Decision:
+    return read_decision(payment.outcome) if payment.outcome else Decision()
+
+
 # An account of which nothing is left needs no names.
 _FORGET_NAMES = (
     "DELETE FROM names WHERE account = :account"
@@ -372,11 +406,11 @@ _FORGET_NAMES = (
 )
 _OF = "account = ? AND facet = ? AND block = ? AND value = ?"
 _MEMBERS = f"SELECT members FROM postings WHERE {_OF}"
-# A set that grew beyond a list is left as it is, and so is not counted as changed.
+# Later members stand behind those of a list; what is more than one is worked out in `grown`.
 _APPEND = (
-    "INSERT INTO postings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
-    " SET members = CAST(members || excluded.members AS BLOB)"
-    f" WHERE length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
+    "INSERT INTO postings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET members ="
+    f" CASE WHEN length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
+    " THEN CAST(members || excluded.members AS BLOB) ELSE grown(members, excluded.members) END"
 )
 _OUTCOMES = "SELECT bytes FROM outcomes WHERE block = ?"
 _DELETE = f"DELETE FROM postings WHERE {_OF}"

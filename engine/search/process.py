@@ -24,15 +24,17 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, IndexAnswer, IndexQuestion
-from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 from tollkeeper.engine.search.reading import open_index
 
 _AT_ONCE = 4
 """How many questions are answered side by side."""
 _PAUSE_S = 0.1
-_FEW = 1_000
-"""Fewer entries than these are not worth a step: more are waited for."""
-_COLLECT_AT = (20_000, 50, 1_000)
+_LONGER_PAUSE_S = 0.5
+_MANY = 50
+"""A step that takes in so many, and is not behind, waits longer for the next: a page of the index is
+written once for all that come to it."""
+_COLLECT_AT = (200_000, 50, 1_000)
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 
@@ -75,8 +77,9 @@ def follow(source: JournalSource) -> None:
         try:
             with closing(Follower(source)) as follower:
                 while True:
-                    if follower.step() < _FEW:
-                        time.sleep(_PAUSE_S)
+                    taken = follower.step()
+                    if taken < TAKEN_AT_ONCE:
+                        time.sleep(_PAUSE_S if taken < _MANY else _LONGER_PAUSE_S)
         except (sqlite3.Error, OSError, JournalError) as error:
             sys.stderr.write(f"the index can't follow the journal: {error}\n")
             time.sleep(_AFTER_FAILURE_S)

@@ -7,14 +7,14 @@ that figures are shown by stand beside them in the index.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
 
-from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
@@ -91,6 +91,8 @@ _MAPPED = 0xFFFF
 _IPV4_NETWORK = 120
 _IPV6_NETWORK = 48
 _SHORT_BIN = 6
+# Before Python 3.12 a member costs a call each time that it is named.
+_BIN = Facet.BIN
 
 read_facts: Callable[[Entry], Any] = facts_decoder(
     [
@@ -113,15 +115,33 @@ read_facts: Callable[[Entry], Any] = facts_decoder(
 
 def reported_terms(facts: Any) -> Iterator[Term]:
     """The terms of what was reported: an update may change them."""
+    yield from common_terms(facts)
+    yield from entity_terms(facts)
+
+
+def common_terms(facts: Any) -> tuple[Term, ...]:
+    """The terms of what was reported that say nothing of who pays: many payments have the same."""
     payment = facts.payment
-    yield Facet.STATUS, payment.status
-    yield Facet.MERCHANT, payment.merchant.id
-    yield Facet.CURRENCY, payment.currency
-    for bit in bits_in(0 if payment.amount is None else round(payment.amount * 100)):
-        yield Facet.AMOUNT, bit
-    for facet, value in entities_of(facts):
-        yield facet, value
-        if facet is Facet.BIN and len(value) > _SHORT_BIN:
+    hundredths = 0 if payment.amount is None else round(payment.amount * 100)
+    return _common_terms(payment.status, payment.merchant.id, payment.currency, hundredths)
+
+
+@lru_cache(4_096)
+def _common_terms(status: str, merchant: str, currency: str, amount: int) -> tuple[Term, ...]:
+    return (
+        (Facet.STATUS, status),
+        (Facet.MERCHANT, merchant),
+        (Facet.CURRENCY, currency),
+        *((Facet.AMOUNT, bit) for bit in bits_in(amount)),
+    )
+
+
+def entity_terms(facts: Any) -> Iterator[tuple[Facet, str]]:
+    """The terms of `entities_of`, and of a BIN's first digits."""
+    for entity in entities_of(facts):
+        yield entity
+        facet, value = entity
+        if facet is _BIN and len(value) > _SHORT_BIN:
             yield facet, value[:_SHORT_BIN]
 
 
@@ -135,8 +155,7 @@ def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
         yield Facet.DEVICE, device.fingerprint.id
     address = _address(facts)
     if address is not None:
-        yield Facet.IP, show_network(address, IP_BITS)
-        yield Facet.NETWORK, network_of(address)
+        yield from _address_terms(address)
     if user is not None and user.id:
         yield Facet.USER, user.id
     if user is not None and user.email:
@@ -147,18 +166,32 @@ def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
         yield Facet.BIN, card.bin
 
 
-def decided_terms(decision: Decision) -> Iterator[Term]:
-    """The terms of what was decided: they never change."""
-    yield Facet.ACTION, answered_action(decision) or NO_VALUE
-    yield Facet.HOLDOUT, int(decision.held_out)
-    for bit in bits_in(0 if decision.score is None else decision.score + 1):
-        yield Facet.SCORE, bit
-    if decision.rule is None:
-        yield Facet.RULE, NO_VALUE
-        return
-    yield Facet.RULE, decision.rule.name
-    yield Facet.VERSION, decision.rule.version
-    yield Facet.CONDITION, decision.rule.condition or NO_VALUE
+@lru_cache(4_096)
+def _address_terms(address: int) -> tuple[tuple[Facet, str], ...]:
+    return (Facet.IP, show_network(address, IP_BITS)), (Facet.NETWORK, network_of(address))
+
+
+def decided_terms(decision: Decision) -> tuple[Term, ...]:
+    """The terms of what was decided: they never change, and many payments have the same."""
+    action = answered_action(decision) or NO_VALUE
+    return _decided_terms(action, decision.held_out, decision.score, decision.rule)
+
+
+@lru_cache(4_096)
+def _decided_terms(
+    action: str, held_out: bool, score: int | None, rule: AppliedRule | None
+) -> tuple[Term, ...]:
+    terms: list[Term] = [(Facet.ACTION, action), (Facet.HOLDOUT, int(held_out))]
+    terms += [(Facet.SCORE, bit) for bit in bits_in(0 if score is None else score + 1)]
+    if rule is None:
+        return (*terms, (Facet.RULE, NO_VALUE))
+    condition = rule.condition or NO_VALUE
+    return (
+        *terms,
+        (Facet.RULE, rule.name),
+        (Facet.VERSION, rule.version),
+        (Facet.CONDITION, condition),
+    )
 
 
 def label_terms(labels: Mapping[LabelSource, Verdict]) -> Iterator[Term]:
@@ -204,9 +237,6 @@ class Hashes:
     def value(self, account: int, facet: Facet, text: TermText) -> int:
         """A number of at most 63 bits."""
         return text if isinstance(text, int) else self.hash(account, facet, text)
-
-    def values(self, account: int, terms: Iterable[Term]) -> frozenset[tuple[Facet, int]]:
-        return frozenset((facet, self.value(account, facet, text)) for facet, text in terms)
 
     def _hash(self, account: int, facet: Facet, text: str) -> int:
         hashed = self._keyed.copy()

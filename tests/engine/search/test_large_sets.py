@@ -33,6 +33,18 @@ def test_a_set_that_outgrows_its_list_loses_and_doubles_nobody(tmp_path: Path) -
                 assert count_matches(index, read_filter(read_members("user:v"), 0)) == 0
 
 
+def test_thousands_of_a_users_first_payments_are_taken_in_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    account, sequence = asyncio.run(one_payment(folder))
+    with closing(schema.connect(folder)) as journal, closing(Follower(folder)) as follower:
+        repeat_payment(journal, sequence, 1, 5000)
+        follower.catch_up()
+        repeat_payment(journal, sequence, 5001, 1)
+        follower.catch_up()
+        with open_index(folder, account) as index:
+            assert count_matches(index, read_filter(read_members("user:u"), 0)) == 5002
+
+
 async def one_payment(folder: Path) -> tuple[int, int]:
     async with open_shop(folder) as shop:
         await pay(shop, "p", bare())

@@ -44,7 +44,7 @@ NOT_PROVED = 3
     type=click.FloatRange(min=0.1, max=600),
     default=2.0,
     show_default=True,
-    help="How long the solver may look at one question.",
+    help="How much the solver may do for one question: what it does in so long.",
 )
 @json_option
 def prove(

@@ -8,15 +8,15 @@ solver, and it goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from time import monotonic
+from time import process_time
 from typing import Any, NamedTuple
 
 import z3
 
 from tollkeeper.engine.lists.environment import RATE_SCALE
-from tollkeeper.engine.offline.prove import clock
 from tollkeeper.engine.offline.prove.encoder import Encoder, Opaque
 from tollkeeper.engine.offline.prove.relations import relate
+from tollkeeper.engine.offline.prove.shrink import shrink
 from tollkeeper.engine.offline.prove.terms import (
     Formula,
     SmtTerm,
@@ -26,7 +26,6 @@ from tollkeeper.engine.offline.prove.terms import (
     text_value,
 )
 from tollkeeper.engine.offline.prove.witness import (
-    NOON,
     ImpossibleError,
     Witness,
     WitnessReader,
@@ -38,9 +37,13 @@ from tollkeeper.grammar import types as t
 
 _CORRECTIONS = 60
 """How often the solver is corrected before the question counts as not proved."""
-_WORK_OF_A_WISH = 300_000
-"""In the solver's own steps, so that the same question ends in the same payment everywhere."""
-_STEP_S = 0.25
+_WORK_PER_SECOND = 1_500_000
+"""The solver's own steps bound what it does, so that a question ends alike on every machine."""
+_WORK_OF_A_STEP = 300_000
+_GIVEN_UP = 20
+"""How often the solver may give up while a payment is made smaller."""
+SLACK = 5.0
+"""How many times its seconds a question may compute, on a machine that takes its steps slowly."""
 
 
 class NotProvedError(Exception):
@@ -61,41 +64,43 @@ def find_payment(encoder: Encoder, goal: Formula, seconds: float) -> Witness | N
     """
     search = _Search(encoder, seconds)
     hints = list(_hints(encoder))
-    first = search.try_to_solve([goal, *hints]) if hints else None
+    first = search.try_to_solve([goal, *hints], search.work) if hints else None
     try:
         if first is None:
             hints = []
-            first = search.solve([goal])
+            first = search.solve([goal], search.work)
     except NotProvedError:
-        made_up = search.try_texts(goal, seconds)
+        made_up = search.try_texts(goal)
         if made_up is None:
             raise
         return made_up.witness
     if first is None:
         return None
-    wishes = search.shrink([goal, *hints], first)
-    smallest = search.try_to_solve([goal, *hints, *wishes]) or first
-    return smallest.witness
+    return search.shrink([goal, *hints], first).witness
 
 
 def find_any(encoder: Encoder, goal: Formula, seconds: float) -> FoundWitness | None:
     """Any payment for which `goal` holds, None when there is none. Raises `NotProvedError`."""
-    return _Search(encoder, seconds).solve([goal])
+    search = _Search(encoder, seconds)
+    return search.solve([goal], search.work)
 
 
 class _Search:
     def __init__(self, encoder: Encoder, seconds: float) -> None:
         self._encoder = encoder
-        self._end = monotonic() + seconds
+        self.work = max(1, int(seconds * _WORK_PER_SECOND))
+        self._end = process_time() + seconds * SLACK
         self._solver = z3.Solver()
         self._solver.add(*relate(encoder))
         self._solver.add(*encoder.assumed)
         self._corrected = 0
 
-    def solve(self, goals: Sequence[Formula]) -> FoundWitness | None:
+    def solve(self, goals: Sequence[Formula], work: int) -> FoundWitness | None:
+        """What `goals` hold of, None when there is nothing; `work` bounds the solver's steps each
+        time that it is asked."""
         pins: list[Formula] = []
         while True:
-            model = self._near(goals, pins)
+            model = self._near(goals, pins, work)
             if model is None:
                 return None
             reader = WitnessReader(model)
@@ -113,38 +118,36 @@ class _Search:
             if self._corrected > _CORRECTIONS:
                 raise NotProvedError(reason)
 
-    def _near(self, goals: Sequence[Formula], pins: Sequence[Formula]) -> Any:
+    def _near(self, goals: Sequence[Formula], pins: Sequence[Formula], work: int) -> Any:
         """An assignment, at the point that was just corrected if there is one."""
         if pins:
             try:
-                model = self._check([*goals, *pins], min(_STEP_S, self._end - monotonic()))
+                model = self._check([*goals, *pins], _WORK_OF_A_STEP)
             except NotProvedError:
                 model = None
             if model is not None:
                 return model
-        return self._check(goals, self._end - monotonic())
+        return self._check(goals, work)
 
-    def try_to_solve(self, goals: Sequence[Formula]) -> FoundWitness | None:
-        """As `solve`, but None also where nothing was found in time."""
+    def try_to_solve(self, goals: Sequence[Formula], work: int) -> FoundWitness | None:
+        """As `solve`, but None also where nothing was found."""
         try:
-            return self.solve(goals)
+            return self.solve(goals, work)
         except NotProvedError:
             return None
 
-    def try_texts(self, goal: Formula, seconds: float) -> FoundWitness | None:
+    def try_texts(self, goal: Formula) -> FoundWitness | None:
         """A payment with a made-up text wherever the solver knows too little of texts.
 
         With the engine's own values put in their places, little is left to be solved.
         """
-        end = monotonic() + seconds
         formulas = [*relate(self._encoder), *self._encoder.assumed, goal]
         for text in _TEXTS:
             texts, known = _with_text(self._encoder.opaque, text)
-            left = end - monotonic()
-            if not texts or left <= 0:
+            if not texts or process_time() >= self._end:
                 return None
             solver = z3.Solver()
-            solver.set("timeout", max(1, int(min(_STEP_S, left) * 1000)))
+            solver.set("rlimit", _WORK_OF_A_STEP)
             solver.add(*(z3.simplify(z3.substitute(each, *texts, *known)) for each in formulas))
             solver.add(*(variable == value for variable, value in texts))
             if solver.check() == z3.sat:
@@ -155,11 +158,10 @@ class _Search:
                     continue
         return None
 
-    def _check(self, goals: Sequence[Formula], seconds: float, work: int = 0) -> Any:
-        """An assignment, None when there is none; `work` bounds the solver's steps, 0 does not."""
-        if seconds <= 0:
+    def _check(self, goals: Sequence[Formula], work: int) -> Any:
+        """An assignment, None when there is none."""
+        if process_time() >= self._end:
             raise NotProvedError("the time is over")
-        self._solver.set("timeout", max(1, int(seconds * 1000)))
         self._solver.set("rlimit", work)
         answer = self._solver.check(*goals)
         if answer == z3.unsat:
@@ -168,17 +170,24 @@ class _Search:
             return self._solver.model()
         raise NotProvedError(f"the solver gave up: {self._solver.reason_unknown()}")
 
-    def shrink(self, goals: Sequence[Formula], found: FoundWitness) -> list[Formula]:
-        """Wishes that can be had together: fewer fields, smaller numbers, shorter texts."""
-        kept: list[Formula] = []
-        for wish in _wishes(self._encoder, found.reader):
+    def shrink(self, goals: Sequence[Formula], found: FoundWitness) -> FoundWitness:
+        """The smallest that was found."""
+        smallest, given_up = found, 0
+
+        def find(wishes: Sequence[Formula]) -> WitnessReader | None:
+            nonlocal smallest, given_up
+            if given_up == _GIVEN_UP:
+                return None
             try:
-                left = self._end - monotonic()
-                if self._check([*goals, *kept, wish], left, _WORK_OF_A_WISH) is not None:
-                    kept.append(wish)
+                smaller = self.solve([*goals, *wishes], _WORK_OF_A_STEP)
             except NotProvedError:
-                continue
-        return kept
+                given_up += 1
+                return None
+            smallest = smaller or smallest
+            return None if smaller is None else smaller.reader
+
+        shrink(self._encoder, found.reader, find)
+        return smallest
 
 
 class _Correction(NamedTuple):
@@ -295,54 +304,4 @@ _SAMPLES: Mapping[Any, tuple[str, ...]] = {
     functions.email_domain: _ADDRESSES,
     functions.email_local: _ADDRESSES,
 }
-_USUAL = ("EUR", "visa", "purchase", "initiated", "browser")
-_EXAMPLES = 0xFFFF_C633_6400
-"""198.51.100.0, of a network that is kept for examples."""
-_MINUTE = 60_000_000
 _WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
-
-
-def _wishes(encoder: Encoder, reader: WitnessReader) -> Iterator[Formula]:
-    source = encoder.source
-    if source.count is not None:
-        for size in range(reader.number(source.count)):
-            yield source.count == size
-    terms = [*source.fields.values(), *source.headers.values()]
-    terms += [term for _, term, _ in encoder.histories.values()]
-    for each in reversed(terms):
-        if reader.holds(each.there) and not z3.is_true(each.there):
-            yield z3.Not(each.there)
-    for kind in source.entries.values():
-        if reader.number(kind):
-            yield kind == 0
-    for each in terms:
-        if not isinstance(each.type, _WITHOUT_VALUE) and reader.holds(each.there):
-            yield from _smaller(each.value, each.type)
-
-
-def _smaller(value: Formula, kind: t.Type) -> Iterator[Formula]:
-    match kind:
-        case t.String(choices=None):
-            yield z3.InRe(value, z3.Plus(z3.Range("a", "z")))
-            for size in (1, 2, 4, 8, 16):
-                yield z3.Length(value) == size
-            yield z3.InRe(value, z3.Star(z3.Range(" ", "~")))
-        case t.String(choices=choices):
-            for usual in _USUAL:
-                if usual in (choices or ()):
-                    yield value == (choices or ()).index(usual)
-        case t.Ip():
-            yield z3.And(value >= _EXAMPLES, value < _EXAMPLES + 256)
-        case t.Instant():
-            yield value == NOON
-            yield clock.within_span(value)
-        case t.Duration():
-            yield value % _MINUTE == 0
-            yield z3.And(value >= 0, value <= 60 * _MINUTE)
-            yield value % 1_000 == 0
-        case t.Number():
-            for size in (0, 1, 10, 100, 10_000):
-                yield value == size
-            yield value >= 0
-        case _:
-            return

@@ -40,6 +40,12 @@ _REQUIRED = {
     ("device", "fingerprint", "provider"): "basic",
 }
 """What required fields say that nobody asked for."""
+_ENTRIES: Mapping[int, tuple[t.Type, Value]] = {
+    1: (t.Boolean(), True),
+    2: (t.Number(0), 1),
+    3: (t.String(), "a"),
+}
+"""What an entry of metadata says, by its kind, of which only the presence is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +251,10 @@ def _put_metadata(
                 value = reader.of(term.value, term.type)
                 entry = as_sent(value, term.type)
                 fields[f'metadata["{key}"]'] = (term.type, value)
-        if entry == [] and index in (1, 2, 3):
-            entry = (None, True, 1, "a")[index]
+        if entry == [] and index in _ENTRIES:
+            kind_of, carried = _ENTRIES[index]
+            entry = as_sent(carried, kind_of)
+            fields[f'metadata["{key}"]'] = kind_of, carried
         _put(body, ("metadata", key), entry)
 
 

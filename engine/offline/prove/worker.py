@@ -5,22 +5,26 @@ The solver's own limit of time is not always kept: one call was seen to ignore i
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from tollkeeper.engine.offline.prove.questions import SECONDS, ProofVerdict
+from tollkeeper.engine.offline.prove.search import SLACK
 
-PATIENCE = 4.0
-"""How many times its limit a question may take, its search for a small payment included."""
+_PATIENCE = SLACK + 1
+"""How many times its seconds a question may compute before its process is killed."""
 _START_S = 30.0
 
 
 class Worker:
-    """One process at a time; another is started after one was killed."""
+    """A process that answers each question in a copy of itself, so that no answer depends on what
+    was asked before."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -28,12 +32,9 @@ class Worker:
         self._pipe: Connection | None = None
 
     def ask(self, question: Callable[..., ProofVerdict | None], *given: Any) -> ProofVerdict | None:
-        """The answer; None when the process had to be killed."""
+        """The answer; None when the copy had to be killed."""
         pipe = self._pipe or self._start()
         pipe.send((question, given, self._seconds))
-        if not pipe.poll(self._seconds * PATIENCE):
-            self.stop()
-            return None
         found: ProofVerdict | BaseException | None = pipe.recv()
         if isinstance(found, BaseException):
             raise found
@@ -42,7 +43,7 @@ class Worker:
     def _start(self) -> Connection:
         spawn = get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_answer, args=(theirs,), daemon=True)
+        self._process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
         if not self._pipe.poll(_START_S):
@@ -51,11 +52,11 @@ class Worker:
         return self._pipe
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+        """The process ends, with a question that it is at, as soon as nobody listens to it."""
         if self._pipe is not None:
             self._pipe.close()
+        if self._process is not None:
+            self._process.join()
         self._process = self._pipe = None
 
 
@@ -69,14 +70,41 @@ def open_worker(seconds: float = SECONDS) -> Iterator[Worker]:
         worker.stop()
 
 
-def _answer(pipe: Connection) -> None:
+def _serve(pipe: Connection) -> None:
     pipe.send("ready")
-    while True:
-        try:
+    with suppress(EOFError, BrokenPipeError):
+        while True:
             question, given, seconds = pipe.recv()
-        except EOFError:
-            return
-        try:
-            pipe.send(question(*given, seconds=seconds))
-        except Exception as error:  # it is raised again where the question was asked
-            pipe.send(error)
+            ours, theirs = Pipe(duplex=False)
+            copy = os.fork()
+            if copy == 0:
+                _answer(theirs, question, given, seconds)
+                os._exit(0)
+            theirs.close()
+            with ours:
+                heard = wait([pipe, ours])
+                found = _received(ours) if ours in heard else None
+            os.kill(copy, signal.SIGKILL)
+            os.waitpid(copy, 0)
+            if pipe in heard:
+                return
+            pipe.send(found)
+
+
+def _answer(
+    pipe: Connection, question: Callable[..., Any], given: tuple[Any, ...], seconds: float
+) -> None:
+    # Without a handler the signal ends the process, whatever the solver is at.
+    signal.setitimer(signal.ITIMER_PROF, seconds * _PATIENCE)
+    try:
+        pipe.send(question(*given, seconds=seconds))
+    except Exception as error:  # it is raised again where the question was asked
+        pipe.send(error)
+
+
+def _received(pipe: Connection) -> Any:
+    """None when the copy ended without an answer."""
+    try:
+        return pipe.recv()
+    except EOFError:
+        return None

@@ -194,6 +194,7 @@ async def read_account(request: Request) -> AccountRead:
 A member that is no setting is refused, and so is null, but for `default_rule`.
 """,
     scope="settings:write",
+    demand="change",
     sent=Body(
         AccountBody,
         {

@@ -165,6 +165,7 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
     summary="Acknowledge an alert, close it, or open it again",
     doc="Says to others who looks after it; the audit log keeps each change, with its note.",
     scope="labels:write",
+    demand="change",
     of_merchants=True,
     sent=Body(
         AlertBody,

@@ -40,7 +40,7 @@ async def authorize(
 ) -> None:
     """The framework's guard of each route. Raises as `authorize_scope`."""
     if wait := authorize_scope(connection.scope, route):
-        await asyncio.sleep(wait)
+        await await_turn(connection.scope, route, wait)
 
 
 def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
@@ -52,13 +52,9 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
     needed: RouteScope = route.opt["scope"]
     wait = 0.0
     if needed is not None:
-        key = key_of_request(request)
-        if needed != ANY_SCOPE:
-            check_scope(key, needed)
-            if key.merchants and not route.opt["of_merchants"]:
-                raise of_all_merchants()
+        key = _key_for(request, route, needed)
         known = state_of(request)
-        allowance = known.service.limiter.take(key, needed, monotonic())
+        allowance = known.service.limiter.take(key, route.opt["demand"], monotonic())
         known.answer_headers += allowance.headers()
         wait = allowance.wait
         if needed == "personal:read":
@@ -67,6 +63,23 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
     return wait
+
+
+async def await_turn(request: RequestScope, route: BaseRouteHandler, wait: float) -> None:
+    """Done in `wait` seconds. Raises as `authorize_scope` for a key that is good no longer then."""
+    await asyncio.sleep(wait)
+    _key_for(request, route, route.opt["scope"])
+
+
+def _key_for(
+    request: RequestScope, route: BaseRouteHandler, needed: NarrowScope | Literal["any"]
+) -> ApiKey:
+    key = key_of_request(request)
+    if needed != ANY_SCOPE:
+        check_scope(key, needed)
+        if key.merchants and not route.opt["of_merchants"]:
+            raise of_all_merchants()
+    return key
 
 
 def _check_query(query: bytes, known: frozenset[str]) -> None:

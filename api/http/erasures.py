@@ -63,6 +63,7 @@ class ErasureAnswer(Struct, frozen=True):
 
 The audit log keeps when, by whom and how much, with a hash in place of the identifier.""",
     scope="people:write",
+    demand="change",
     sent=Body(ErasureBody, {"user": Example("a customer", {"user": "u-1"})}),
     answers={200: Answer("What was erased.", examples={"erased": Example("a customer", _ERASURE)})},
     refusals=(422, 503),

@@ -130,6 +130,7 @@ class MetricAnswer(Struct, frozen=True):
 With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or not at all, by itself: the answer is 201 when all were kept, otherwise 207 with the result of each, in order. A batch takes no idempotency key; the ids of its events serve that purpose.
 """,
     scope="events:write",
+    demand="report",
     sent=Body(
         EventBody | EventBatch,
         {

@@ -45,6 +45,7 @@ from tollkeeper.engine.publish.activate import (
     RejectedFileError,
     needs_of,
     place_diagnostics,
+    place_unmet,
     publish,
     read_until,
     store,
@@ -271,6 +272,7 @@ def store_route(of: FileKind) -> HTTPRouteHandler:
 
 With `publish=true`, which needs the scope `rules:publish` too, the text's own tests run first: each that fails is one item with the type `failing-test`, and then nothing is stored. A test that takes files fails, as none come with the text. The version becomes active once the windows that it reads are filled from history.""",
         scope="rules:write",
+        demand="change",
         sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
         answers={
             201: Answer(
@@ -335,7 +337,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         else:
             filling, active = UNSET, request.account.files[of.kind, name].active == number
         warnings = place_diagnostics(name, stored.version.text, stored.warnings)
-        warnings += await needs_of(request.engine, key.account, stored.version)
+        warnings += place_unmet(request.engine, key.account, stored.version, stored.needs)
         state = VersionState(name, number, active, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.CREATED)
 
@@ -354,6 +356,7 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         doc="Publishes a stored version, or goes back to an earlier one. The tests of a version that "
         "was not active before run first; where one fails, what was active stays so.",
         scope="rules:publish",
+        demand="change",
         sent=Body(
             EventVersionChoice if of.kind == "event" else VersionChoice,
             {"first": Example("back to version 1", {"version": 1})},
@@ -369,8 +372,10 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         version = find_version(request.account, of.kind, name, chosen.version)
         if not (chosen.untested or was_active(request.account, version)):
             await require_passing(request, name, version.text.encode())
+        engine, account = request.engine, request.key.account
+        needs = await needs_of(engine, account, version)
         filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
-        warnings = await needs_of(request.engine, request.key.account, version)
+        warnings = place_unmet(engine, account, version, needs)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.OK)
 
@@ -388,6 +393,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Take {of.one} out of force",
         doc="Its versions stay; any of them can be made active again.",
         scope="rules:publish",
+        demand="change",
         answers={200: Answer("It is not active any more.", answer)},
         refusals=(404, 409, 422, 503),
     )

@@ -98,6 +98,7 @@ async def list_keys(request: Request) -> KeyList:
     summary="Make a key",
     doc="The answer holds its secret this once: the service keeps its hash alone.",
     scope="users:write",
+    demand="change",
     sent=Body(
         NewKeyBody,
         {"shop": Example("a shop's", {"key": {"scopes": ["payments:write"], "name": "till"}})},
@@ -134,6 +135,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     summary="Revoke a key",
     doc="Nothing can be asked with it from now on, and sessions that it began are over.",
     scope="users:write",
+    demand="change",
     answers={200: Answer("It is revoked.")},
     refusals=(404, 409, 503),
 )

@@ -1,8 +1,8 @@
 """How much a key, and all keys of an account together, may ask for: token buckets.
 
 Reports (payments and events) and all other work have buckets of their own: a shop's payments never
-wait for the same shop's imports. Of that work, an account's changes have one bucket more: each is a
-commit that other accounts' payments wait for. What comes a little too soon waits for its turn, unless
+wait for the same shop's imports. Of that work, changes of what is configured have one bucket more:
+each is a commit that other accounts' payments wait for. What comes a little too soon waits for its turn, unless
 it is a report, so that one account's requests come to others' payments one by one.
 """
 
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tollkeeper.api.http.errors import Problem, too_many_requests
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.intake.addresses import address_number
-from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey
 
 REPORTS_BURST_S: Final = 2.0
@@ -27,13 +26,9 @@ LONGEST_TURN_S: Final = 0.5
 """For so long what is no report waits for its turn before it is refused."""
 MAX_ADDRESSES: Final = 10_000
 """Addresses whose sign-ins are counted; the one that tried none for longest makes room."""
-_REPORTS: Final[frozenset[NarrowScope]] = frozenset(("payments:write", "events:write"))
-_CHANGES: Final[frozenset[NarrowScope]] = frozenset(
-    (
-        *("rules:write", "rules:publish", "lists:write", "settings:write"),
-        *("people:write", "users:write"),
-    )
-)
+
+Demand: TypeAlias = Literal["report", "work", "change"]
+"""What a request asks of the service; a change is work too."""
 
 _CARRIES_IPV4: Final = 0xFFFF
 """How an `address_number` of an IPv4 address begins."""
@@ -80,12 +75,12 @@ class Limiter:
         self._sign_ins = settings.address_sign_ins
         self._sign_ins_full_at: dict[str, float] = {}
 
-    def take(self, key: ApiKey, scope: str, now: float) -> Allowance:
-        """Takes one token for a request that needs `scope`; `now` in seconds of a steady clock.
+    def take(self, key: ApiKey, demand: Demand, now: float) -> Allowance:
+        """Takes one token for a request; `now` in seconds of a steady clock.
 
         Raises `Problem` 429 when a bucket has none within the request's patience, and takes none then.
         """
-        reports = scope in _REPORTS
+        reports = demand == "report"
         of = key.account, key.id, reports
         own, shared = self._of_keys.get(of) or self._open(of)
         rate, burst = own.rate, own.burst
@@ -97,7 +92,7 @@ class Limiter:
         if shared_in > burst + patience:
             raise _too_many("account", shared.rate, _noun(reports), shared_in - burst)
         wait = max(0.0, full_in - burst, shared_in - burst)
-        if scope in _CHANGES:
+        if demand == "change":
             wait = max(wait, self._take_change(key.account, now))
         own.full_at, shared.full_at = now + full_in, now + shared_in
         if (burst - shared_in) * shared.rate < (burst - full_in) * rate:

@@ -57,6 +57,7 @@ class PreviewAnswer(Struct, frozen=True):
     doc="CSV with a header: `value`, a table's columns, and `expires_at` and `note` where wanted. "
     "Changes nothing.",
     scope="lists:write",
+    demand="change",
     sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
     answers={200: Answer("What is new, what is there, and what is no entry.")},
     refusals=(404,),
@@ -81,6 +82,7 @@ async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
     doc="The same CSV, all or none; entries that the file does not have stay. A whole list is "
     "replaced by `toll lists import`.",
     scope="lists:write",
+    demand="change",
     sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
     answers={200: Answer("They are in.")},
     refusals=(404, 422, 503),

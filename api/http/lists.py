@@ -181,6 +181,7 @@ async def read_list(request: Request, name: NamedList) -> ListAnswer:
     "it is; when it is of another type, the answer is 422. Publishing a rule that declares a "
     "list makes it as well, empty.",
     scope="lists:write",
+    demand="change",
     sent=Body(
         ListBody | TableBody,
         {
@@ -244,6 +245,7 @@ async def read_entries(
     summary="Add or renew entries",
     doc="All or none; they work at once, in every rule that uses the list.",
     scope="lists:write",
+    demand="change",
     sent=Body(
         EntryBody,
         {
@@ -279,6 +281,7 @@ async def put_entries(request: Request, name: NamedList) -> PutAnswer:
     summary="Remove entries",
     doc="By their values, all or none: one that is not there is a 404.",
     scope="lists:write",
+    demand="change",
     sent=Body(EntryBody, {"entry": Example("one", {"entries": [{"value": "m-1"}]})}),
     answers={200: Answer("They are out.")},
     refusals=(404, 503),

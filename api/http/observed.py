@@ -5,7 +5,6 @@ The routes of payments go straight to their handlers, past the framework (`strai
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from tollkeeper.api.http.authentication import authorize_scope
+from tollkeeper.api.http.authentication import authorize_scope, await_turn
 from tollkeeper.api.http.errors import (
     JSON,
     answer,
@@ -255,7 +254,7 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
             await app(scope, receive, send)
             return
         if wait := authorize_scope(request.scope, handler):
-            await asyncio.sleep(wait)
+            await await_turn(request.scope, handler, wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
         body: bytes = await handler.fn(request, *ids)
         await _send(send, handler.status_code, body)

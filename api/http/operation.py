@@ -11,6 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 
 from tollkeeper.api.http.authentication import ANY_SCOPE, RouteScope, authorize
+from tollkeeper.api.http.limits import Demand
 from tollkeeper.api.http.request import Request
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -93,12 +94,13 @@ def operation(
     repeatable: bool = False,
     unlisted: tuple[str, ...] = (),
     of_merchants: bool = False,
+    demand: Demand = "work",
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of `answers` is its usual status.
 
     Parameters of the path and the query are the handler's own, described in their annotations.
     `of_merchants` says that it tells a user who sees some merchants alone of no others; where it
-    does not, it refuses them.
+    does not, it refuses them. `demand` tells which of a key's limits it counts for.
     """
     (usual, answer), *others = answers.items()
 
@@ -126,7 +128,13 @@ def operation(
             media_type=answer.media_type,
             request_class=Request,
             guards=[authorize],
-            opt={_DECLARED: declared, "scope": scope, "query": query, "of_merchants": of_merchants},
+            opt={
+                _DECLARED: declared,
+                "scope": scope,
+                "query": query,
+                "of_merchants": of_merchants,
+                "demand": demand,
+            },
             sync_to_thread=None,
         )(handler)
 

@@ -79,6 +79,7 @@ RawId = Annotated[
 - `analyze.rule.name` applies the active version of that rule. A name that is unknown or unpublished is no error: `analyses.rule` is null, and the account's thresholds give the action.
 """,
     scope="payments:write",
+    demand="report",
     sent=Body(
         CreationBody,
         {
@@ -180,6 +181,7 @@ async def create_payment(request: Request) -> bytes:
 - The decision of the creation stays as it was. Counters of later payments see the new status.
 """,
     scope="payments:write",
+    demand="report",
     sent=Body(UpdateBody, {"succeeded": Example("it was paid", UPDATE)}),
     answers={
         200: Answer(

@@ -240,6 +240,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
     summary="Propose a change",
     doc="The tests of a version run first. What it changes in meaning is the difference between its `base` and its version, neither of which ever changes.",
     scope="rules:write",
+    demand="change",
     sent=Body(
         _WANTED,
         {
@@ -275,6 +276,7 @@ async def propose(request: Request) -> ProposalAnswer:
     summary="Approve a proposal, and so make the change",
     doc="As another user than the one who proposed it, with a session or a key that a user answers for. A proposal is void once something else is active than when it was made, and after 7 days. To approve what was published alone makes it stay.",
     scope="rules:publish",
+    demand="change",
     answers={200: Answer("It is in force.", ProposalAnswer), 202: later(ProposalAnswer)},
     refusals=(404, 409, 422, 503),
 )
@@ -295,6 +297,7 @@ async def approve_proposal(request: Request, number: ProposalNumber) -> Response
     summary="Refuse a proposal, or take one's own back",
     doc="With a reason. What was published alone and still decides gives way at once. Whoever did not make it needs the scope `rules:publish` too.",
     scope="rules:write",
+    demand="change",
     sent=Body(
         RefusingBody,
         {"reason": Example("a reason", {"refusal": {"reason": "it denies our best customers"}})},
@@ -320,6 +323,7 @@ async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalA
     summary="Break the glass: publish before anybody approves",
     doc="In need, a version that decides or new entries of a list, until a time within 24 hours, with a reason. It stands in the audit log as done alone, and waits for a second signature.",
     scope="rules:publish",
+    demand="change",
     sent=Body(
         AloneBody,
         {"night": Example("at night", {"alone": {"until": "6h", "reason": "card testing"}})},

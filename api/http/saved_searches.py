@@ -68,6 +68,7 @@ async def list_searches(request: Request) -> SearchList:
     summary="Give a search a name",
     doc="For all people of the account. One that names a card, device, address, user, e-mail, order or id is refused: it would be kept when what is known of the person is erased.",
     scope="labels:write",
+    demand="change",
     sent=Body(
         SearchBody, {"refused": Example("refused", {"search": {"query": "action:deny since:1d"}})}
     ),
@@ -97,6 +98,7 @@ async def put_search(request: Request, name: SearchName) -> SearchAnswer:
     summary="Forget a saved search",
     doc="For all people of the account.",
     scope="labels:write",
+    demand="change",
     answers={200: Answer("It is gone.")},
     refusals=(404, 503),
 )

@@ -78,6 +78,7 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Evaluate a version of a {of.noun} beside the active one",
         doc="What it says is recorded and never applied; it delays no answer.",
         scope="rules:write",
+        demand="change",
         sent=Body(VersionChoice, {"second": Example("version 2", {"version": 2})}),
         answers={200: Answer("It is evaluated from now on.", answer), 202: later(answer)},
         refusals=(404, 409, 503),
@@ -102,6 +103,7 @@ def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"End a {of.noun}'s shadow",
         doc="What it recorded stays.",
         scope="rules:write",
+        demand="change",
         answers={200: Answer("There is no shadow any more.", answer)},
         refusals=(404, 409, 503),
     )
@@ -124,6 +126,7 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
         doc="The same user, device or order always falls on the same side. A payment without the "
         "key gets the active version.",
         scope="rules:publish",
+        demand="change",
         sent=Body(
             RolloutBody,
             {"tenth": Example("a tenth of the users", {"version": 2, "percent": 10, "by": "user"})},
@@ -153,6 +156,7 @@ def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"End a {of.noun}'s rollout",
         doc="The active version decides for all again.",
         scope="rules:publish",
+        demand="change",
         answers={200: Answer("There is no rollout any more.", answer)},
         refusals=(404, 409, 503),
     )

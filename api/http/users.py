@@ -108,6 +108,7 @@ async def list_users(request: Request) -> UserList:
     summary="Let a person in, or give them another role",
     doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing. Who sees some merchants alone reads their payments, figures, labels, alerts, and the lists that the account shows them, and says labels and notes, as far as the role does; everything that tells of others is refused.",
     scope="users:write",
+    demand="change",
     sent=Body(UserBody, {"lead": Example("a lead", {"user": {"role": "lead"}})}),
     answers={200: Answer("The user as it is now.")},
     refusals=(409, 503),
@@ -126,6 +127,7 @@ async def set_user(request: Request, name: UserName) -> UserAnswer:
     summary="Let a person in no longer",
     doc="Their sessions are over at once. What they did stays in the audit log under their name.",
     scope="users:write",
+    demand="change",
     answers={200: Answer("They can't sign in any more.")},
     refusals=(404, 503),
 )
@@ -142,6 +144,7 @@ async def remove_user(request: Request, name: UserName) -> UserRemoval:
     summary="Make a link that signs a user in once",
     doc="It is good for ten minutes, and until the service starts anew; the session outlasts that. That it was made, and by whom, stands in the audit log.",
     scope="users:write",
+    demand="change",
     answers={201: Answer("Its code, which is shown this once.")},
     refusals=(404, 409, 503),
 )

@@ -220,6 +220,7 @@ async def list_webhooks(request: Request) -> WebhookList:
     "is told of what happens from now on. While it is paused, what is to be sent waits, at most "
     f"{outbox.MAX_WAITING:,} notices. Each delivery is signed with every secret.",
     scope="settings:write",
+    demand="change",
     sent=Body(
         WebhookBody,
         {
@@ -257,6 +258,7 @@ async def set_webhook(request: Request) -> WebhookAnswer:
     summary="Send no more notices to an address",
     doc="Deliveries that are still pending are dropped, and its secrets are gone.",
     scope="settings:write",
+    demand="change",
     answers={200: Answer("Nothing is sent there any more.")},
     refusals=(404, 503),
 )
@@ -279,6 +281,7 @@ async def remove_webhook(
     doc="Deliveries are signed with the new secret from now on, and until `before_ends_at` with the "
     "one before it as well, so that a receiver changes from one to the other without a gap.",
     scope="settings:write",
+    demand="change",
     sent=Body(SecretBody, {"secret": Example("a day for the receiver", {"secret": {}})}),
     answers={200: Answer("The new secret.", SecretAnswer)},
     refusals=(404, 503),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tollkeeper.api.http import authentication
 from tollkeeper.api.http.errors import Problem
 from tollkeeper.api.http.limits import (
     CHANGES_BURST_S,
@@ -23,12 +24,20 @@ from tollkeeper.api.http.limits import (
     WORK_BURST_S,
     Limiter,
 )
+from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.publish.accounts import RevokeKey
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 FEW = Settings(key_reports=2, account_reports=3, key_work=1, account_work=1, address_sign_ins=3)
 ONE: Any = SimpleNamespace(id="one", account=1)
 TWO: Any = SimpleNamespace(id="two", account=1)
+CHANGING_NOTHING = {
+    *("set_label", "remove_label", "set_labels", "add_note", "claim_payments", "reveal_field"),
+    *("check_text", "start_backtest", "end_backtest", "start_suggestion", "end_suggestion"),
+    *("begin_sign_in", "sign_in", "sign_out", "test_webhook", "redeliver_webhook"),
+}
+"""What is no question, and leaves all that is configured as it is."""
 
 
 @given(st.lists(st.floats(0, 3), max_size=60))
@@ -37,7 +46,7 @@ def test_a_key_never_sends_more_than_its_burst_and_its_rate(pauses: list[float])
     for pause in pauses:
         now += pause
         try:
-            allowance = limiter.take(ONE, "payments:write", now)
+            allowance = limiter.take(ONE, "report", now)
         except Problem:
             continue
         sent += 1
@@ -49,20 +58,20 @@ def test_whoever_waits_as_long_as_told_is_let_in() -> None:
     limiter, now = Limiter(FEW), 100.0
     for _ in range(50):
         try:
-            limiter.take(ONE, "rules:write", now)
+            limiter.take(ONE, "change", now)
         except Problem as problem:
             now += int(dict(problem.headers)[b"retry-after"])
-            limiter.take(ONE, "rules:write", now)
+            limiter.take(ONE, "change", now)
     assert now - 100 <= 50 - WORK_BURST_S + 1
 
 
 def test_keys_of_one_account_share_its_bucket() -> None:
     limiter = Limiter(FEW)
     for _ in range(4):
-        limiter.take(ONE, "payments:write", 100.0)
-    assert [limiter.take(TWO, "payments:write", 100.0).remaining for _ in range(2)] == [1, 0]
+        limiter.take(ONE, "report", 100.0)
+    assert [limiter.take(TWO, "report", 100.0).remaining for _ in range(2)] == [1, 0]
     with pytest.raises(Problem) as refused:
-        limiter.take(TWO, "payments:write", 100.0)
+        limiter.take(TWO, "report", 100.0)
     assert "this account may send 3 reports a second" in str(refused.value.violations)
 
 
@@ -74,15 +83,48 @@ def test_an_account_s_changes_come_one_by_one_whatever_is_sent_at_once(
     for pause in pauses:
         now += pause if pause > 0.5 else 0.0
         with suppress(Problem):
-            wait = limiter.take(ONE, "lists:write", now).wait
+            wait = limiter.take(ONE, "change", now).wait
             assert wait <= LONGEST_TURN_S
             begun.append(now + wait)
     at_once = Settings().account_changes * CHANGES_BURST_S
     for first, last in combinations(range(len(begun)), 2):
         most = at_once + Settings().account_changes * (begun[last] - begun[first])
         assert last - first <= most + 1e-6
-    assert limiter.take(ONE, "lists:read", now).wait == 0
-    assert limiter.take(ONE, "payments:write", now).wait == 0
+    assert limiter.take(ONE, "work", now).wait == 0
+    assert limiter.take(ONE, "report", now).wait == 0
+
+
+def test_every_operation_that_changes_what_is_configured_is_counted_so() -> None:
+    asked = [each for each in ROUTES if not each.http_methods & {"GET"}]
+    found = {
+        demand: {each.operation_id for each in asked if each.opt["demand"] == demand}
+        for demand in ("report", "work", "change")
+    }
+    assert found["report"] == {"create_payment", "update_payment", "submit_events"}
+    assert found["work"] == CHANGING_NOTHING
+    assert not any(each.opt["demand"] == "change" for each in ROUTES if each not in asked)
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_revoked_while_its_turn_comes_is_refused(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await service.key("shop", "lists:write")
+    revoke = RevokeKey("shop", key[: len("toll_12345678")])
+    waited: list[float] = []
+
+    async def revoked(seconds: float) -> None:
+        waited.append(seconds)
+        await revoke.perform(service.engine, "test", lambda _share: None)
+
+    monkeypatch.setattr(authentication, "asyncio", SimpleNamespace(sleep=revoked))
+    found: list[int] = []
+    async with service.client_with(key, Settings(account_changes=2)) as client:
+        while not waited:
+            answer = await client.put(f"/v1/lists/l{len(found)}", json={"type": "string"})
+            found.append(answer.status_code)
+    assert found == [*([201] * (len(found) - 1)), 401]
+    assert (await service.client.get(f"/v1/lists/l{len(found) - 1}")).status_code == 404
 
 
 @pytest.mark.anyio

@@ -81,12 +81,14 @@ def nodes_of(connection: SqlConnection) -> list[SeenNode]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address means another machine on each machine."""
-    host = urlsplit(address).hostname or ""
+    """Whether an address means another machine on each machine: an unspecified one leads there too."""
+    host = (urlsplit(address).hostname or "").removesuffix(".")
     try:
-        return ip_address(host).is_loopback
+        number = ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return host == "localhost" or host.endswith(".localhost")
+    found = getattr(number, "ipv4_mapped", None) or number
+    return found.is_loopback or found.is_unspecified
 
 
 def out_of_reach(nodes: Collection[SeenNode]) -> list[SeenNode]:

@@ -37,7 +37,7 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.offline.columns.backtest import backtest_columns
 from tollkeeper.engine.open import now, open_engine
-from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.load import shipped_program
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
@@ -97,7 +97,7 @@ async def furnish(folder: Path, at: int) -> None:
 
 def outcomes(random: Random) -> list[bytes]:
     """Decisions with what they read: the scorecard's windows, then the rule's."""
-    scorecard = len(shipped_scorecard().scorecard.histories)
+    scorecard = len(shipped_program().histories)
     made = []
     for _ in range(OUTCOMES):
         read = (

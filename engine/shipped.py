@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME
-from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
+from tollkeeper.engine.programs.load import shipped_program, shipped_text
 from tollkeeper.engine.registry.changes import ScorecardShipped
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.versions import file_checksum
@@ -33,6 +33,6 @@ async def take_up_shipped(engine: Engine, account: int) -> None:
             text=text,
             checksum=sum_,
             language=LANGUAGE_VERSION,
-            program=encode_program(shipped_scorecard().scorecard),
+            program=encode_program(shipped_program()),
         )
         await make_change(engine, account, f"tollkeeper {version('tollkeeper')}", change)

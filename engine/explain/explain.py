@@ -37,7 +37,11 @@ from tollkeeper.engine.programs.compile.explain import (
     explain_rule,
     explain_scorecard,
 )
-from tollkeeper.engine.programs.load import shipped_scorecard, shipped_text
+from tollkeeper.engine.programs.load import (
+    shipped_program,
+    shipped_scorecard,
+    shipped_text,
+)
 from tollkeeper.engine.programs.loaded import Reading, reading_of
 from tollkeeper.engine.registry.changes import ProgramKind, Thresholds
 from tollkeeper.engine.registry.environments import PastEnvironments
@@ -255,9 +259,9 @@ class _Window:
 
 def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, StoredProgram]:
     if number == 0 and account.shipped is None:
-        shipped = shipped_scorecard()
-        known = StoredProgram(shipped.scorecard, shipped.reading, Digests(shipped.scorecard.lets))
-        return shipped.scorecard, {None: shipped_text()}, known
+        shipped = shipped_program()
+        known = StoredProgram(shipped, shipped_scorecard().reading, Digests(shipped.lets))
+        return shipped, {None: shipped_text()}, known
     version = (
         account.shipped
         if number == 0

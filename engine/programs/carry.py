@@ -48,8 +48,10 @@ class _Packer(pickle.Pickler):
         space = value.__globals__ if is_generated else value.__module__
         cells = value.__closure__ or ()
         made = marshal.dumps(code), value.__qualname__, space, len(cells)
+        contents = [cell.cell_contents for cell in cells]
         # Functions of one space call each other, so what they hold comes after them.
-        return _function, made, [cell.cell_contents for cell in cells], None, None, _fill
+        held = contents, value.__defaults__, value.__kwdefaults__
+        return _function, made, held, None, None, _fill
 
 
 def _function(code: bytes, name: str, space: dict[str, Any] | str, cells: int) -> FunctionType:
@@ -58,6 +60,10 @@ def _function(code: bytes, name: str, space: dict[str, Any] | str, cells: int) -
     return FunctionType(marshal.loads(code), names, name, None, empty)  # noqa: S302 - as above
 
 
-def _fill(made: FunctionType, contents: list[Any]) -> None:
+def _fill(
+    made: FunctionType,
+    held: tuple[list[Any], tuple[Any, ...] | None, dict[str, Any] | None],
+) -> None:
+    contents, made.__defaults__, made.__kwdefaults__ = held
     for cell, value in zip(made.__closure__ or (), contents, strict=True):
         cell.cell_contents = value

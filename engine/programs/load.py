@@ -121,12 +121,18 @@ def shipped_text() -> str:
 @cache
 def shipped_scorecard() -> LoadedScorecard:
     """The scorecard of accounts that have published none of their own; its version is 0."""
+    return load_scorecard(shipped_program(), 0, full_vocabulary())
+
+
+@cache
+def shipped_program() -> Scorecard:
+    """What `shipped_scorecard` runs."""
     text = shipped_text()
     file = parse(text).file
     assert file is not None
     program = check(file, text, full_vocabulary(), KnownNames()).program
     assert isinstance(program, Scorecard)
-    return load_scorecard(program, 0, full_vocabulary())
+    return program
 
 
 def _shadows(account: Account, find: Callable[[Version], Loaded]) -> Iterator[Shadow]:

@@ -45,7 +45,6 @@ class LoadedRule:
     """
 
     version: int
-    rule: Rule
     reading: Reading
     decide: Callable[[Facts, int | None, ProgramValues, Environment], int]
     applied: tuple[AppliedRule, ...]
@@ -62,7 +61,6 @@ class LoadedScorecard:
     """`score(facts, values, environment)` is in hundredths. Version 0 is the shipped one."""
 
     version: int
-    scorecard: Scorecard
     reading: Reading
     score: Callable[[Facts, ProgramValues, Environment], int]
 
@@ -76,7 +74,6 @@ def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
     name, conditions = rule.name, rule.conditions
     return LoadedRule(
         version=version,
-        rule=rule,
         reading=reading_of(rule, vocabulary),
         decide=compile_rule(rule, vocabulary).decide,
         applied=(
@@ -89,10 +86,7 @@ def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
 
 def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -> LoadedScorecard:
     return LoadedScorecard(
-        version,
-        scorecard,
-        reading_of(scorecard, vocabulary),
-        compile_scorecard(scorecard, vocabulary),
+        version, reading_of(scorecard, vocabulary), compile_scorecard(scorecard, vocabulary)
     )
 
 

@@ -19,12 +19,12 @@ from tollkeeper.engine.programs.carry import unpack_loaded
 from tollkeeper.engine.programs.event_versions import AT_ONCE, EventVersionPlan, applies_from
 from tollkeeper.engine.programs.load import shipped_scorecard
 from tollkeeper.engine.progress import Progress, unwatched
-from tollkeeper.engine.publish.needs import unmet_needs
+from tollkeeper.engine.publish.needs import AccountNeed, unmet_needs
 from tollkeeper.engine.publish.prepare import find_needs, prepare_version, read_text
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import check_live, sharing
 from tollkeeper.engine.registry.changes import Change, ProgramKind, VersionStored
-from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.registry.errors import Conflict, Invalid
 from tollkeeper.engine.registry.known import stored_names
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.state import Account, Version
@@ -45,14 +45,16 @@ from tollkeeper.grammar.render import Source
 
 _SPAN = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _UNITS = {"m": HOUR // 60, "h": HOUR, "d": DAY}
+_MOST_READINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version, with the warnings that its text gave."""
+    """A version, with the warnings that its text gave and what it reads of its account."""
 
     version: Version
     warnings: tuple[Diagnostic, ...]
+    needs: tuple[AccountNeed, ...]
 
 
 class RejectedFileError(Exception):
@@ -76,9 +78,10 @@ async def store(
     """Check a text and store it as the newest version.
 
     Raises `RejectedFileError` for a text with errors, `Invalid` when it declares something else than
-    `kind` and `name`, `Conflict` when `expected` is not the newest version.
+    `kind` and `name`, `Conflict` when `expected` is not the newest version, or when what the account
+    has for texts to refer to is changed again and again meanwhile.
     """
-    while True:
+    for _ in range(_MOST_READINGS):
         before = engine.state.accounts[account]
         check_live(before)
         names = stored_names(before)
@@ -103,7 +106,8 @@ async def store(
             if isinstance(stored, VersionStored):
                 await make_change(engine, account, by, stored)
                 stored = find_version(engine.state.accounts[account], kind, name, stored.number)
-            return StoredVersion(stored, read.diagnostics)
+            return StoredVersion(stored, read.diagnostics, read.needs)
+    raise Conflict("name", "what the text may refer to was changed meanwhile; store it again")
 
 
 async def publish(
@@ -150,23 +154,25 @@ async def bring_in(
 
     Raises what `publish` raises, and what `change` does, before and after the filling.
     """
+    state = engine.state.accounts[account]
+    check_live(state)
+    version = find_version(state, kind, name, number)
+    change(state)
+    prepared = await engine.beside(account, prepare_version, version)
+    compiled: dict[VersionId, Loaded] = {}
+    if prepared.loaded is not None:
+        compiled[kind, name, number] = await asyncio.to_thread(unpack_loaded, prepared.loaded)
     async with engine.publishing[account]:
-        state = engine.state.accounts[account]
-        check_live(state)
-        version = find_version(state, kind, name, number)
-        change(state)
-        prepared = await engine.beside(account, prepare_version, version)
+        # Others may have published while it was prepared.
+        change(engine.state.accounts[account])
         async with engine.changing:
             for each in sharing(engine.state, account):
                 for made in make_declared_lists(
                     engine.state.accounts[each], prepared.lists, prepared.tables
                 ):
                     await make_change(engine, each, by, made)
-        compiled: dict[VersionId, Loaded] = {}
-        if prepared.loaded is not None:
-            loaded = await asyncio.to_thread(unpack_loaded, prepared.loaded)
-            compiled[kind, name, number] = loaded
-            if engine.ready.is_set():
+        if engine.ready.is_set():
+            for loaded in compiled.values():
                 await _fill_windows(engine, account, loaded.series, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
 
@@ -249,9 +255,15 @@ def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list
     return items
 
 
-async def needs_of(engine: Engine, account: int, version: Version) -> list[Violation]:
+async def needs_of(engine: Engine, account: int, version: Version) -> tuple[AccountNeed, ...]:
+    """What the version reads of its account."""
+    return await engine.beside(account, find_needs, version.program)
+
+
+def place_unmet(
+    engine: Engine, account: int, version: Version, needs: Iterable[AccountNeed]
+) -> list[Violation]:
     """What the version reads of the account that is not there now."""
-    needs = await engine.beside(account, find_needs, version.program)
     return place_diagnostics(version.name, version.text, unmet_needs(needs, engine.active[account]))
 
 
@@ -284,9 +296,8 @@ class Store(AccountVerb, frozen=True):
                 *(engine, account, author, kind, name, version, progress),
                 *(self.planned, self.terms),
             )
-        return Effect(
-            version=version, warnings=tuple(await needs_of(engine, account, stored.version))
-        )
+        unmet = place_unmet(engine, account, stored.version, stored.needs)
+        return Effect(version=version, warnings=tuple(unmet))
 
 
 class Activate(AccountVerb, frozen=True):
@@ -299,14 +310,14 @@ class Activate(AccountVerb, frozen=True):
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         account = self.number(engine)
+        version = find_version(engine.state.accounts[account], self.kind, self.name, self.version)
+        needs = await needs_of(engine, account, version)
         await publish(
             *(engine, account, author, self.kind, self.name, self.version, progress),
             terms=self.terms,
         )
-        version = find_version(engine.state.accounts[account], self.kind, self.name, self.version)
-        return Effect(
-            version=self.version, warnings=tuple(await needs_of(engine, account, version))
-        )
+        unmet = place_unmet(engine, account, version, needs)
+        return Effect(version=self.version, warnings=tuple(unmet))
 
 
 class Deactivate(AccountVerb, frozen=True):

@@ -20,13 +20,15 @@ from tollkeeper.grammar.program import Definitions, ListUse, TableUse
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A text to be stored: `file` is None when it has errors; `uses` and `shipped` as in `Reading`."""
+    """A text to be stored: `file` is None when it has errors; `uses` and `shipped` as in `Reading`,
+    `needs` what it reads of its account."""
 
     text: str
     file: EncodedFile | None
     diagnostics: tuple[Diagnostic, ...]
     uses: tuple[str, ...]
     shipped: Mapping[str, str]
+    needs: tuple[AccountNeed, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,10 @@ class PreparedVersion:
 def read_text(content: bytes, names: StoredNames) -> ReadText:
     """Parse, check and encode; never raises, whatever the bytes."""
     reading = read_file(content, known_names(names))
-    file = None if reading.program is None else encode_file(reading.program)
-    return ReadText(reading.text, file, reading.diagnostics, reading.uses, reading.shipped)
+    program = reading.program
+    file = None if program is None else encode_file(program)
+    needs = () if program is None else needs_of_program(program)
+    return ReadText(reading.text, file, reading.diagnostics, reading.uses, reading.shipped, needs)
 
 
 def prepare_version(version: Version) -> PreparedVersion:

@@ -19,15 +19,15 @@ from tollkeeper.engine.offline.fit.weighed import weights
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
 from tollkeeper.engine.offline.testing.files import library_of, load_file
-from tollkeeper.engine.programs.load import SHIPPED, shipped_scorecard
+from tollkeeper.engine.programs.load import SHIPPED, shipped_program, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
 PLAN = replace(ONE_DAY.scaled(0.1), bots=ONE_DAY.bots)
 SEED = 77
 DOCS = (SHIPPED.parent / "docs" / "scorecard.md").read_text()
-SIGNALS = shipped_scorecard().scorecard.signals
-WEIGHTS = weights(shipped_scorecard().scorecard)
+SIGNALS = shipped_program().signals
+WEIGHTS = weights(shipped_program())
 
 
 @pytest.fixture(scope="module")

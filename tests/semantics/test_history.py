@@ -24,7 +24,7 @@ from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.loaded import LoadedRule, load_rule
 from tollkeeper.engine.velocity.contract import LATE, Record, State
-from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.program import Rule, Value
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY
 from tollkeeper.tests.semantics.test_semantics import _CELL, checked, facts, fields_of
 
@@ -71,8 +71,8 @@ async def read_live(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[V
     return values
 
 
-def read_again(loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value | None]:
-    plan = plan_rule(loaded, VOCABULARY, LATE)
+def read_again(rule: Rule, loaded: LoadedRule, happened: Sequence[Facts]) -> Sequence[Value | None]:
+    plan = plan_rule(rule, loaded.reading, VOCABULARY, LATE)
     windows = PlannedWindows(plan)
     values: Sequence[Value | None] = ()
     for each in happened:
@@ -86,7 +86,7 @@ def test_an_aggregate_over_history_has_the_outcome_of_its_table(line: Line) -> N
     loaded = load_rule(rule, 1, VOCABULARY)
     happened = payments_of(line)
     values = tuple(asyncio.run(read_live(loaded, happened)))
-    assert tuple(read_again(loaded, happened)) == values
+    assert tuple(read_again(rule, loaded, happened)) == values
     meaning = rule.lets[0].value
     inputs = Inputs(happened[-1], values, ENVIRONMENT, None)
     meant = evaluate(meaning, scope_of(rule, inputs, VOCABULARY))

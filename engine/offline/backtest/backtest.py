@@ -122,19 +122,16 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
             if was_published(account, program)
             else every_recommendation
         )
-        return rule_candidate(load_rule(program, 0, vocabulary), concerns, vocabulary, late)
+        loaded = load_rule(program, 0, vocabulary)
+        return rule_candidate(program, loaded, concerns, vocabulary, late)
     versions = {
         (version.name, version.number): version
         for (kind, _), lineage in account.files.items()
         if kind == "rule"
         for version in lineage.versions
     }
-    return scorecard_candidate(
-        load_scorecard(program, 0, vocabulary),
-        versions,
-        vocabulary,
-        late,
-    )
+    scorecard = load_scorecard(program, 0, vocabulary)
+    return scorecard_candidate(program, scorecard, versions, vocabulary, late)
 
 
 def account_notes(account: Account, program: Rule | Scorecard) -> Iterator[str]:

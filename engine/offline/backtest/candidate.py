@@ -90,7 +90,7 @@ class Candidate:
 
 
 def rule_candidate(
-    loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary, late: int
+    rule: Rule, loaded: LoadedRule, concerns: Concerns, vocabulary: Vocabulary, late: int
 ) -> Candidate:
     """A rule, which reads the recorded scores."""
     advising, silent = Programs(None, loaded, True), Programs(None, loaded, False)
@@ -107,11 +107,12 @@ def rule_candidate(
             score=None if was is None else was.score,
         )
 
-    plan = plan_rule(loaded, vocabulary, late)
-    return Candidate(loaded.rule, plan, concerns, decide_rule, _decode_past)
+    plan = plan_rule(rule, loaded.reading, vocabulary, late)
+    return Candidate(rule, plan, concerns, decide_rule, _decode_past)
 
 
 def scorecard_candidate(
+    scorecard: Scorecard,
     loaded: LoadedScorecard,
     versions: Mapping[tuple[str, int], Version],
     vocabulary: Vocabulary,
@@ -142,8 +143,8 @@ def scorecard_candidate(
         thresholds = situation.settings.thresholds
         return decide(programs, facts, values, situation.environment, thresholds)
 
-    plan = plan_scorecard(loaded, vocabulary, late)
-    return Candidate(loaded.scorecard, plan, concerns, decide_scorecard, _decode_in_full)
+    plan = plan_scorecard(scorecard, loaded.reading, vocabulary, late)
+    return Candidate(scorecard, plan, concerns, decide_scorecard, _decode_in_full)
 
 
 def concerns_named(name: str) -> Concerns:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.fields_read import Access, facts_decoder, facts_of_series, facts_read
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, Reading, reading_of
+from tollkeeper.engine.programs.loaded import Reading, reading_of
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -87,12 +87,11 @@ class ReplayPlan:
         return any(each.decided for each in self.series)
 
 
-def plan_rule(loaded: LoadedRule, vocabulary: Vocabulary, late: int) -> ReplayPlan:
-    rule = loaded.rule
+def plan_rule(rule: p.Rule, reading: Reading, vocabulary: Vocabulary, late: int) -> ReplayPlan:
     # Keys of aggregates are read, whether or not a condition reads the let they stand in.
     roots = [*(each.when for each in rule.conditions), *(let.value for let in rule.lets)]
     read = facts_read(roots, rule.lets, vocabulary) | COUNTED
-    return _plan(rule, loaded.reading, read, vocabulary, late)
+    return _plan(rule, reading, read, vocabulary, late)
 
 
 def plan_windows(
@@ -108,11 +107,13 @@ def plan_windows(
     return _plan(windows, reading_of(windows, vocabulary), read, vocabulary, late)
 
 
-def plan_scorecard(loaded: LoadedScorecard, vocabulary: Vocabulary, late: int) -> ReplayPlan:
+def plan_scorecard(
+    scorecard: p.Scorecard, reading: Reading, vocabulary: Vocabulary, late: int
+) -> ReplayPlan:
     """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
     every: frozenset[Access] = frozenset((field,) for field in StoredFacts.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
-    return _plan(loaded.scorecard, loaded.reading, every | COUNTED, vocabulary, late)
+    return _plan(scorecard, reading, every | COUNTED, vocabulary, late)
 
 
 def _plan(

@@ -21,9 +21,10 @@ from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.sql import DIALECT
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import translation_of
-from tollkeeper.engine.programs.load import loaded_rule
+from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.registry.changes import AccountSettings, SettingsChanged
 from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.grammar.program import Rule, Scorecard
 
 _DECIDED_BY = (
@@ -97,8 +98,11 @@ def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOf
     found = exported.tables.execute(_DECIDED_BY).fetchall() if exported.parts else []
     for number, (name, version) in enumerate(found, start=1):
         lineage = exported.account.files["rule", name]
-        loaded = loaded_rule(next(each for each in lineage.versions if each.number == version))
-        candidate = rule_candidate(loaded, every_recommendation, full_vocabulary(), late)
+        stored = next(each for each in lineage.versions if each.number == version)
+        rule, vocabulary = decode_program(stored.program), full_vocabulary()
+        assert isinstance(rule, Rule)
+        loaded = load_rule(rule, version, vocabulary)
+        candidate = rule_candidate(rule, loaded, every_recommendation, vocabulary, late)
         named = exp.Literal.string(name).sql(DIALECT)
         yield RowsOfProgram(number, candidate, f"(was_rule = {named} AND was_version = {version})")
 

@@ -1,7 +1,8 @@
-"""JobRun jobs in processes beside the service, so many at once, each account's turn by turn.
+"""Run jobs in processes beside the service, so many at once in each lane, each account's turn by turn.
 
-Whoever asks for a brief job waits for it. A long one is a run: it is started, asked how far it is,
-and ended. One of each kind goes on for an account at a time.
+Whoever asks for a brief job waits for it. What publishing works out has a lane of its own, in which
+nothing waits for an account's checks and figures. A long job is a run: it is started, asked how far it
+is, and ended. One of each kind goes on for an account at a time.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound, Refus
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Lane: TypeAlias = Literal["brief", "long"]
+Lane: TypeAlias = Literal["brief", "publishing", "long"]
 
-LANES: Final[Mapping[Lane, int]] = {"brief": 2, "long": 1}
+LANES: Final[Mapping[Lane, int]] = {"brief": 2, "publishing": 1, "long": 1}
 """How many jobs of each kind run at once."""
 MEGABYTES = 4096
 """The most that a job's process may address."""
@@ -40,11 +41,12 @@ KEPT = 20
 PATIENCE = 6
 """How many times as long as it may compute a job may take on a machine that has others to serve."""
 MOST_WAITING = 16
-"""So many brief jobs of one account may wait for their turn."""
+"""So many jobs of one account may wait for their turn in a lane."""
 
 
 class JobExceededError(Exception):
-    """A job was ended because it took more time or memory than it may; the words say which."""
+    """A job was ended because it computed for longer, or took more memory, than it may; the words say
+    which."""
 
 
 class JobUnavailable(JournalError):  # noqa: N818 - named for what happened
@@ -62,8 +64,8 @@ class Jobs:
         self._idle: list[_JobProcess] = []
         self._lanes = {lane: asyncio.Semaphore(most) for lane, most in LANES.items()}
         self._runs: defaultdict[tuple[int, RunKind], list[JobRun]] = defaultdict(list)
-        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._waiting: defaultdict[int, int] = defaultdict(int)
+        self._turns: defaultdict[tuple[Lane, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: defaultdict[tuple[Lane, int], int] = defaultdict(int)
 
     async def brief(
         self,
@@ -77,25 +79,31 @@ class Jobs:
 
         Raises `JobExceededError`, `JobUnavailable`, `Invalid` for what the job refuses.
         """
-        if self._waiting[account] >= MOST_WAITING:
-            raise JobUnavailable("too many jobs of the account wait for their turn")
-        self._waiting[account] += 1
-        try:
-            async with self._turns[account]:
-                found = await self._run("brief", _untold, JobCall(work, given, seconds))
-                return cast("T", found)
-        finally:
-            self._waiting[account] -= 1
+        return cast("T", await self._take_turn("brief", account, JobCall(work, given, seconds)))
 
     async def beside(
         self, account: int, work: Callable[P, T], /, *given: P.args, **named: P.kwargs
     ) -> T:
-        """As `Engine.beside`, for a service: in a process, as a brief job."""
-        doing = partial(work, *given, **named)
+        """As `Engine.beside`, for a service: in a process, in the lane of publishing.
+
+        Raises `Invalid` for a text that takes too much time or memory.
+        """
+        call = JobCall(_without_progress, (partial(work, *given, **named),), BESIDE_SECONDS)
         try:
-            return await self.brief(account, BESIDE_SECONDS, _without_progress, doing)
+            return cast("T", await self._take_turn("publishing", account, call))
         except JobExceededError as error:
             raise Invalid([Violation("body", "out_of_range", str(error))]) from None
+
+    async def _take_turn(self, lane: Lane, account: int, call: JobCall) -> Any:
+        of = lane, account
+        if self._waiting[of] >= MOST_WAITING:
+            raise JobUnavailable("too many jobs of the account wait for their turn")
+        self._waiting[of] += 1
+        try:
+            async with self._turns[of]:
+                return await self._run(lane, _untold, call)
+        finally:
+            self._waiting[of] -= 1
 
     def start(
         self,
@@ -151,7 +159,8 @@ class Jobs:
                     told = await process.ask(call, progress)
             except TimeoutError:
                 await process.kill()
-                raise _too_slow(call) from None
+                most = call.seconds * PATIENCE
+                raise JobUnavailable(f"the job took longer than {most:g} seconds") from None
             except (asyncio.IncompleteReadError, ConnectionError):
                 await process.kill()
                 raise JobUnavailable("the job's process ended") from None
@@ -162,7 +171,7 @@ class Jobs:
                 # It may hold on to what it has.
                 await process.kill()
                 if told.what == "slow":
-                    raise _too_slow(call)
+                    raise JobExceededError(f"it takes longer than {call.seconds:g} seconds")
                 raise JobExceededError(f"it needs more than {self._megabytes} MiB of memory")
             self._idle.append(process)
         if told.what == "refused":
@@ -220,10 +229,6 @@ class _JobProcess:
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
-
-
-def _too_slow(call: JobCall) -> JobExceededError:
-    return JobExceededError(f"it takes longer than {call.seconds:g} seconds")
 
 
 def _without_progress(_progress: Progress, work: Callable[[], T]) -> T:

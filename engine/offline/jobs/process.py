@@ -54,7 +54,7 @@ def main(megabytes: int) -> None:
     jobs: SimpleQueue[JobCall] = SimpleQueue()
     Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()
     while True:
-        _tell(output, _done(jobs.get(), output))
+        _send(output, _done(jobs.get(), output))
 
 
 def _read_jobs(source: BinaryIO, jobs: SimpleQueue[JobCall]) -> None:
@@ -63,28 +63,29 @@ def _read_jobs(source: BinaryIO, jobs: SimpleQueue[JobCall]) -> None:
     os._exit(0)
 
 
-def _done(job: JobCall, output: BinaryIO) -> JobWord:
+def _done(job: JobCall, output: BinaryIO) -> bytes:
+    """The last word of a job, which is what can't be carried too."""
     told = 0.0
 
     def progress(share: float) -> None:
         nonlocal told
         if share >= told + _LEAST_STEP:
             told = share
-            _tell(output, JobWord("progress", share))
+            _send(output, _packed(JobWord("progress", share)))
 
     try:
         signal.setitimer(signal.ITIMER_PROF, job.seconds)
-        return JobWord("found", job.work(progress, *job.given))
+        return _packed(JobWord("found", job.work(progress, *job.given)))
     except _SlowJob:
-        return JobWord("slow")
+        return _packed(JobWord("slow"))
     except Refused as refused:
-        return JobWord("refused", tuple(refused.violations))
+        return _packed(JobWord("refused", tuple(refused.violations)))
     except MemoryError:
-        return JobWord("memory")
+        return _packed(JobWord("memory"))
     except Exception:
         # Whatever it is, who asked must hear of it.
         traceback.print_exc(file=sys.stderr)
-        return JobWord("failed")
+        return _packed(JobWord("failed"))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -97,8 +98,11 @@ def _stop_slow(_signal: int, _frame: object) -> None:
     raise _SlowJob
 
 
-def _tell(output: BinaryIO, told: JobWord) -> None:
-    message = pickle.dumps(tuple(told))
+def _packed(told: JobWord) -> bytes:
+    return pickle.dumps(tuple(told))
+
+
+def _send(output: BinaryIO, message: bytes) -> None:
     output.write(len(message).to_bytes(LENGTH_BYTES) + message)
     output.flush()
 

@@ -152,7 +152,8 @@ def table_candidate(late: int) -> Candidate:
     rule = read_file(table_rule().encode(), KnownNames()).program
     assert isinstance(rule, Rule)
     vocabulary = full_vocabulary()
-    return rule_candidate(load_rule(rule, 0, vocabulary), _every_payment, vocabulary, late)
+    loaded = load_rule(rule, 0, vocabulary)
+    return rule_candidate(rule, loaded, _every_payment, vocabulary, late)
 
 
 def column_reader(

@@ -80,14 +80,14 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     score = given_score(test.given)
     decision = decide(_alone(loaded), facts, values, environment, Thresholds(), score=score)
     inputs = Inputs(facts, values, environment, decision.score)
-    if isinstance(loaded, LoadedScorecard):
-        agree(_explained_score(file, loaded.scorecard, inputs), decision.score)
+    if isinstance(program, p.Scorecard):
+        agree(_explained_score(file, program, inputs), decision.score)
         found = [_check_value(file, program, inputs, each) for each in test.expected]
     else:
         assert decision.rule is not None
-        agree(_first_met(loaded.rule, inputs), decision.rule.condition)
-        came_out = _came_out(loaded.rule, decision)
-        found = [_check(file, loaded.rule, came_out, inputs, each) for each in test.expected]
+        agree(_first_met(program, inputs), decision.rule.condition)
+        came_out = _came_out(program, decision)
+        found = [_check(file, program, came_out, inputs, each) for each in test.expected]
     failures = tuple(each for each in found if each is not None)
     return UnmetExpectation(failures, Ran(file, program, inputs))
 

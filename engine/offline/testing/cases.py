@@ -256,16 +256,21 @@ def _case_decision(
         return CaseDecision(item, decision)
     split = len(scorecard.reading.plan.windows)
     own = [file for file in case.files if isinstance(file.program, Scorecard)]
-    scored = Ran(
+    scored = _ran(
         own[0] if scorecard.version else shipped_file(),
-        scorecard.scorecard,
         Inputs(facts, observed.values[:split], environment, decision.score),
     )
     if rule is None:
         return CaseDecision(item, decision, scored)
-    file = next(each for each in case.rules() if each.program.name == rule.rule.name)
+    assert decision.rule is not None
+    file = next(each for each in case.rules() if each.program.name == decision.rule.name)
     inputs = Inputs(facts, observed.values[split:], environment, decision.score)
-    return CaseDecision(item, decision, scored, Ran(file, rule.rule, inputs))
+    return CaseDecision(item, decision, scored, _ran(file, inputs))
+
+
+def _ran(file: RuleFile, inputs: Inputs) -> Ran:
+    assert isinstance(file.program, Rule | Scorecard)
+    return Ran(file, file.program, inputs)
 
 
 @cache

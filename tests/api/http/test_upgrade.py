@@ -19,6 +19,11 @@ NEWER = """scorecard bot_behaviour
 """
 
 
+def forget_shipped() -> None:
+    loading.shipped_program.cache_clear()
+    loading.shipped_scorecard.cache_clear()
+
+
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Makes this release ship another scorecard."""
@@ -26,11 +31,11 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def ship(text: str) -> None:
         (tmp_path / "bot_behaviour.rule").write_text(text)
         monkeypatch.setattr(loading, "SHIPPED", tmp_path)
-        loading.shipped_scorecard.cache_clear()
+        forget_shipped()
 
     yield ship
     monkeypatch.undo()
-    loading.shipped_scorecard.cache_clear()
+    forget_shipped()
 
 
 async def scored(service: Service, id_: str) -> float:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.offline.jobs import jobs as module
 from tollkeeper.engine.offline.jobs.jobs import (
     MOST_WAITING,
     JobExceededError,
@@ -67,6 +68,10 @@ def fail(_progress: Progress) -> None:
     raise RuntimeError("planted")
 
 
+def uncarried(_progress: Progress) -> object:
+    return lambda: None
+
+
 def end_process(_progress: Progress) -> None:
     os._exit(1)
 
@@ -96,15 +101,45 @@ async def test_a_refusal_says_why(jobs: Jobs) -> None:
         await jobs.brief(1, 30, refuse)
 
 
-async def test_a_job_beyond_its_time_or_memory_is_ended_and_the_next_one_runs(jobs: Jobs) -> None:
+async def test_a_job_beyond_its_time_or_memory_is_ended_and_the_next_one_runs(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 6000)
     before = await jobs.brief(1, 30, process_of)
     with pytest.raises(JobExceededError, match="takes longer than"):
         await jobs.brief(1, 0.1, compute)
-    with pytest.raises(JobExceededError, match="takes longer than"):
-        await jobs.brief(1, 0.1, sleep, 600.0)
     with pytest.raises(JobExceededError, match="more than 512 MiB"):
         await jobs.brief(1, 30, fill_memory)
     assert await jobs.brief(1, 30, process_of) != before
+
+
+async def test_a_job_that_the_machine_gives_no_time_is_ended_for_no_fault_of_its_own(
+    jobs: Jobs,
+) -> None:
+    with pytest.raises(JobUnavailable, match="took longer than"):
+        await jobs.brief(1, 0.1, sleep, 600.0)
+
+
+async def test_a_text_that_takes_too_much_is_at_fault_when_it_is_published(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BESIDE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "PATIENCE", 6000)
+    with pytest.raises(Invalid, match="takes longer than"):
+        await jobs.beside(1, compute, print)
+
+
+async def test_publishing_waits_for_none_of_the_account_s_other_jobs(jobs: Jobs) -> None:
+    many = [
+        asyncio.create_task(jobs.brief(account, 30, sleep, 600.0))
+        for account in (1, 2)
+        for _ in range(MOST_WAITING)
+    ]
+    await asyncio.sleep(0)
+    assert await jobs.beside(1, os.getpid) != os.getpid()
+    for each in many:
+        each.cancel()
+    await asyncio.wait(many)
 
 
 async def test_a_run_that_is_removed_ends_with_its_process(jobs: Jobs) -> None:
@@ -127,7 +162,7 @@ async def test_a_run_that_is_refused_says_why(jobs: Jobs) -> None:
     assert (run.state, run.reason) == ("failed", "it is not good")
 
 
-@pytest.mark.parametrize("broken", [fail, end_process])
+@pytest.mark.parametrize("broken", [fail, uncarried, end_process])
 async def test_a_job_that_fails_says_so(jobs: Jobs, broken: object) -> None:
     with pytest.raises(JobUnavailable):
         await jobs.brief(1, 30, broken)  # type: ignore[arg-type]

@@ -81,3 +81,14 @@ def test_every_function_of_a_shipped_file_is_the_same(
     found = generated(here, {})
     assert found == generated(there, {})
     assert here is None or any(not isinstance(each, str | list) for each in found)
+
+
+def test_a_closure_keeps_its_defaults() -> None:
+    def made(amount: int) -> Any:
+        def least(value: int, most: int = 5, *, factor: int = 2) -> int:
+            return min(value, most) * factor * amount
+
+        return least
+
+    again: Any = unpack_loaded(pack_loaded(made(3)))
+    assert (again(1), again(9), again(9, 7, factor=1)) == (6, 30, 21)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.programs import load
-from tollkeeper.engine.publish.activate import Activate
+from tollkeeper.engine.publish.activate import Activate, Deactivate, store
+from tollkeeper.engine.publish.change_lists import MakeList
+from tollkeeper.engine.publish.prepare import prepare_version
+from tollkeeper.engine.publish.set_settings import ChangeSettings
+from tollkeeper.engine.registry.errors import Conflict, Forbidden
+from tollkeeper.engine.runtime import in_this_process
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 
 pytestmark = pytest.mark.anyio
@@ -61,3 +67,61 @@ async def test_a_publish_leaves_what_else_is_in_force_as_it_is(tmp_path: Path) -
         before = shop.engine.active[shop.account].events["sign_in", 1]
         await shop.publish(RULE % 3)
         assert shop.engine.active[shop.account].events["sign_in", 1] is before
+
+
+async def test_what_is_prepared_holds_up_nothing_else_of_the_account(tmp_path: Path) -> None:
+    async with open_shop(tmp_path) as shop:
+        await shop.publish(RULE % 2)
+        await shop.publish(RULE % 3)
+        await shop.publish(RULE.replace("checkout", "gate") % 2, name="gate")
+        prepares, prepared = asyncio.Event(), asyncio.Event()
+
+        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+            if work is prepare_version:
+                prepares.set()
+                await prepared.wait()
+            return await in_this_process(account, work, *given, **named)
+
+        shop.engine.beside = beside
+        going_back = asyncio.create_task(shop.do(Activate("shop", "rule", NAME, 1)))
+        await prepares.wait()
+        await shop.do(Deactivate("shop", "rule", "gate"))
+        assert not going_back.done()
+        prepared.set()
+        await going_back
+        files = shop.engine.state.accounts[shop.account].files
+        assert (files["rule", NAME].active, files["rule", "gate"].active) == (1, None)
+
+
+async def test_a_version_is_refused_that_may_no_longer_be_active_once_it_is_prepared(
+    tmp_path: Path,
+) -> None:
+    async with open_shop(tmp_path) as shop:
+        await shop.publish(RULE % 2)
+        await shop.publish(RULE % 3)
+
+        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+            if work is prepare_version:
+                await shop.do(ChangeSettings("shop", {"approvals": {"publish": True}}))
+            return await in_this_process(account, work, *given, **named)
+
+        shop.engine.beside = beside
+        with pytest.raises(Forbidden):
+            await shop.do(Activate("shop", "rule", NAME, 1))
+        assert shop.engine.state.accounts[shop.account].files["rule", NAME].active == 2
+
+
+async def test_a_text_whose_names_change_again_and_again_is_refused_and_not_read_for_ever(
+    tmp_path: Path,
+) -> None:
+    async with open_shop(tmp_path) as shop:
+        made: list[str] = []
+
+        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+            made.append(f"list{len(made)}")
+            await shop.do(MakeList("shop", made[-1], {"type": "string"}))
+            return await in_this_process(account, work, *given, **named)
+
+        shop.engine.beside = beside
+        with pytest.raises(Conflict, match="store it again"):
+            await store(shop.engine, shop.account, "test", "rule", NAME, (RULE % 2).encode())

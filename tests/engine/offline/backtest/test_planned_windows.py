@@ -195,7 +195,7 @@ async def live_and_replayed(
 
     Each comes after what it is to meet: the networks that are blocked, and the rate.
     """
-    plan = plan_rule(LOADED, full_vocabulary(), late)
+    plan = plan_rule(program, LOADED.reading, full_vocabulary(), late)
     live = Windows(late=late)
     again = PlannedWindows(plan)
     await live.seal(await live.add(1, LOADED.reading.plan.series))

@@ -20,7 +20,7 @@ from tollkeeper.engine.offline.backtest.backtest import candidate_of
 from tollkeeper.engine.offline.backtest.candidate import PastDecisionInFull
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
-from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.load import shipped_program
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.programs import decode_program
@@ -257,7 +257,7 @@ def test_a_scorecard_scores_again_what_it_scored(folder: Path, number: int) -> N
         stored = account.files["scorecard", "bot_behaviour"].versions[number - 1]
         program = decode_program(stored.program)
     else:
-        program = shipped_scorecard().scorecard
+        program = shipped_program()
     assert isinstance(program, Scorecard)
     own = [
         each

@@ -41,7 +41,7 @@ from tollkeeper.engine.offline.columns.score_rows import UNSURE, score_bounds, s
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.functions import score
-from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.load import shipped_program
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.change_lists import PutEntries, RemoveEntries
 from tollkeeper.engine.publish.set_settings import ChangeSettings
@@ -400,7 +400,7 @@ def test_a_rule_that_needs_events_is_refused(evening: Path) -> None:
 @pytest.mark.parametrize("hour", [0, 2])
 def test_a_scorecard_is_tried_with_the_rules_that_decided(evening: Path, hour: int) -> None:
     since = to_microseconds(START) + hour * HOUR
-    for scorecard in (shipped_scorecard().scorecard, scorecard_of(SCORED), scorecard_of(SAYABLE)):
+    for scorecard in (shipped_program(), scorecard_of(SCORED), scorecard_of(SAYABLE)):
         of = (scorecard, (since if hour else 0, since + DAY), {}, quiet)
         assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
             evening / "data", "shop", *of

@@ -131,7 +131,7 @@ async def become_owner(following: Following) -> None:
     await finish_deletions(engine)
     await recover_alerts(engine)
     # No session was idle here before.
-    engine.sessions = Sessions(engine.clock())
+    engine.sessions = Sessions(engine.clock(), engine.journal.shard.number)
     engine.forwards_to, engine.follows = None, False
     engine.ready.set()
 

@@ -24,7 +24,12 @@ from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
 from tollkeeper.engine.journal.reads import claim_key, key_mark
 from tollkeeper.engine.journal.side_file import claim_file, stands_beside
-from tollkeeper.engine.journal.source import JournalSource, folder_of, open_source
+from tollkeeper.engine.journal.source import (
+    JournalSource,
+    folder_of,
+    key_folder_of,
+    open_source,
+)
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.make_change import contents_of
@@ -130,7 +135,7 @@ async def open_on(
             past_states=PastStates(journal),
             damage=Damage(damage),
             clock_watch=ClockWatch(journal.trusted_clock()),
-            sessions=Sessions(clock()),
+            sessions=Sessions(clock(), journal.shard.number),
         )
         engine.clock_watch.look(clock(), since_machine_start())
         for account in state.accounts.values():
@@ -147,7 +152,8 @@ async def open_on(
                 await seen_times.write(journal.flush)
             with suppress(JournalError):
                 await journal.flush()
-                write_snapshot(engine)
+                # Other journals' payments may go on in this process.
+                await asyncio.to_thread(write_snapshot, engine)
         finally:
             for task in beside:
                 task.cancel()
@@ -172,12 +178,12 @@ async def settle_as_owner(engine: Engine) -> None:
 
 async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
     """The folder's key, which must be the one that all other nodes of a database's journal have."""
-    key = open_folder_key(folder_of(source))
+    key = open_folder_key(key_folder_of(source))
     if not isinstance(source, Path):
         mark = await cast("JournalTables", journal).look(key_mark)
         if mark not in ("", _mark_of(key)):
             raise JournalError(
-                f"`{source.folder / KEY_FILE}` is not the key under which this journal keeps its"
+                f"`{key_folder_of(source) / KEY_FILE}` is not the key under which this journal keeps its"
                 " secrets: copy it from the folder of a node that has served it"
             )
     return key

@@ -49,6 +49,7 @@ def create_app(
     public = [route for route in ROUTES if route not in hidden]
     search = search or SearchHere(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
+    figures.watch(engine)
     service = Service(
         engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId()
     )

@@ -29,6 +29,8 @@ NOT_OWNER = b"toll-not-owner"
 """A header of the answer of a node that was sent on a request and does not own the journal."""
 CLIENT = b"toll-client"
 """A header of a request between nodes: the address of who sent it to the first of them."""
+SHARD = b"toll-shard"
+"""A header of a request between nodes: the number of the journal whose owner is to answer."""
 HELD_BYTES = 1 << 16
 """A larger body is sent on as it arrives, and once only: it is held before the key was read."""
 HELD_TOGETHER = 1 << 25
@@ -127,10 +129,11 @@ class Hold:
 
 
 class Forwarder:
-    """Connections to the other nodes; `certificates` is a folder with those that nodes show each
+    """Connections to the other nodes, for requests to the owner of one shard; `certificates` is a folder with those that nodes show each
     other (`node_context`). A node keeps one for `idle_s` that nothing comes on."""
 
-    def __init__(self, certificates: Path | None, idle_s: float) -> None:
+    def __init__(self, certificates: Path | None, idle_s: float, shard: int = 1) -> None:
+        self._shard = str(shard).encode()
         self._context = None if certificates is None else node_context(certificates)
         # Ended here before the other node ends it.
         self._idle_s = idle_s / 2
@@ -153,7 +156,8 @@ class Forwarder:
             return Forwarded.NOT_DONE
         node.asked.add(connection)
         try:
-            return await _exchange(connection, scope, body, send)
+            head = _head(scope, body, self._shard)
+            return await _exchange(connection, scope, head, body, send)
         finally:
             node.asked.discard(connection)
             if connection.is_reusable and not node.is_former:
@@ -204,10 +208,10 @@ class KnownNode:
 
 
 async def _exchange(
-    connection: NodeConnection, scope: HTTPScope, body: HeldBody, send: Send
+    connection: NodeConnection, scope: HTTPScope, head: bytes, body: HeldBody, send: Send
 ) -> Forwarded:
     try:
-        await connection.ask(scope["method"], _head(scope, body), body.content())
+        await connection.ask(scope["method"], head, body.content())
         if any(name.lower() == NOT_OWNER for name, _ in connection.headers):
             while await connection.part():
                 pass
@@ -266,19 +270,22 @@ def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
     return context
 
 
-def _head(scope: HTTPScope, body: HeldBody) -> bytes:
+def _head(scope: HTTPScope, body: HeldBody, shard: bytes) -> bytes:
     """A request's head, for the same target at another node."""
     query = scope["query_string"]
     target = scope["raw_path"] + (b"?" + query if query else b"")
     # Whichever version the client speaks: nodes keep their connections, and send in chunks.
     line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), target)
     # The parser has let no header in that could end its line.
-    return b"".join((line, *(b"%b: %b\r\n" % each for each in _headers(scope, body)), b"\r\n"))
+    return b"".join(
+        (line, *(b"%b: %b\r\n" % each for each in _headers(scope, body, shard)), b"\r\n")
+    )
 
 
-def _headers(scope: HTTPScope, body: HeldBody) -> list[tuple[bytes, bytes]]:
-    left_out = (_LENGTH, CLIENT)
+def _headers(scope: HTTPScope, body: HeldBody, shard: bytes) -> list[tuple[bytes, bytes]]:
+    left_out = (_LENGTH, CLIENT, SHARD)
     headers = [each for each in _without_connection(scope["headers"]) if each[0] not in left_out]
+    headers.append((SHARD, shard))
     if client := scope["client"]:
         headers.append((CLIENT, client[0].encode()))
     if all(name != b"host" for name, _ in headers):

@@ -57,9 +57,12 @@ that does not own its journal is ready as long as another does.""",
     refusals=(503,),
 )
 async def ready(request: Request) -> Ready:
-    if (obstacle := request.engine.obstacle()) is not None:
-        raise unavailable(obstacle)
-    return Ready("ready", passed_over=len(request.engine.damage.passed_over))
+    engines = request.service.figures.engines
+    for number, engine in sorted(engines.items()):
+        if (obstacle := engine.obstacle()) is not None:
+            raise unavailable(obstacle if len(engines) == 1 else f"shard {number}: {obstacle}")
+    passed_over = sum(len(each.damage.passed_over) for each in engines.values())
+    return Ready("ready", passed_over=passed_over)
 
 
 @operation(
@@ -85,7 +88,7 @@ No label holds a name or an id.""",
     answers={200: Answer("The figures.", str, media_type=TEXT)},
 )
 async def metrics(request: Request) -> Response[bytes]:
-    figures = await exposition(request.engine, request.service.figures)
+    figures = await exposition(request.service.figures)
     return Response(figures, media_type=_FORMAT)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import accumulate, chain
+from operator import itemgetter
 from platform import python_version
 from shutil import disk_usage
 from sqlite3 import sqlite_version
@@ -57,9 +58,10 @@ class Durations:
 @dataclass(slots=True)
 class Figures:
     """`durations` are by route and first digit of the status, `requests` by route, status and the
-    reason of a refusal (empty without one), `payments` by action. Of a node that shares a journal:
-    `forwarded` requests were answered by the owner, the journal was taken over `takeovers` times, and
-    it has `behind` entries that are not counted here yet."""
+    reason of a refusal (empty without one), `payments` by action. `engines` are those of the process,
+    by their shards. Of a node that shares journals: `forwarded` requests were answered by an owner, a
+    journal was taken over `takeovers` times, and that of a shard has `behind` entries that are not
+    counted here yet."""
 
     durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
     requests: Counter[tuple[str, int, str]] = field(default_factory=Counter)
@@ -68,7 +70,12 @@ class Figures:
     events: int = 0
     forwarded: int = 0
     takeovers: int = 0
-    behind: int = 0
+    behind: dict[int, int] = field(default_factory=dict)
+    engines: dict[int, Engine] = field(default_factory=dict)
+
+    def watch(self, engine: Engine) -> None:
+        """The engine that serves its shard from now on."""
+        self.engines[engine.journal.shard.number] = engine
 
     def count(self, route: str, status: int, seconds: float, noted: Mapping[str, Any]) -> None:
         """Counts a request by its answer and by what its handler noted for the log."""
@@ -86,17 +93,18 @@ class Figures:
             self.events += noted["kept"]
 
 
-async def exposition(engine: Engine, figures: Figures) -> bytes:
+async def exposition(figures: Figures) -> bytes:
     """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
-    others = _ScrapeCollector(await families(engine, figures))
+    others = _ScrapeCollector(await families(figures))
     return "".join(_durations(figures)).encode() + generate_latest(others)
 
 
-async def families(engine: Engine, figures: Figures) -> list[Metric]:
+async def families(figures: Figures) -> list[Metric]:
     """All but the durations and the process' own. Raises `Unavailable` as `exposition`."""
-    pending = await engine.outbox.read(outbox.pending)
-    held = _state_metrics(engine, await engine.journal.size(), pending)
-    return [*_request_metrics(figures), *held, *await _windows(engine)]
+    engines = [engine for _, engine in sorted(figures.engines.items())]
+    pending = sum([await each.outbox.read(outbox.pending) for each in engines])
+    held = _state_metrics(engines, await engines[0].journal.size(), pending)
+    return [*_request_metrics(figures), *held, *await _windows(engines)]
 
 
 def _durations(figures: Figures) -> Iterator[str]:
@@ -147,14 +155,16 @@ def _request_metrics(figures: Figures) -> Iterator[Metric]:
         "toll_takeovers", "Times that this node took the journal over.", figures.takeovers
     )
     yield GaugeMetricFamily(
-        "toll_entries_behind", "Entries that a follower has not counted yet.", figures.behind
+        "toll_entries_behind",
+        "Entries that a follower has not counted yet.",
+        sum(figures.behind.values()),
     )
 
 
-def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator[Metric]:
-    journal, shadows = engine.journal, engine.shadows
+def _state_metrics(engines: Sequence[Engine], journal_bytes: int, pending: int) -> Iterator[Metric]:
+    journals = [each.journal for each in engines]
     yield _BUILD
-    disk = disk_usage(engine.folder)
+    disk = disk_usage(engines[0].folder)
     yield GaugeMetricFamily("toll_disk_bytes", "Bytes of the data folder's disk.", disk.total)
     yield GaugeMetricFamily("toll_disk_free_bytes", "How many of them are free.", disk.free)
     yield GaugeMetricFamily(
@@ -165,40 +175,52 @@ def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator
     yield GaugeMetricFamily(
         "toll_journal_failing",
         "Whether the last write to the journal failed.",
-        journal.write_failure() is not None,
+        any(each.write_failure() is not None for each in journals),
     )
     yield GaugeMetricFamily(
         "toll_damaged_entries",
         "Entries that can't be read and were passed over at the start.",
-        len(engine.damage.passed_over),
+        sum(len(each.damage.passed_over) for each in engines),
     )
     yield GaugeMetricFamily(
         "toll_clock_plausible",
         "Whether the clock fits the journal; nothing is purged while it does not.",
-        engine.clock_watch.is_plausible,
+        all(each.clock_watch.is_plausible for each in engines),
     )
     yield GaugeMetricFamily(
-        "toll_rebuilt_ratio", "How much of the windows is filled, from 0 to 1.", engine.rebuilt
+        "toll_rebuilt_ratio",
+        "How much of the windows is filled, from 0 to 1.",
+        sum(each.rebuilt for each in engines) / len(engines),
     )
     yield GaugeMetricFamily(
         "toll_ready",
         "Whether the windows are whole and traffic may come.",
-        engine.ready.is_set() or engine.forwards_to is not None,
+        all(each.ready.is_set() or each.forwards_to is not None for each in engines),
     )
     yield GaugeMetricFamily(
-        "toll_owner", "Whether this process owns the journal and decides.", engine.ready.is_set()
+        "toll_owner",
+        "Of how many journals this process is the owner, and decides.",
+        sum(each.ready.is_set() for each in engines),
     )
     yield GaugeMetricFamily(
-        "toll_journal_waiting", "Entries that wait to be on disk.", journal.queue_length()
+        "toll_journal_waiting",
+        "Entries that wait to be on disk.",
+        sum(each.queue_length() for each in journals),
     )
     yield CounterMetricFamily(
-        "toll_journal_errors", "Writes to the journal that failed.", journal.write_failures()
+        "toll_journal_errors",
+        "Writes to the journal that failed.",
+        sum(each.write_failures() for each in journals),
     )
     yield GaugeMetricFamily(
-        "toll_shadows_waiting", "Shadows that wait to be evaluated.", shadows.unfinished
+        "toll_shadows_waiting",
+        "Shadows that wait to be evaluated.",
+        sum(each.shadows.unfinished for each in engines),
     )
     yield CounterMetricFamily(
-        "toll_shadows_skipped", "Shadows passed over because too many waited.", shadows.lost
+        "toll_shadows_skipped",
+        "Shadows passed over because too many waited.",
+        sum(each.shadows.lost for each in engines),
     )
     yield GaugeMetricFamily(
         "toll_deliveries_pending",
@@ -207,7 +229,7 @@ def _state_metrics(engine: Engine, journal_bytes: int, pending: int) -> Iterator
     )
 
 
-async def _windows(engine: Engine) -> list[Metric]:
+async def _windows(engines: Sequence[Engine]) -> list[Metric]:
     used = GaugeMetricFamily(
         "toll_windows_entries", "Elements that an account's windows hold.", labels=("account",)
     )
@@ -217,7 +239,8 @@ async def _windows(engine: Engine) -> list[Metric]:
         "Whether a window was given up for that, and what reads it finds nothing.",
         labels=("account",),
     )
-    for number in sorted(engine.state.accounts):
+    accounts = {number: each for each in engines for number in each.state.accounts}
+    for number, engine in sorted(accounts.items(), key=itemgetter(0)):
         status = await engine.windows.status(number)
         account = (str(number),)
         used.add_metric(account, status.entries)
@@ -226,6 +249,6 @@ async def _windows(engine: Engine) -> list[Metric]:
     total = GaugeMetricFamily(
         "toll_windows_total_cap",
         "How many elements the windows of all accounts may hold together.",
-        engine.windows.total_cap,
+        sum(each.windows.total_cap for each in engines),
     )
     return [used, cap, over, total]

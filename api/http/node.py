@@ -53,6 +53,9 @@ class SharingNode:
 
     def serve(self, engine: Engine, app: ASGIApp) -> None:
         """Requests are answered by this application of an engine, once it decides."""
+        if self.engine is not None:
+            # What the last one knew is where requests go until this one knows better.
+            engine.forwards_to = self.engine.forwards_to
         self.engine, self.app = engine, proved(app, engine)
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,6 +22,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "port": (0, 65535),
     "admin_port": (0, 65535),
     "node_port": (0, 65535),
+    "shards": (1, 64),
     "waiting": (1, 1_000_000),
     "connections": (1, 1_000_000),
     "heads_per_address": (1, 1_000_000),
@@ -89,6 +90,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     On a database several nodes share the journal: one listens to the others on `node_host` and
     `node_port` (0 takes a free one), and is reached by them at `node_address` (`HOST:PORT`), where
     that is another. In the folder `node_tls` are the certificates by which they know each other.
+    `shards` is how many journals share the accounts out, each with an owner among the nodes; it is
+    settled when the database is first served.
 
     Raises `SettingsError`.
     """
@@ -127,6 +130,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     node_port: int = 0
     node_address: str | None = None
     node_tls: Path | None = None
+    shards: int | None = None
 
     @property
     def source(self) -> JournalSource:
@@ -145,6 +149,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             wrong.append(f"console: {self.console} is not `on`, `off` or HOST:PORT")
         if self.database and self.node_address is None and self.node_host in _UNSPECIFIED:
             wrong.append(f"node-address: where other nodes reach {self.node_host} is needed")
+        if self.shards is not None and self.database is None:
+            wrong.append("shards: a data folder has one journal; several are in a database")
         if self.node_address is not None and not _LISTENER.fullmatch(self.node_address):
             wrong.append(f"node-address: {self.node_address} is not HOST:PORT")
         if self.telemetry is not None and not self.telemetry.startswith(("http://", "https://")):

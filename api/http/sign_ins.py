@@ -79,7 +79,10 @@ async def begin(request: Request) -> BegunAnswer:
     take_sign_in(request)
     account = (await read_json(request, WantedSignInBody)).sign_in.account
     try:
-        departure = await begin_sign_in(request.service.openid, account, request.engine.clock())
+        engine = request.engine
+        departure = await begin_sign_in(
+            request.service.openid, account, engine.clock(), engine.journal.shard.number
+        )
     except UnreachableError as error:
         request.log["sign_in"] = str(error)
         raise unavailable("the provider does not answer as it should") from None

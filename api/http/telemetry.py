@@ -51,8 +51,10 @@ async def telemetry(
 
     A collector that does not answer costs spans and figures, and no request.
     """
+    shard = engine.journal.shard
+    named = {} if shard.of == 1 else {"toll.shard": shard.number}
     resource = Resource.create(
-        {"service.name": "tollkeeper", "service.version": version("tollkeeper")}
+        {"service.name": "tollkeeper", "service.version": version("tollkeeper"), **named}
     )
     traces = TracerProvider(resource=resource)
     traces.add_span_processor(
@@ -66,14 +68,14 @@ async def telemetry(
     engine.journal = cast("Journal", TracedJournal(untraced, tracer))
     durations = meter.create_histogram(_DURATION, "s", "Duration of requests.")
     latest = LatestFigures(meter)
-    gathering = asyncio.create_task(_gather(engine, figures, latest))
+    gathering = asyncio.create_task(_gather(figures, latest))
     try:
         yield lambda app: trace_requests(app, tracer, durations)
     finally:
         gathering.cancel()
         engine.journal = untraced
         with suppress(JournalError):
-            latest.keep(await families(engine, figures))
+            latest.keep(await families(figures))
         # What waits is sent, by threads of theirs.
         await asyncio.to_thread(traces.shutdown)
         await asyncio.to_thread(meters.shutdown)
@@ -179,9 +181,9 @@ class LatestFigures:
             create(family.name, [observations], "", family.documentation)
 
 
-async def _gather(engine: Engine, figures: Figures, latest: LatestFigures) -> None:
+async def _gather(figures: Figures, latest: LatestFigures) -> None:
     """Keeps the figures fresh until cancelled."""
     while True:
         with suppress(JournalError):
-            latest.keep(await families(engine, figures))
+            latest.keep(await families(figures))
         await asyncio.sleep(FIGURES_EVERY_S / 3)

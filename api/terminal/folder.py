@@ -62,6 +62,14 @@ def read_account(data: JournalSource, name: str) -> Account:
     return read_data(data, ask)
 
 
+def journal_of(data: JournalSource, account: str | None) -> JournalSource:
+    """The journal with the account; the first where none is named."""
+    from tollkeeper.engine.journal.source import home_of
+
+    with refusals():
+        return data if account is None else home_of(data, account)
+
+
 def data_folder(data: JournalSource, instead: str) -> Path:
     """The folder, for a command that works on its files; says what to do instead and exits 1 when
     the journal is in a database."""
@@ -72,10 +80,10 @@ def data_folder(data: JournalSource, instead: str) -> Path:
 
 def where(data: JournalSource) -> tuple[str, ...]:
     """The options by which another command finds the same journal."""
-    from tollkeeper.engine.journal.source import folder_of, url_of
+    from tollkeeper.engine.journal.source import folder_of, url_of, whole_of
 
-    url = url_of(data)
-    options = ("--data", str(folder_of(data).resolve()))
+    url = url_of(whole_of(data))
+    options = ("--data", str(folder_of(whole_of(data)).resolve()))
     return options if url is None else (*options, "--database", url)
 
 

@@ -70,9 +70,10 @@ def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_source(*given: Any, data: Path, database: str | None, **others: Any) -> Any:
         source: JournalSource = data
         if database is not None:
+            from tollkeeper.api.terminal.folder import journal_of
             from tollkeeper.engine.journal.source import Database
 
-            source = Database(database, data)
+            source = journal_of(Database(database, data), others.get("account"))
         return command(*given, data=source, **others)
 
     return folder_option(_database_option(with_source))

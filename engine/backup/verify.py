@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import Inspection, JournalFault, inspect_journal
 from tollkeeper.engine.journal.side_file import stands_beside
-from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.journal.source import JournalSource, connect_for_reading, shards_of
 from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
@@ -49,8 +49,13 @@ def verify(source: JournalSource, progress: Progress = unwatched) -> VerifyRepor
     """
     if isinstance(source, Path):
         return _verify_folder(source, progress)
-    with closing(connect_for_reading(source)) as connection:
-        return _with_inspection(VerifyReport([]), inspect_journal(connection, wrong_with, progress))
+    report = VerifyReport([])
+    shards = shards_of(source)
+    for number, each in enumerate(shards, start=1):
+        with closing(connect_for_reading(each)) as connection:
+            inspection = inspect_journal(connection, wrong_with, progress)
+        _add(report, inspection, f"shard {number}: " if len(shards) > 1 else "")
+    return report
 
 
 def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
@@ -75,18 +80,21 @@ def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
     except sqlite3.DatabaseError as error:
         report.faults.append(JournalFault(None, f"`{journal}` can't be read: {error}"))
         return report
-    _with_inspection(report, inspection)
+    _add(report, inspection)
     for path in report.files:
         if path != journal and not _fits(path, identity):
             report.faults.append(JournalFault(None, f"`{path}` belongs to another journal"))
     return report
 
 
-def _with_inspection(report: VerifyReport, inspection: Inspection) -> VerifyReport:
-    report.entries, report.sealed = inspection.kinds, inspection.sealed
-    report.without_checksum, report.more = inspection.without_checksum, inspection.more
-    report.faults += inspection.faults
-    return report
+def _add(report: VerifyReport, inspection: Inspection, where: str = "") -> None:
+    report.entries += inspection.kinds
+    report.sealed += inspection.sealed
+    report.without_checksum += inspection.without_checksum
+    report.more += inspection.more
+    report.faults += [
+        JournalFault(each.sequence, f"{where}{each.text}") for each in inspection.faults
+    ]
 
 
 def wrong_with(entry: Entry) -> str | None:

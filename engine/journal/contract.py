@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -13,6 +13,13 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import (
     Kind,
 )
+
+
+class Shard(NamedTuple):
+    """One of so many journals that share a database's accounts out, `number` from 1 on."""
+
+    number: int = 1
+    of: int = 1
 
 
 class CommandRequest(Struct, frozen=True):

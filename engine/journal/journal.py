@@ -18,7 +18,7 @@ from tollkeeper.engine.journal import (
     staging,
 )
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest
+from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest, Shard
 from tollkeeper.engine.journal.entries import (
     Entry,
     Idempotency,
@@ -43,6 +43,8 @@ class Journal(ABC):
     threads of their own.
     """
 
+    shard = Shard()
+    """Which of the database's journals it is."""
     _writer: Writer
     _in_flight: InFlight
     _last_appended: int

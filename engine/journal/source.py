@@ -18,10 +18,12 @@ from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """`folder` holds what each node works out for itself and may lose."""
+    """`folder` holds what each node works out for itself and may lose. `part_of` is the database whose
+    shard it is, None for the first one, which has no schema and no folder of its own."""
 
     url: str
     folder: Path
+    part_of: Database | None = None
 
 
 JournalSource: TypeAlias = Path | Database
@@ -35,6 +37,51 @@ def folder_of(source: JournalSource) -> Path:
 def url_of(source: JournalSource) -> str | None:
     """The address of the database, None for a folder."""
     return None if isinstance(source, Path) else source.url
+
+
+def key_folder_of(source: JournalSource) -> Path:
+    """The folder with the key of secrets, which all shards have in common."""
+    return folder_of(whole_of(source))
+
+
+def whole_of(source: JournalSource) -> JournalSource:
+    """The database with all its shards."""
+    if isinstance(source, Database) and source.part_of is not None:
+        return source.part_of
+    return source
+
+
+def shard_of(database: Database, number: int) -> Database:
+    """One of a database's shards."""
+    if number == 1:
+        return database
+    from tollkeeper.engine.journal.postgres.shards import address_of_shard
+
+    folder = database.folder / f"shard-{number}"
+    return Database(address_of_shard(database.url, number), folder, database)
+
+
+def shards_of(source: JournalSource) -> list[JournalSource]:
+    """Each of the journals that the accounts are shared out to. Raises `JournalError`."""
+    if isinstance(source, Path):
+        return [source]
+    from tollkeeper.engine.journal.postgres.shards import shards_in
+
+    with closing(connect_to_journal(source)) as connection:
+        count = shards_in(connection)
+    return [shard_of(source, number) for number in range(1, count + 1)]
+
+
+def home_of(source: JournalSource, account: str, *, is_new: bool = False) -> JournalSource:
+    """The journal with the account of this name, or its test account; a new one's is settled now.
+    Raises `JournalError`."""
+    if isinstance(source, Path):
+        return source
+    from tollkeeper.engine.journal.postgres import shards
+
+    with closing(connect_to_journal(source)) as connection:
+        find = shards.assign_home if is_new else shards.home_of
+        return shard_of(source, find(connection, account.partition(":")[0]))
 
 
 @asynccontextmanager

@@ -30,6 +30,7 @@ from tollkeeper.engine.openid.providers import Provider
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.users import PutUser
 from tollkeeper.engine.registry.errors import NotFound, Refused
+from tollkeeper.engine.registry.keys import shard_mark
 from tollkeeper.engine.registry.sessions import SignInGrant
 from tollkeeper.engine.runtime import Engine
 
@@ -75,13 +76,14 @@ class _Tokens(Struct, frozen=True):
     id_token: str
 
 
-async def begin_sign_in(openid: OpenId, account: str, now: int) -> Departure:
-    """Raises `NotFound` where nobody lets people into the account, `UnreachableError`."""
+async def begin_sign_in(openid: OpenId, account: str, now: int, shard: int = 1) -> Departure:
+    """To an account of this shard. Raises `NotFound` where nobody lets people into the account, `UnreachableError`."""
     provider = openid.providers.get(account)
     if provider is None:
         raise NotFound("account", f"nobody signs in to `{account}` by OpenID")
     metadata = await openid.issuers.metadata(provider.issuer)
     secret, state, nonce, verifier = (secrets.token_urlsafe(_SECRET_BYTES) for _ in range(4))
+    secret = shard_mark(shard) + secret
     if len(openid.attempts) >= MAX_ATTEMPTS:
         del openid.attempts[next(iter(openid.attempts))]
     attempt = SignInAttempt(account, state, nonce, verifier, now + ATTEMPT_LASTS)

@@ -26,7 +26,7 @@ class CreateAccount(Verb, frozen=True):
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
         async with engine.changing:
-            number, created = create_account(engine.state, self.name)
+            number, created = create_account(engine.state, self.name, engine.journal.shard)
             await make_change(engine, number, author, created)
             await take_up_shipped(engine, number)
             if engine.ready.is_set():
@@ -74,7 +74,12 @@ class CreateKey(AccountVerb, frozen=True):
             if self.test:
                 number = await _test_account(engine, number, author, progress)
             key, created = create_key(
-                engine.state.accounts[number], self.scopes, self.name, self.expires_at, self.owner
+                engine.state.accounts[number],
+                self.scopes,
+                self.name,
+                self.expires_at,
+                self.owner,
+                engine.journal.shard.number,
             )
             await make_change(engine, number, author, created)
         return Effect(key=key)
@@ -108,7 +113,7 @@ async def _test_account(engine: Engine, number: int, author: str, progress: Prog
         return number
     if account.test is not None:
         return account.test
-    made, created = create_test_account(engine.state, account)
+    made, created = create_test_account(engine.state, account, engine.journal.shard)
     await make_change(engine, made, author, created)
     if engine.ready.is_set():
         await fill(engine, made, engine.active[made].plans(), progress)

@@ -26,7 +26,7 @@ async def start_session(engine: Engine, sign_in: SignInGrant) -> tuple[str, Sess
         now = engine.clock()
         if key_of_session(engine.state, sign_in, now) is None:
             return None
-        secret, started = begin_session(sign_in, now)
+        secret, started = begin_session(sign_in, now, engine.journal.shard.number)
         author = sign_in.parent or sign_in.owner
         await _record(engine, sign_in.account, author, started)
     return secret, started

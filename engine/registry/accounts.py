@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tollkeeper.engine.journal.contract import Shard
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
     AccountDeleted,
@@ -16,17 +17,21 @@ from tollkeeper.engine.registry.state import Account, Configuration
 
 TEST_SUFFIX: Final = ":test"
 """Ends the name of a test account; no other account's name has a colon."""
+ALONE: Final = Shard()
+"""Of a journal that has all accounts."""
 
 
-def create_account(state: Configuration, name: str) -> tuple[int, AccountCreated]:
-    """The new account's number, for the journal's entry, and its creation.
+def create_account(
+    state: Configuration, name: str, shard: Shard = ALONE
+) -> tuple[int, AccountCreated]:
+    """The new account's number, for the entry in the journal of this shard, and its creation.
 
     Raises `Invalid` for a name that is none and `Conflict` for one in use.
     """
     check_name("account.name", name)
     if name in state.numbers:
         raise Conflict("account.name", f"there is an account `{name}` already")
-    return _next_number(state), AccountCreated(name)
+    return _next_number(state, shard), AccountCreated(name)
 
 
 def suspend_account(account: Account) -> AccountSuspended:
@@ -55,9 +60,11 @@ def delete_account(account: Account) -> AccountDeleted:
     return AccountDeleted()
 
 
-def create_test_account(state: Configuration, live: Account) -> tuple[int, AccountCreated]:
+def create_test_account(
+    state: Configuration, live: Account, shard: Shard = ALONE
+) -> tuple[int, AccountCreated]:
     """The number of the live account's new test account, and its creation."""
-    return _next_number(state), AccountCreated(f"{live.name}{TEST_SUFFIX}", live.number)
+    return _next_number(state, shard), AccountCreated(f"{live.name}{TEST_SUFFIX}", live.number)
 
 
 def sharing(state: Configuration, number: int) -> tuple[int, ...]:
@@ -81,5 +88,7 @@ def find_account(state: Configuration, name: str) -> Account:
     return state.accounts[number]
 
 
-def _next_number(state: Configuration) -> int:
-    return max([0, *state.accounts, *state.deleted]) + 1
+def _next_number(state: Configuration, shard: Shard) -> int:
+    """One that no other shard gives."""
+    first = max([0, *state.accounts, *state.deleted]) + 1
+    return first + (shard.number - first) % shard.of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
 
@@ -19,6 +20,19 @@ TEST_PREFIX = "toll_test_"
 MAX_KEY_NAME = 64
 _SECRET_BYTES = 40
 _ID_LENGTH = 8
+# No random part has a dot.
+_NAMED = re.compile(r"(?:[a-z]+_)*([1-9][0-9]{0,2})\.")
+
+
+def shard_mark(shard: int) -> str:
+    """What a secret of a shard's accounts begins with, behind its prefix: nothing for the first's."""
+    return "" if shard == 1 else f"{shard}."
+
+
+def shard_named(secret: str) -> int:
+    """The shard that a key, or another secret, names."""
+    found = _NAMED.match(secret)
+    return 1 if found is None else int(found[1])
 
 
 def create_key(
@@ -27,8 +41,9 @@ def create_key(
     name: str = "",
     expires_at: int | None = None,
     owner: str = "",
+    shard: int = 1,
 ) -> tuple[str, KeyCreated]:
-    """The key, to be shown this once, and its creation; `expires_at` in µs.
+    """The key, to be shown this once, and its creation; `expires_at` in µs, `shard` its journal's.
 
     Its first eight random characters are its id; 256 bits and more stay secret. `owner` is
     one of the users, or nobody. Raises `Invalid` with all that is wrong.
@@ -42,7 +57,7 @@ def create_key(
         violations.append(Violation("key.owner", "invalid_value", message))
     if violations:
         raise Invalid(violations)
-    prefix = PREFIX if account.live is None else TEST_PREFIX
+    prefix = (PREFIX if account.live is None else TEST_PREFIX) + shard_mark(shard)
     while True:
         key = prefix + secrets.token_urlsafe(_SECRET_BYTES)
         id_ = key[: len(prefix) + _ID_LENGTH]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.registry.changes import SessionStarted
+from tollkeeper.engine.registry.keys import shard_mark
 from tollkeeper.engine.registry.scopes import KeyScope, granted_scopes
 from tollkeeper.engine.registry.state import ApiKey, Configuration, Session, most_frequent
 from tollkeeper.engine.registry.users import key_of_user
@@ -44,10 +45,11 @@ class SignInGrant:
 class Sessions:
     """What is known of sessions beyond the journal, by the SHA-256 of what the person holds.
 
-    `began_at` (µs) is when the service started: no session was idle before.
+    `began_at` (µs) is when the service started: no session was idle before. `shard` is the journal's.
     """
 
     began_at: int = 0
+    shard: int = 1
     _links: dict[bytes, tuple[SignInGrant, int]] = field(default_factory=dict)
     _used_at: dict[bytes, int] = field(default_factory=dict)
 
@@ -55,7 +57,7 @@ class Sessions:
         self, account: int, owner: str, scopes: Sequence[KeyScope] | None, now: int
     ) -> str:
         """A code that signs `owner` in once, within `LINK_LASTS`; a user where `scopes` is None."""
-        code = secrets.token_urlsafe(_SECRET_BYTES)
+        code = shard_mark(self.shard) + secrets.token_urlsafe(_SECRET_BYTES)
         if len(self._links) >= MAX_LINKS:
             fullest = most_frequent(held.account for held, _ in self._links.values())
             first = next(of for of, (held, _) in self._links.items() if held.account == fullest)
@@ -87,9 +89,9 @@ class Sessions:
         return session, key
 
 
-def begin_session(sign_in: SignInGrant, now: int) -> tuple[str, SessionStarted]:
+def begin_session(sign_in: SignInGrant, now: int, shard: int = 1) -> tuple[str, SessionStarted]:
     """What the person's browser is to hold, and the session's beginning."""
-    secret = SESSION_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+    secret = SESSION_PREFIX + shard_mark(shard) + secrets.token_urlsafe(_SECRET_BYTES)
     started = SessionStarted(
         hash_of(secret), sign_in.owner, now + LONGEST_SESSION, sign_in.parent, sign_in.scopes
     )

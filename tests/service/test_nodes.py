@@ -128,9 +128,9 @@ def stream(shop: Shop, nodes: Sequence[int], ids: range) -> list[str | None]:
     return met
 
 
-def block(folder: Path, user: str) -> None:
+def block(folder: Path, user: str, account: str = "shop") -> None:
     (folder / "blocked.csv").write_text(f"value\n{user}\n")
-    listed = ("lists", "import", "blocked", str(folder / "blocked.csv"), "--account", "shop")
+    listed = ("lists", "import", "blocked", str(folder / "blocked.csv"), "--account", account)
     assert toll(folder, *listed).returncode == 0
 
 

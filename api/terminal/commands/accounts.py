@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform, read_account, read_data, refusals
+from tollkeeper.api.terminal.folder import journal_of, perform, read_account, read_data, refusals
 from tollkeeper.api.terminal.options import author_option, data_option, json_option
 from tollkeeper.api.terminal.output import plural, print_json, say, show_rows
 
@@ -28,9 +28,12 @@ def accounts() -> None:
 @data_option
 def create_account(name: str, data: JournalSource) -> None:
     """Make an account."""
+    from tollkeeper.engine.journal.source import home_of
     from tollkeeper.engine.publish.accounts import CreateAccount
 
-    perform(data, CreateAccount(name))
+    with refusals():
+        home = home_of(data, name, is_new=True)
+    perform(home, CreateAccount(name))
     say(f"account {name} is there; make a key with toll keys create --account {name}")
 
 
@@ -39,13 +42,15 @@ def create_account(name: str, data: JournalSource) -> None:
 @data_option
 def list_accounts(as_json_: bool, data: JournalSource) -> None:
     """List the accounts, those that were deleted last."""
+    from tollkeeper.engine.journal.source import shards_of
 
     async def ask(picture: Picture) -> Configuration:
         return picture.state
 
-    state = read_data(data, ask)
-    rows = [_account_row(each) for each in state.accounts.values()]
-    rows += [_deleted_row(each) for each in state.deleted.values()]
+    with refusals():
+        states = [read_data(each, ask) for each in shards_of(data)]
+    rows = [_account_row(each) for state in states for each in state.accounts.values()]
+    rows += [_deleted_row(each) for state in states for each in state.deleted.values()]
     titles = ("name", "created_at", "state", "since", "by")
     show_rows(titles, rows, as_json_)
 
@@ -74,7 +79,7 @@ def show_account(name: str, data: JournalSource) -> None:
     """Print the account's settings as JSON."""
     from tollkeeper.engine.registry.settings import show_settings
 
-    print_json(show_settings(read_account(data, name).settings))
+    print_json(show_settings(read_account(journal_of(data, name), name).settings))
 
 
 @accounts.command("set")
@@ -88,7 +93,7 @@ def set_account(name: str, settings: Sequence[str], data: JournalSource) -> None
 
     with refusals():
         changes = read_assignments(settings)
-    changed = perform(data, ChangeSettings(name, changes)).count
+    changed = perform(journal_of(data, name), ChangeSettings(name, changes)).count
     say(f"{plural(changed or 0, 'setting')} of account {name} changed")
 
 
@@ -100,7 +105,7 @@ def suspend_account(name: str, data: JournalSource) -> None:
     """Refuse every request with the account's keys, until it is resumed."""
     from tollkeeper.engine.publish.accounts import SuspendAccount
 
-    perform(data, SuspendAccount(name))
+    perform(journal_of(data, name), SuspendAccount(name))
     say(f"account {name} is suspended; its webhooks wait, and nothing of it is lost")
 
 
@@ -112,7 +117,7 @@ def resume_account(name: str, data: JournalSource) -> None:
     """Let a suspended account go on as it was."""
     from tollkeeper.engine.publish.accounts import ResumeAccount
 
-    perform(data, ResumeAccount(name))
+    perform(journal_of(data, name), ResumeAccount(name))
     say(f"account {name} goes on")
 
 
@@ -124,5 +129,5 @@ def delete_account(name: str, data: JournalSource) -> None:
     """Delete a suspended account for good, with all that is kept of it."""
     from tollkeeper.engine.privacy.deletion import DeleteAccount
 
-    removed = perform(data, DeleteAccount(name)).count or 0
+    removed = perform(journal_of(data, name), DeleteAccount(name)).count or 0
     say(f"account {name} is deleted, {plural(removed, 'entry')} with it")

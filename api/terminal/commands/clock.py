@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.folder import perform, refusals
 from tollkeeper.api.terminal.options import author_option, data_option
 from tollkeeper.api.terminal.output import say
 
@@ -24,7 +24,11 @@ def clock() -> None:
 @data_option
 def accept_clock(data: JournalSource) -> None:
     """Say that this machine's clock is right, though it seems to have jumped."""
+    from tollkeeper.engine.journal.source import shards_of
     from tollkeeper.engine.watching import AcceptClock
 
-    perform(data, AcceptClock())
+    with refusals():
+        shards = shards_of(data)
+    for each in shards:
+        perform(each, AcceptClock())
     say("the clock is taken as right; what is too old is removed from now on")

@@ -125,6 +125,10 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     "Folder with authority.pem, certificate.pem and key.pem, by which nodes know each other.",
     type=click.Path(file_okay=False, path_type=Path),
 )
+@setting(
+    "shards",
+    "Journals that a new database's accounts are shared out to, each with an owner of its own.",
+)
 @click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
 @click.pass_context
 def serve(ctx: click.RichContext, /, data: JournalSource, check: bool, **settings: Any) -> None:

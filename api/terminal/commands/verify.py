@@ -30,15 +30,17 @@ def verify(windows: bool, as_json_: bool, data: JournalSource) -> None:
     """
     from tollkeeper.engine.backup.recount import recount
     from tollkeeper.engine.backup.verify import verify as verify_folder
+    from tollkeeper.engine.journal.source import shards_of
 
     with refusals(), progress_bar("verifying") as progress:
         report = verify_folder(data, progress)
     recounted = 0
     if windows and not report.faults:
         with refusals(), progress_bar("recounting") as progress:
-            found = recount(data, progress)
-        recounted = found.series
-        report.faults += found.faults
+            for each in shards_of(data):
+                found = recount(each, progress)
+                recounted += found.series
+                report.faults += found.faults
     if as_json_:
         print_json(
             {

@@ -246,11 +246,11 @@ def test_webhook(
 def _secrets(data: JournalSource, account: str, url: str) -> Sequence[str]:
     """The secrets that sign for an address now, the newest last."""
     from tollkeeper.engine.folder_key import open_folder_key
-    from tollkeeper.engine.journal.source import folder_of
+    from tollkeeper.engine.journal.source import key_folder_of
     from tollkeeper.engine.open import now
     from tollkeeper.engine.registry.webhooks import find_webhook, opened_secrets, webhook_id
 
     with refusals():
         known: Account = read_account(data, account)
         webhook = find_webhook(known, webhook_id(url))
-        return opened_secrets(open_folder_key(folder_of(data)), known.number, webhook, now())
+        return opened_secrets(open_folder_key(key_folder_of(data)), known.number, webhook, now())

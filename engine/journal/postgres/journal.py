@@ -36,6 +36,7 @@ from tollkeeper.engine.journal.postgres.ownership import (
     JournalStanding,
     Ownership,
     give_back,
+    give_to,
     nobody,
     require_moved,
     standing_of,
@@ -43,10 +44,12 @@ from tollkeeper.engine.journal.postgres.ownership import (
     try_to_take,
 )
 from tollkeeper.engine.journal.postgres.schema import (
+    has_current_tables,
     prepare_tables,
     require_current_tables,
     warn_of_settings,
 )
+from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import PostgresStore
 from tollkeeper.engine.journal.threads import in_thread
 from tollkeeper.engine.journal.writer import (
@@ -112,7 +115,7 @@ async def follow_database(
 
     def look() -> Ownership:
         with closing(connect(url)) as connection:
-            if not _has_current_tables(connection, url):
+            if not has_current_tables(connection, url):
                 prepare_tables(connection, url)
             require_moved(connection, url)
             warn_of_settings(connection, url)
@@ -124,13 +127,6 @@ async def follow_database(
         yield journal
     finally:
         await journal.close()
-
-
-def _has_current_tables(connection: PostgresConnection, url: str) -> bool:
-    with suppress(JournalError):
-        require_current_tables(connection, url)
-        return True
-    return False
 
 
 def connect_reader(url: str) -> PostgresConnection:
@@ -167,6 +163,7 @@ class PostgresJournal(Journal):
         self._look: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
         with self._reader() as connection:
+            self.shard = layout_of(connection)
             self._identity = reads.identity(connection)
             self._trusted_clock = reads.trusted_clock(connection)
         self._last_appended = ownership.last_place
@@ -327,12 +324,13 @@ class PostgresJournal(Journal):
         self.begin_renewing()
         return True
 
-    async def hand_over(self) -> None:
-        """Lets another take over at once what was written here; nothing can be any more."""
+    async def hand_over(self, node: str | None = None) -> None:
+        """Lets another, `node` where one is named, take over at once what was written here; nothing
+        can be any more."""
         self._end_renewing()
         with suppress(Unavailable):
             await self.flush()
-            await asyncio.to_thread(self._give_back)
+            await asyncio.to_thread(self._give_back, node)
             self._ownership.epoch = -1
         self._store.is_lost = True
 
@@ -468,6 +466,9 @@ class PostgresJournal(Journal):
         finally:
             self._look = None
 
-    def _give_back(self) -> None:
+    def _give_back(self, node: str | None = None) -> None:
         with closing(connect(self._url)) as connection:
-            give_back(connection, self._ownership)
+            if node is None:
+                give_back(connection, self._ownership)
+            else:
+                give_to(connection, self._ownership, node)

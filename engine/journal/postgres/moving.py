@@ -19,6 +19,7 @@ from tollkeeper.engine.journal.postgres.connection import (
 )
 from tollkeeper.engine.journal.postgres.ownership import Ownership, give_back, take
 from tollkeeper.engine.journal.postgres.schema import make_part, part_of, prepare_tables
+from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
 
 
@@ -81,6 +82,10 @@ def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
         prepare_tables(connection, url)
         ownership = take(connection, url, COMMAND_PURPOSE, moving=identity)
         try:
+            if layout_of(connection).of > 1:
+                raise JournalError(
+                    f"`{shown_address(url)}` has several shards: a folder is moved into one journal"
+                )
             ((moving,),) = connection.execute("SELECT moving FROM identity").fetchall()
             if moving != identity and (moving or ownership.last_place):
                 raise JournalError(f"`{shown_address(url)}` holds another journal already")

@@ -22,11 +22,13 @@ _TELL = (
     " seen_at = excluded.seen_at"
 )
 _ANOTHER = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
+_WHOLE = f"SELECT node, address FROM nodes WHERE is_whole AND {_RECENT}"
 _NODES = (
     "SELECT nodes.process, nodes.address, release, coalesce(owner = node AND lease_until >"
     " clock_timestamp(), FALSE), is_whole, greatest(0, last_place - place),"
     " extract(epoch FROM clock_timestamp() - seen_at)::float8,"
-    " CASE WHEN owner = node THEN (1000000 * extract(epoch FROM taken_at))::bigint END"
+    " CASE WHEN owner = node THEN (1000000 * extract(epoch FROM taken_at))::bigint END,"
+    " CASE WHEN owner = node THEN epoch END"
     " FROM nodes CROSS JOIN shards WHERE shard = 1 ORDER BY nodes.process, node"
 )
 
@@ -44,7 +46,7 @@ class Heartbeat(NamedTuple):
 
 class SeenNode(NamedTuple):
     """A node as the others see it: `behind` the journal by so many sequence numbers, heard of
-    `silent_s` seconds ago; `owner_since` (µs since 1970) where the journal is its own."""
+    `silent_s` seconds ago; `owner_since` (µs since 1970) and `epoch` where the journal is its own."""
 
     process: str
     address: str
@@ -54,6 +56,7 @@ class SeenNode(NamedTuple):
     behind: int
     silent_s: float
     owner_since: int | None
+    epoch: int | None = None
 
 
 def tell(connection: SqlConnection, heartbeat: Heartbeat) -> None:
@@ -73,6 +76,11 @@ def leave(connection: SqlConnection, node: str) -> None:
 def has_successor(connection: SqlConnection, node: str) -> bool:
     """Whether another node could take over at once."""
     return bool(connection.execute(_ANOTHER, (node,)).fetchone()[0])
+
+
+def successors(connection: SqlConnection) -> dict[str, str]:
+    """The nodes that could take over at once, by the address where others reach them."""
+    return {address: node for node, address in connection.execute(_WHOLE)}
 
 
 def nodes_of(connection: SqlConnection) -> list[SeenNode]:

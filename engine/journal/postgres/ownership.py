@@ -21,6 +21,8 @@ from tollkeeper.engine.journal.postgres.connection import PostgresConnection, sh
 
 LEASE_S = 2.0
 """How long after the owner's last word another may take over."""
+GIVEN_S = 1.0
+"""How long a node that was given a journal has for taking it, before any other may."""
 _UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _TAKE = (
     "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?, address = ?,"
@@ -34,6 +36,10 @@ _TAKE_AGAIN = (
 )
 _GIVE_BACK = (
     "UPDATE shards SET lease_until = '-infinity' WHERE shard = 1 AND owner = ? AND epoch = ?"
+)
+_GIVE_TO = (
+    "UPDATE shards SET owner = ?, address = '', lease_until = clock_timestamp()"
+    f" + interval '{GIVEN_S} seconds' WHERE shard = 1 AND owner = ? AND epoch = ?"
 )
 _HOLDER = "SELECT purpose, process, lease_until > clock_timestamp() FROM shards WHERE shard = 1"
 _STANDING = (
@@ -132,6 +138,11 @@ def nobody(connection: SqlConnection) -> Ownership:
 def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
     """Lets another take over at once."""
     connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
+
+
+def give_to(connection: PostgresConnection, ownership: Ownership, node: str) -> None:
+    """Lets another node, and for a moment nobody else, take over at once."""
+    connection.execute(_GIVE_TO, (node, ownership.owner, ownership.epoch))
 
 
 def holder_of(connection: SqlConnection) -> str | None:

@@ -8,6 +8,7 @@ grow with sequence numbers. An id stands in one table for all of them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import uuid4
 
 import psycopg
@@ -24,7 +25,7 @@ from tollkeeper.engine.journal.postgres.ownership import holder_of
 PART_ENTRIES = 10_000_000
 """How many sequence numbers a part of the journal has."""
 # Whoever holds it alone makes tables: a number that nobody else is likely to have chosen.
-_MAKING = 0x546F6C6C
+MAKING = 0x546F6C6C
 _THE_JOURNAL = f"""
 -- One row: whose journal it is, by the number of the taking over, and its last entry.
 CREATE TABLE shards (
@@ -145,7 +146,13 @@ CREATE TABLE nodes (
   place bigint NOT NULL, is_whole boolean NOT NULL, seen_at timestamptz NOT NULL
 );
 """
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES)
+_SHARDS = """
+-- Which of the database's journals this is, and of how many; where each account is, told by the first.
+CREATE TABLE layout (shard int NOT NULL, shards int NOT NULL);
+INSERT INTO layout VALUES (1, 1);
+CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL);
+"""
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 
@@ -154,7 +161,7 @@ def prepare_tables(connection: PostgresConnection, url: str) -> None:
     a newer version."""
     try:
         with connection.raw.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (MAKING,))
             version = _version(connection, url)
             if 0 < version < NEWEST_TABLES and holder_of(connection) is not None:
                 raise Locked(
@@ -183,6 +190,14 @@ def require_current_tables(connection: PostgresConnection, url: str) -> None:
             f"the service that uses `{shown_address(url)}` is older than this command: restart it"
             " first"
         )
+
+
+def has_current_tables(connection: PostgresConnection, url: str) -> bool:
+    """Whether `require_current_tables` finds nothing wrong."""
+    with suppress(JournalError):
+        require_current_tables(connection, url)
+        return True
+    return False
 
 
 def part_of(sequence: int) -> int:

@@ -11,8 +11,8 @@ import pytest
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
-from tollkeeper.api.http.serve_node import Serving, _follow
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.share import Serving, SharedShard, _follow
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
@@ -70,12 +70,9 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
                 monkeypatch.setattr(journal, "standing", standing)
                 settings = Settings(folder=tmp_path / "follower", database=url)
                 node = SharingNode(Forwarder(None, 30), Figures())
-                serving = Serving(
-                    *(settings, url, "", node, search, jobs, OpenId()),
-                    lambda _share: None,
-                    Figures(),
-                )
-                following_it = asyncio.create_task(_follow(serving, following))
+                serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
+                shard = SharedShard(serving, source, node, search)
+                following_it = asyncio.create_task(_follow(shard, following))
                 # At the third look all that was found at the first is counted.
                 for _ in range(3):
                     await looks.acquire()

@@ -1,0 +1,102 @@
+"""A node's shards: each request goes to that of its account.
+
+What a person or a shop sends with a request (a key, a session, a link's code) names its shard, so a
+new key is good everywhere at once. Only who begins to sign in names the account itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.types import HTTPScope, Receive, Scope, Send
+from msgspec import Struct
+
+from tollkeeper.api.http.connection import RESERVED
+from tollkeeper.api.http.errors import Problem, answer
+from tollkeeper.api.http.forward import SHARD, Hold
+from tollkeeper.api.http.node import SharingNode
+from tollkeeper.engine.registry.keys import shard_named
+
+_BY_BODY = frozenset((b"/v1/sessions", b"/v1/sign-ins"))
+_SCHEME = b"bearer "
+
+
+class _Session(Struct, frozen=True):
+    key: str | None = None
+    code: str | None = None
+    attempt: str | None = None
+
+
+class _SignIn(Struct, frozen=True):
+    account: str = ""
+
+
+class _Body(Struct, frozen=True):
+    session: _Session = _Session()
+    sign_in: _SignIn = _SignIn()
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+class Shards:
+    """All of a node's, by their numbers from 1 on."""
+
+    def __init__(self, nodes: Sequence[SharingNode]) -> None:
+        self._nodes = nodes
+        self._held = Hold()
+
+    async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application that anybody reaches."""
+        if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
+            await self._nodes[0].public(scope, receive, send)
+        elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
+            await self._by_body(scope, receive, send)
+        else:
+            await self._node(shard_named(_presented(scope))).public(scope, receive, send)
+
+    async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application that other nodes reach."""
+        told = b"1"
+        if scope["type"] == ScopeType.HTTP:
+            told = next((value for name, value in scope["headers"] if name == SHARD), told)
+        number = int(told) if told.isdigit() else 1
+        await self._node(number).from_nodes(scope, receive, send)
+
+    async def _by_body(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._held.body(receive) as body:
+                if body is not None:
+                    node = self._node(self._shard_in(body.held))
+                    await node.public(scope, body.receive, send)
+        except Problem as problem:
+            await answer(send, problem)
+
+    def _shard_in(self, body: bytes) -> int:
+        """What can't be read is for the first to refuse."""
+        try:
+            sent = _decode(body)
+        except msgspec.MsgspecError:
+            return 1
+        session = sent.session
+        if secret := session.attempt or session.code or session.key:
+            return shard_named(secret)
+        return self._home(sent.sign_in.account)
+
+    def _home(self, account: str) -> int:
+        for number, node in enumerate(self._nodes, start=1):
+            if node.engine is not None and account in node.engine.state.numbers:
+                return number
+        return 1
+
+    def _node(self, number: int) -> SharingNode:
+        return self._nodes[number - 1 if number <= len(self._nodes) else 0]
+
+
+def _presented(scope: HTTPScope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME:
+            return value[len(_SCHEME) :].strip().decode("latin-1")
+    return ""

@@ -1,0 +1,333 @@
+"""A shard in a node's life: its journal is followed, owned when nobody owns it, and handed over in the
+end, or to a node that has less to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from time import monotonic
+
+from litestar.types import ASGIApp
+from structlog import get_logger
+
+from tollkeeper.api.http.app import create_admin_app, create_app
+from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.serve import (
+    own_journal,
+    settle_memory,
+    telemetry_of,
+)
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.following import (
+    Following,
+    Interrupted,
+    become_owner,
+    begin_to_follow,
+    catch_up,
+    fill_again,
+    look_for_amendments,
+)
+from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.journal.contract import Fenced, JournalError, Locked, Unavailable
+from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
+from tollkeeper.engine.journal.postgres.journal import PostgresJournal, follow_database
+from tollkeeper.engine.journal.postgres.nodes import (
+    Heartbeat,
+    has_successor,
+    is_loopback,
+    leave,
+    nodes_of,
+    out_of_reach,
+    successors,
+    tell,
+)
+from tollkeeper.engine.journal.source import Database
+from tollkeeper.engine.keep import note_listed
+from tollkeeper.engine.key_uses import read_key_uses
+from tollkeeper.engine.lateness import keep_lateness
+from tollkeeper.engine.offline.jobs.jobs import Jobs
+from tollkeeper.engine.open import fill_windows, open_on, sealing
+from tollkeeper.engine.openid.sign_in import OpenId
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.search.asking import Search
+
+_LOOK_S = 0.1
+"""How often a node looks whose journal it is and what is new in it."""
+TELL_S = 1.0
+"""How often a node says that it is there, and looks for what was rewritten."""
+AGAIN_S = 0.5
+"""How long a node waits after a failure before it opens the journal again."""
+CEASE_S = 0.3
+"""How long what was begun may still be answered before the journal is handed over."""
+TAKEN_S = 2.0
+"""How long a node that gave a journal away waits for the other to take it."""
+_REACH = (
+    "nodes on other machines reach themselves there: set node-host, and node-address if need be"
+)
+
+log = get_logger()
+
+
+@dataclass(slots=True)
+class Serving:
+    """What a node serves all its shards with. `address` is where other nodes reach it; `stopping` is set
+    once it is to end, and `drained` once no request can come any more.
+    """
+
+    settings: Settings
+    address: str
+    jobs: Jobs
+    openid: OpenId
+    progress: Progress
+    figures: Figures
+    admin: ASGIApp | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    drained: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class SharedShard:
+    """One of the shards. `owner_address` is where its owner is reached, empty where nobody's lease
+    lasts; `successors` are who could take it over at once, as `nodes.successors`. Once `given_to`
+    names one of them it is theirs, as soon as what was begun is answered. `left` is set once it is
+    not this node's any more, and will not be.
+    """
+
+    serving: Serving
+    source: Database
+    node: SharingNode
+    search: Search
+    owner_address: str = ""
+    successors: dict[str, str] = field(default_factory=dict)
+    given_to: str | None = None
+    giving: asyncio.Event = field(default_factory=asyncio.Event)
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def named(self) -> dict[str, int]:
+        """What names it in a log line: nothing where it is the only one."""
+        journal = None if self.node.engine is None else self.node.engine.journal
+        return {} if journal is None or journal.shard.of == 1 else {"shard": journal.shard.number}
+
+    def give(self, node: str) -> None:
+        """Lets another node have it."""
+        self.given_to = node
+        self.giving.set()
+
+
+async def share(shard: SharedShard) -> None:
+    """Follows, owns and hands over until the node is to stop. Raises `JournalError` for a journal that
+    can't be used at the start."""
+    serving = shard.serving
+    while not serving.stopping.is_set():
+        try:
+            async with _opened(shard) as following:
+                if not await _follow(shard, following) or await _own(shard, following):
+                    await _leave(shard)
+                    return
+        except (Unavailable, Locked, Interrupted) as error:
+            if isinstance(error, Unavailable) and not shard.opened.is_set():
+                raise
+            if shard.node.engine is not None:
+                shard.node.learn("", None)
+            log.warning("journal_left", **shard.named(), reason=str(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(serving.stopping.wait(), AGAIN_S)
+    await _leave(shard)
+
+
+async def _leave(shard: SharedShard) -> None:
+    """Requests that still come are sent on, until none can come any more."""
+    shard.left.set()
+    await shard.serving.drained.wait()
+
+
+@asynccontextmanager
+async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
+    """The journal with an engine whose windows are whole, as far as it can be followed."""
+    serving, node = shard.serving, shard.node
+    settings = serving.settings
+    async with AsyncExitStack() as stack:
+        following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
+        journal = await stack.enter_async_context(following_journal)
+        await _begin(shard, journal)
+        opening = open_on(
+            journal,
+            shard.source,
+            windows_cap=settings.windows_cap,
+            windows_total_cap=max(1, settings.windows_total_cap // journal.shard.of),
+            late=(settings.late_hours + 1) * HOUR,
+            damage=settings.damage,
+        )
+        engine = await stack.enter_async_context(opening)
+        engine.reach, engine.beside = settings.reach, serving.jobs.beside
+        engine.key_uses = read_key_uses(engine.folder)
+        keep_lateness(engine.folder, engine.windows.late)
+        following = await begin_to_follow(engine, journal)
+        wrapped = await stack.enter_async_context(telemetry_of(engine, settings, serving.figures))
+        service = (settings, shard.search, serving.jobs, serving.figures, serving.openid)
+        node.serve(engine, wrapped(create_app(engine, *service)))
+        if journal.shard.number == 1:
+            serving.admin = create_admin_app(engine, settings, serving.figures)
+        watching = asyncio.create_task(_watch(shard, following))
+        try:
+            shard.opened.set()
+            # The first header set compiles the patterns: better now than with a payment waiting.
+            engine.clients({"user-agent": "tollkeeper"})
+            if settings.damage != "read-only":
+                await fill_windows(engine, serving.progress)
+            settle_memory()
+            following.is_whole = engine.follows = True
+            yield following
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+            shard.owner_address, shard.successors = "", {}
+            if shard.given_to is None:
+                node.learn("", None)
+            shard.given_to = None
+            shard.giving.clear()
+            with suppress(JournalError):
+                await journal.look(partial(leave, node=journal.node))
+
+
+async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
+    """Done once what this machine has kept of the journal is in what can be followed."""
+    first = standing = await journal.standing()
+    while standing.safe < first.last:
+        address = shard.serving.address
+        if not standing.is_held and await journal.take_over(SERVICE_PURPOSE, address):
+            return
+        await asyncio.sleep(_LOOK_S)
+        standing = await journal.standing()
+    journal.followed(standing.safe)
+
+
+async def _watch(shard: SharedShard, following: Following) -> None:
+    """Knows who owns the journal, and tells the others of this node, until cancelled."""
+    journal, node, serving = following.journal, shard.node, shard.serving
+    owner, told = "", 0.0
+    may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
+    while True:
+        try:
+            standing = await journal.standing()
+            behind = standing.last - journal.last_sequence()
+            serving.figures.behind[journal.shard.number] = 0 if node.decides else max(0, behind)
+            owner, is_ours = standing.owner, standing.owner == journal.node
+            is_there = standing.is_held and not is_ours
+            node.learn(owner, standing.address or None if is_there else None)
+            shard.owner_address = standing.address if standing.is_held else ""
+            if monotonic() - told > TELL_S:
+                told = monotonic()
+                name = (journal.node, serving.address, version("tollkeeper"))
+                heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
+                await journal.look(partial(tell, heartbeat=heartbeat))
+                shard.successors = await journal.look(successors)
+                if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
+                    may_be_unreachable = False
+                    log.warning("node_unreachable", address=serving.address, advice=_REACH)
+        except Unavailable:
+            node.learn(owner, None)
+            shard.owner_address = ""
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _follow(shard: SharedShard, following: Following) -> bool:
+    """Until the journal is this node's; False once it is to stop."""
+    engine, journal, looked = following.engine, following.journal, 0.0
+    serving = shard.serving
+    while not serving.stopping.is_set():
+        taken = False
+        with suppress(Unavailable):
+            standing = await journal.standing()
+            if standing.is_held and standing.owner != journal.node:
+                await catch_up(following, standing.safe)
+                if monotonic() - looked > TELL_S:
+                    looked = monotonic()
+                    if not await look_for_amendments(following):
+                        await fill_again(following)
+            else:
+                taken = await journal.take_over(SERVICE_PURPOSE, serving.address)
+        if taken:
+            serving.figures.takeovers += 1
+        if taken and engine.damage.policy == "read-only":
+            log.warning("read_only", reason="the service was started so")
+            return True
+        if taken:
+            begun = monotonic()
+            await become_owner(following)
+            log.info(
+                "ready",
+                **shard.named(),
+                accounts=len(engine.state.accounts),
+                passed_over=len(engine.damage.passed_over),
+                seconds=round(monotonic() - begun, 3),
+            )
+            return True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(serving.stopping.wait(), _LOOK_S)
+    return False
+
+
+async def _own(shard: SharedShard, following: Following) -> bool:
+    """Answers requests until the node is to stop, or is to give the journal away, and lets another take
+    over if one could at once; whether the node is to stop.
+
+    Raises `Fenced` when the journal has become another's.
+    """
+    engine, journal, node, serving = following.engine, following.journal, shard.node, shard.serving
+    stopping = asyncio.create_task(serving.stopping.wait())
+    giving = asyncio.create_task(shard.giving.wait())
+    async with sealing(journal):
+        is_read_only = engine.damage.policy == "read-only"
+        every_s = serving.settings.snapshot_minutes * 60
+        work = journal.lost() if is_read_only else own_journal(engine, every_s)
+        working = asyncio.create_task(work)
+        shard.search.stopping, node.decides = False, True
+        try:
+            await asyncio.wait((working, stopping, giving), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                node.decides = False
+                await _lost(journal, working)
+            is_ending = serving.stopping.is_set()
+            if not is_ending or await journal.look(partial(has_successor, node=journal.node)):
+                begun = monotonic()
+                shard.search.stopping = True
+                await node.cease(CEASE_S)
+                working.cancel()
+                await asyncio.wait([working])
+                with suppress(JournalError):
+                    await note_listed(engine)
+                await journal.hand_over(None if is_ending else shard.given_to)
+                log.info("handed_over", **shard.named(), seconds=round(monotonic() - begun, 3))
+            if is_ending:
+                await _leave(shard)
+            else:
+                await _wait_for_taking(shard)
+            return is_ending
+        finally:
+            # What goes on answering does so from what was known until now.
+            shard.search.stopping, node.decides = True, False
+            for each in (working, stopping, giving):
+                each.cancel()
+            await asyncio.wait((working, stopping, giving))
+
+
+async def _wait_for_taking(shard: SharedShard) -> None:
+    """Until the journal that was given away has an owner whose address is known."""
+    for _ in range(round(TAKEN_S / _LOOK_S)):
+        if shard.owner_address not in ("", shard.serving.address):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _lost(journal: PostgresJournal, working: asyncio.Task[None]) -> None:
+    """Raises what has ended an owner's work: `Fenced` where it is that the journal is another's."""
+    if journal.is_lost:
+        raise Fenced("another process has taken the journal over")
+    await working

@@ -1,0 +1,82 @@
+"""Which shards a node gives away, so that nodes own as many each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollkeeper.api.http.serve_node import to_give
+from tollkeeper.api.http.share import SharedShard
+
+
+@dataclass
+class Node:
+    decides: bool
+
+
+@dataclass
+class Address:
+    address: str
+
+
+@dataclass
+class Known:
+    """What a node knows of a shard."""
+
+    serving: Address
+    owner_address: str
+    node: Node
+    successors: dict[str, str] = field(default_factory=dict)
+
+
+def known_at(address: str, owners: list[str], whole: list[set[str]]) -> list[SharedShard]:
+    shards = [
+        Known(
+            Address(address),
+            owner,
+            Node(owner == address),
+            {each: f"{each}/{number}" for each in sorted(nodes)},
+        )
+        for number, (owner, nodes) in enumerate(zip(owners, whole, strict=True))
+    ]
+    return cast("list[SharedShard]", shards)
+
+
+def test_a_node_that_has_joined_is_given_what_is_whole_there() -> None:
+    everybody = {"a", "b"}
+    shards = known_at("a", ["a", "a", "a"], [{"a"}, everybody, {"a"}])
+    assert to_give(shards) == (shards[1], "b/1")
+    assert to_give(known_at("b", ["a", "a", "a"], [everybody] * 3)) is None
+    assert to_give(known_at("a", ["a", "b", "a"], [everybody] * 3)) is None
+
+
+def test_a_shard_that_nobody_owns_counts_for_nobody() -> None:
+    assert to_give(known_at("a", ["a", "", ""], [{"a", "b"}] * 3)) is None
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda count: st.lists(st.integers(0, count - 1), min_size=1, max_size=16).map(
+            lambda owners: (count, owners)
+        )
+    )
+)
+def test_giving_ends_when_all_own_as_many(given_: tuple[int, list[int]]) -> None:
+    count, numbers = given_
+    names = [f"node-{number}" for number in range(count)]
+    owners = [names[number] for number in numbers]
+    asked = cycle(names)
+    quiet = 0
+    while quiet < count:
+        found = to_give(known_at(next(asked), owners, [set(names)] * len(owners)))
+        quiet += 1
+        if found is not None:
+            taker, number = found[1].split("/")
+            owners[int(number)] = taker
+            quiet = 0
+    owned = [owners.count(name) for name in names]
+    assert max(owned) - min(owned) <= 1

@@ -52,6 +52,14 @@ def members_listed(stored: bytes, low: int = 0, high: int = SIZE) -> array[int]:
     return bits[bisect_left(bits, low) : bisect_left(bits, high)]
 
 
+def are_members(stored: bytes, bits: Collection[int]) -> list[bool]:
+    """Of each of some positions, whether a stored set has it."""
+    if is_list(stored):
+        listed = set(array("H", stored))
+        return [bit in listed for bit in bits]
+    return [bool(stored[bit >> 3] >> (bit & 7) & 1) for bit in bits]
+
+
 def unpack(stored: bytes) -> int:
     """The set that is stored so."""
     if is_list(stored):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.search.blocks import sliceable, stretch
+from tollkeeper.engine.search.blocks import are_members, descending, sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
-from tollkeeper.engine.search.outcomes import OUTCOME_VALUES
+from tollkeeper.engine.search.outcomes import OUTCOME_VALUES, OUTCOMES, POSITIONS
 from tollkeeper.engine.search.reading import AccountIndex, Selection
-from tollkeeper.engine.search.spans import Every, TimeSpan, spans, spans_of_block
+from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally
 from tollkeeper.engine.search.terms import Facet
 
@@ -23,6 +25,8 @@ Dimension: TypeAlias = Literal[
 ]
 MOST_VALUES = 200
 """How many values of a dimension one answer has: those with the most payments."""
+_FEW = 256
+"""Up to so many payments of a block are counted one by one."""
 
 
 class Figure(Struct, frozen=True):
@@ -63,40 +67,111 @@ def figures(
 
 
 class _Counting:
-    """Counts by span and value, block after block."""
+    """Counts by span and value, block after block.
+
+    Few payments are counted one by one, by what is known of each; of many, the sets of the block are
+    laid over each other, a span's stretch of them at a time.
+    """
 
     def __init__(self, index: AccountIndex, by: Dimension | None, money: bool) -> None:
         self._index = index
         self._by = None if by is None else Facet[by.upper()]
-        self._money = money
-        self._counted = [
-            (facet, name, index.value(facet, name))
-            for facet, names in OUTCOME_VALUES
-            for name in names
-        ]
         self._currencies = index.names(Facet.CURRENCY) if money else {}
-        self._counts: dict[tuple[int, int], list[int]] = {}
+        # How many payments there are, then how many with each of what a tally counts.
+        self._counts: defaultdict[tuple[int, int], list[int]]
+        self._counts = defaultdict(lambda: [0] * (1 + len(OUTCOMES)))
         self._sums: defaultdict[tuple[int, int, str], int] = defaultdict(int)
 
     def take(self, block: int, members: int, asked: list[TimeSpan]) -> None:
+        """Counts a set of a block, all of it within the spans."""
+        stretches = list(spans_of_block(asked, block))
+        few, many = [], []
+        for value, having in self._values(block, members):
+            if having.bit_count() <= _FEW:
+                few.append((value, [*descending(0, having)][::-1]))
+            else:
+                many.append((value, _cut(having, stretches)))
+        if few:
+            self._take_few(block, few, stretches)
+        if many:
+            self._take_many(block, many, stretches)
+
+    def _values(self, block: int, members: int) -> Iterator[tuple[int, int]]:
+        if self._by is None:
+            yield _EVERY_VALUE, members
+            return
+        left = members
+        for value, having in self._index.facet(self._by, block).items():
+            own = members & having
+            if own:
+                left ^= own
+                yield value, own
+        if left:
+            yield _NO_VALUE, left
+
+    def _take_few(
+        self, block: int, few: list[tuple[int, list[int]]], stretches: list[SpanPart]
+    ) -> None:
         index = self._index
-        sets = [sliceable(index.members(facet, value, block)) for facet, _, value in self._counted]
-        slices = self._slices(block) if self._money else {}
-        values = [(value, sliceable(having)) for value, having in self._values(block, members)]
-        for number, low, high in spans_of_block(asked, block):
-            pieces = [stretch(each, low, high) for each in sets]
-            amounts = {
-                name: (
-                    stretch(own, low, high),
-                    [(bit, stretch(each, low, high)) for bit, each in bits],
-                )
-                for name, (own, bits) in slices.items()
-            }
-            for value, having in values:
-                piece = stretch(having, low, high)
-                if piece:
-                    self._count(number, value, piece, pieces)
-                    self._add(number, value, piece, amounts)
+        outcomes = index.outcomes_of(block)
+        currencies = index.stored(Facet.CURRENCY, block) if self._currencies else {}
+        amounts = index.stored(Facet.AMOUNT, block) if self._currencies else {}
+        for value, bits in few:
+            paid = _numbers(amounts, bits)
+            for number, low, high in stretches:
+                first, beyond = bisect_left(bits, low), bisect_left(bits, high)
+                if first == beyond:
+                    continue
+                counts = self._counts[number, value]
+                counts[0] += beyond - first
+                for bit in bits[first:beyond]:
+                    for position in POSITIONS[outcomes[bit]]:
+                        counts[position] += 1
+                for currency, stored in currencies.items():
+                    own = list(
+                        compress(paid[first:beyond], are_members(stored, bits[first:beyond]))
+                    )
+                    if own:
+                        self._sums[number, value, self._currencies[currency]] += sum(own)
+
+    def _take_many(
+        self, block: int, many: list[tuple[int, list[int]]], stretches: list[SpanPart]
+    ) -> None:
+        index = self._index
+        sets = [
+            _cut(index.members(facet, index.value(facet, name), block), stretches)
+            for facet, name in OUTCOMES
+        ]
+        amounts = self._slices(block, stretches) if self._currencies else []
+        for place, (number, _, _) in enumerate(stretches):
+            pieces = [(each, cut[place]) for each, cut in enumerate(sets, start=1) if cut[place]]
+            for value, cut in many:
+                piece = cut[place]
+                if not piece:
+                    continue
+                counts = self._counts[number, value]
+                counts[0] += piece.bit_count()
+                for each, having in pieces:
+                    counts[each] += (piece & having).bit_count()
+                for currency, own, bits in amounts:
+                    paid = piece & own[place]
+                    if paid:
+                        self._sums[number, value, currency] += sum(
+                            (paid & having[place]).bit_count() << bit for bit, having in bits
+                        )
+
+    def _slices(
+        self, block: int, stretches: list[SpanPart]
+    ) -> list[tuple[str, list[int], list[tuple[int, list[int]]]]]:
+        """By currency its payments, and of all payments those whose amount has each bit."""
+        bits = [
+            (bit, _cut(having, stretches))
+            for bit, having in self._index.facet(Facet.AMOUNT, block).items()
+        ]
+        return [
+            (self._currencies[value], _cut(having, stretches), bits)
+            for value, having in self._index.facet(Facet.CURRENCY, block).items()
+        ]
 
     def figures(self, asked: list[TimeSpan]) -> list[Figure]:
         if self._by is None:
@@ -111,7 +186,7 @@ class _Counting:
                 for value, name in self._index.names(self._by).items()
             }
             names |= {_NO_VALUE: "none"}
-        nothing = [0] * (1 + len(self._counted))
+        nothing = [0] * (1 + len(OUTCOMES))
         return [
             Figure(
                 span.start,
@@ -129,54 +204,29 @@ class _Counting:
             if self._by is None or (number, value) in self._counts
         ]
 
-    def _values(self, block: int, members: int) -> Iterator[tuple[int, int]]:
-        if self._by is None:
-            yield _EVERY_VALUE, members
-            return
-        left = members
-        for value, having in self._index.facet(self._by, block).items():
-            left &= ~having
-            if members & having:
-                yield value, members & having
-        if left:
-            yield _NO_VALUE, left
-
-    def _slices(self, block: int) -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
-        """By currency its payments, and of all payments those whose amount has each bit."""
-        bits = [
-            (bit, sliceable(each)) for bit, each in self._index.facet(Facet.AMOUNT, block).items()
-        ]
-        return {
-            self._currencies[value]: (sliceable(members), bits)
-            for value, members in self._index.facet(Facet.CURRENCY, block).items()
-        }
-
-    def _count(self, number: int, value: int, piece: int, pieces: list[int]) -> None:
-        counts = self._counts.setdefault((number, value), [0] * (1 + len(pieces)))
-        counts[0] += piece.bit_count()
-        for position, each in enumerate(pieces, start=1):
-            counts[position] += (piece & each).bit_count()
-
-    def _add(
-        self,
-        number: int,
-        value: int,
-        piece: int,
-        amounts: dict[str, tuple[int, list[tuple[int, int]]]],
-    ) -> None:
-        for name, (own, bits) in amounts.items():
-            paid = piece & own
-            if paid:
-                self._sums[number, value, name] += sum(
-                    (paid & each).bit_count() << bit for bit, each in bits
-                )
-
     def _tally(self, counts: list[int]) -> Tally:
-        found = dict(zip(((f, n) for f, n, _ in self._counted), counts[1:], strict=True))
+        found = dict(zip(OUTCOMES, counts[1:], strict=True))
         return Tally(
             counts[0],
             *({name: found[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
         )
+
+
+def _cut(members: int, stretches: list[SpanPart]) -> list[int]:
+    """What a set of a block has of each stretch."""
+    if len(stretches) == 1:
+        return [members]
+    packed = sliceable(members)
+    return [stretch(packed, low, high) for _, low, high in stretches]
+
+
+def _numbers(by_bit: Mapping[int, bytes], bits: list[int]) -> list[int]:
+    """The numbers of the payments at these positions, of which sets are stored by their bits."""
+    numbers = [0] * len(bits)
+    for bit, stored in by_bit.items():
+        for each, there in enumerate(are_members(stored, bits)):
+            numbers[each] |= there << bit
+    return numbers
 
 
 _EVERY_VALUE = -1

@@ -21,6 +21,9 @@ OUTCOME_VALUES: tuple[tuple[Facet, tuple[str, ...]], ...] = (
 )
 """What a tally counts of payments, and the values that it may have."""
 
+OUTCOMES = tuple((facet, name) for facet, names in OUTCOME_VALUES for name in names)
+"""Each of these values with its facet."""
+
 OutcomeDigits: TypeAlias = Mapping[tuple[int, int], int]
 """By a term's value, the bits that it sets in the byte of a payment; no two of a facet are set."""
 
@@ -47,8 +50,14 @@ def outcome_digits(hashes: Hashes, account: int) -> OutcomeDigits:
 
 
 def outcome_names(byte: int) -> Iterator[tuple[Facet, str]]:
-    """What a payment's byte says."""
+    """What a payment's byte says; nothing of what no byte says."""
     for facet, shift, names in _FIELDS:
         number = byte >> shift & (1 << len(names).bit_length()) - 1
-        if number:
+        if 0 < number <= len(names):
             yield facet, names[number - 1]
+
+
+POSITIONS = tuple(
+    tuple(OUTCOMES.index(named) + 1 for named in outcome_names(byte)) for byte in range(256)
+)
+"""By a payment's byte, the places among `OUTCOMES`, counted from 1, of what it says."""

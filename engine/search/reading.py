@@ -74,16 +74,22 @@ class AccountIndex:
         stored = self.stored_in(facet, value, blocks)
         return {block: unpack(members) for block, members in stored.items()}
 
+    def stored(self, facet: Facet, block: int) -> dict[int, bytes]:
+        """Every value of a facet in a block, with the payments that have it, as stored."""
+        rows = self.connection.execute(
+            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
+        )
+        return dict(rows.fetchall())
+
     def facet(self, facet: Facet, block: int) -> Mapping[int, int]:
         """Every value of a facet in a block, with the payments that have it."""
         if block != self._block:
             self._block, self._facets = block, {}
         found = self._facets.get(facet)
         if found is None:
-            rows = self.connection.execute(
-                f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
-            )
-            found = self._facets[facet] = {value: unpack(stored) for value, stored in rows}
+            stored = self.stored(facet, block)
+            found = {value: unpack(members) for value, members in stored.items()}
+            self._facets[facet] = found
         return found
 
     def commonest(self, facet: Facet, block: int, limit: int) -> list[tuple[int, bytes]]:
@@ -99,6 +105,12 @@ class AccountIndex:
             "SELECT block, bytes FROM outcomes WHERE block BETWEEN ? AND ? ORDER BY block",
             (first, last),
         )
+
+    def outcomes_of(self, block: int) -> bytes:
+        """What became of each payment of a block that has some, by its position."""
+        row = self.connection.execute("SELECT bytes FROM outcomes WHERE block = ?", (block,))
+        outcomes: bytes = row.fetchone()[0]
+        return outcomes
 
     def value(self, facet: Facet, text: str | int) -> int:
         return self.hashes.value(self.account, facet, text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from msgspec import Struct
 
 from tollkeeper.engine.search.blocks import SHIFT, is_list, members_listed, numbers_from, unpack
@@ -78,6 +80,7 @@ class _Shared:
         self._value = value
         self._stored = stored
         self._tallying = Tallying(index)
+        self._outcomes = bytearray()
         self._first: int | None = None
         self._last = 0
 
@@ -87,9 +90,11 @@ class _Shared:
         if stored is None:
             return
         if seen is None and is_list(stored):
-            bits = members_listed(stored, max(self._begin - base, 0))
+            bits = array("H", stored)
+            if base < self._begin:
+                bits = members_listed(stored, self._begin - base)
             if bits:
-                self._tallying.add_listed(bits, outcomes)
+                self._outcomes += bytes(map(outcomes.__getitem__, bits))
                 self._note(base + bits[0], base + bits[-1])
             return
         members = unpack(stored) & numbers_from(block, self._begin)
@@ -114,5 +119,5 @@ class _Shared:
             value=self._value,
             first=self._index.arrived(self._first),
             last=self._index.arrived(self._last),
-            tally=self._tallying.tally(),
+            tally=self._tallying.tally(self._outcomes),
         )

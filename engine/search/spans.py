@@ -58,10 +58,12 @@ def spans(
     ]
 
 
-def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[tuple[int, int, int]]:
-    """The numbers of the spans that have a part in a block, each with its positions from `low` to
-    before `high`.
-    """
+SpanPart: TypeAlias = tuple[int, int, int]
+"""A span's number, and its positions in a block from the second to before the third."""
+
+
+def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[SpanPart]:
+    """The parts that spans have in a block."""
     base = block << SHIFT
     number = bisect_right(asked, base, key=lambda span: span.beyond)
     while number < len(asked) and asked[number].first < base + SIZE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Mapping
 
@@ -29,7 +28,6 @@ class Tallying:
         self._index = index
         self._total = 0
         self._counts: Counter[tuple[Facet, str]] = Counter()
-        self._bytes: Counter[int] = Counter()
 
     def add(self, block: int, members: int) -> None:
         """Counts a set of a block."""
@@ -41,18 +39,13 @@ class Tallying:
                 if own is not None:
                     self._counts[facet, name] += (members & own).bit_count()
 
-    def add_listed(self, bits: array[int], outcomes: bytes) -> None:
-        """Counts the payments at some positions of a block, of which `outcomes` are known."""
-        self._total += len(bits)
-        self._bytes.update(map(outcomes.__getitem__, bits))
-
-    def tally(self) -> Tally:
-        """Of all that was counted."""
+    def tally(self, outcomes: bytes | bytearray = b"") -> Tally:
+        """Of all that was counted, and of payments that stand by themselves, each with its byte."""
         counts = self._counts.copy()
-        for byte, count in self._bytes.items():
+        for byte, count in Counter(outcomes).items():
             for named in outcome_names(byte):
                 counts[named] += count
         return Tally(
-            self._total,
+            self._total + len(outcomes),
             *({name: counts[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
         )

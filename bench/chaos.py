@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER]
 
-Three nodes, a PostgreSQL primary and a standby that each commit waits for stand in network namespaces
-of their own, with clocks that differ. Clients report payments (some late), updates, events and labels,
+Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits for
+stand in network namespaces of their own, with clocks that differ. Clients report payments (some late), updates, events and labels,
 publish, block, erase, and go on at another node when one does not answer, while one fault after the
 other is made and mended. In the end a checker that knows nothing of the engine counts every recorded
 read again by brute force and looks every answer up. It takes root and the binaries of PostgreSQL. A
@@ -32,6 +32,7 @@ from tollkeeper.bench.faults import database
 from tollkeeper.bench.faults.checker import KINDS, READS, Findings, check
 from tollkeeper.bench.faults.clients import Client, World
 from tollkeeper.bench.faults.cluster import (
+    SCHEMAS,
     Node,
     made_accounts,
     other_clock,
@@ -55,9 +56,10 @@ HOLDS_S = (1.0, 4.0)
 MENDS_S = (0.5, 3.0)
 """How long there is none."""
 _PATIENCE_S = 180
-_JOURNAL = (
+_JOURNAL = " UNION ALL ".join(
     "SELECT place, account, kind, id, time, convert_from(body, 'UTF8')::json,"
-    " convert_from(outcome, 'UTF8')::json FROM journal WHERE kind IN (1, 2, 3, 4, 6)"
+    f" convert_from(outcome, 'UTF8')::json FROM {schema}.journal WHERE kind IN (1, 2, 3, 4, 6)"
+    for schema in SCHEMAS
 )
 notes = Console(stderr=True)
 

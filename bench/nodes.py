@@ -1,4 +1,5 @@
-"""How long does nobody decide when the node that does ends, and what does a node in between cost?
+"""How long does nobody decide when the node that does ends, what does a node in between cost, and what
+do two nodes share?
 
     python -m tollkeeper.bench.nodes [--rounds 3] [--payments 100] [--seconds 3] [--server URL]
 
@@ -11,6 +12,11 @@ few cores the rate says what they take together; each part's time says what it c
 its own. In the end the client goes on at a node that stays while the owner is told to end (SIGTERM), and
 again while the next one is killed (SIGKILL): the longest that a payment waited is how long nobody
 decided.
+
+Last, one node decides for two accounts, and then two nodes for one shard each, with each account's
+payments coming to both as a load balancer would send them. A node decides in one process, which one
+core serves: what that process takes of it for each payment of both accounts says how many payments a
+second the node can do where it has a core for itself, and the index and the database have others.
 """
 
 from __future__ import annotations
@@ -20,7 +26,9 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from shutil import copy
@@ -32,14 +40,17 @@ from typing import NamedTuple
 import httpx
 import psycopg
 
-from tollkeeper.bench.load import load
+from tollkeeper.bench.load import Measured, load
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.postgres import own_database
-from tollkeeper.bench.servers import PATIENCE_S, Server, cpu_seconds, new_key, serving
+from tollkeeper.bench.servers import PATIENCE_S, Server, children, cpu_seconds, new_key, serving
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.engine.journal.postgres.shards import address_of_shard, open_shards
 
 NODES = 3
+SHARED = ("shop", "store")
+"""The accounts of two shards."""
 SCOPES = ("payments",)
 AT_ONCE = 64
 TURN = 10
@@ -103,6 +114,72 @@ def at_once(at: Server, nodes: Mapping[str, Server], url: str, seconds: float) -
     return AtOnce(measured.rate, each)
 
 
+class SharedLoad(NamedTuple):
+    """Payments a second of all accounts, and µs of the processor for each of them: of each node's own
+    process, and of all nodes' index processes."""
+
+    rate: float
+    nodes: list[float]
+    indexes: float
+
+
+def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) -> SharedLoad:
+    """Some seconds of payments of each account at each node, all at once."""
+
+    def used() -> tuple[list[float], float]:
+        pids = [each.process.pid for each in nodes]
+        beside = [sum(map(cpu_seconds, children(pid))) for pid in pids]
+        each = [cpu_seconds(pid) - index for pid, index in zip(pids, beside, strict=True)]
+        return each, sum(beside)
+
+    ways = [replace(node, key=key) for node in nodes for key in keys]
+    with ThreadPoolExecutor(len(ways)) as asking:
+
+        def all_at_once(for_seconds: float) -> list[Measured]:
+            return list(
+                asking.map(
+                    lambda way: load(way, for_seconds, connections=AT_ONCE // len(ways)), ways
+                )
+            )
+
+        all_at_once(1)
+        before, index_before = used()
+        measured = all_at_once(seconds)
+        after, index_after = used()
+    requests = sum(each.requests for each in measured)
+    assert not any(each.refused for each in measured)
+    return SharedLoad(
+        sum(each.rate for each in measured),
+        [1e6 * (b - a) / requests for a, b in zip(before, after, strict=True)],
+        1e6 * (index_after - index_before) / requests,
+    )
+
+
+def shared(server: str, folder: Path, count: int, seconds: float) -> SharedLoad:
+    """So many nodes with a shard each, and two accounts."""
+    with own_database(server) as url, ExitStack() as stack:
+        open_shards(url, count)
+        stack.enter_context(in_database(url))
+        keys = [new_key(folder / "0", *SCOPES, account=name) for name in SHARED]
+        nodes = [stack.enter_context(node) for node in joining(folder, keys[0], count)]
+        until_shared(url, count)
+        return shared_load(nodes, keys, seconds)
+
+
+def until_shared(url: str, count: int) -> None:
+    """Until each of so many shards has a node of its own, and all could own all."""
+    addresses = [address_of_shard(url, number) for number in range(1, count + 1)]
+    owners: set[str] = set()
+    while len(owners) < count:
+        time.sleep(0.2)
+        owners = set()
+        for each in addresses:
+            with psycopg.connect(each, autocommit=True) as connection:
+                owners |= {process for (process,) in connection.execute(_OWNER)}
+    for each in addresses:
+        wait_for_whole(each, count)
+
+
 def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Random) -> float:
     """s that a payment at one node waited at most, while another ends."""
     waits: list[float] = []
@@ -127,22 +204,32 @@ def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Rando
 
 
 @contextmanager
-def cluster(url: str, folder: Path) -> Iterator[list[Server]]:
-    """Nodes on a database, all of them whole."""
+def in_database(url: str) -> Iterator[None]:
+    """Where every service and command finds its journal."""
     os.environ["TOLL_DATABASE"] = url
     try:
-        key = new_key(folder / "0", *SCOPES)
-        with ExitStack() as stack:
-            nodes = []
-            for number in range(NODES):
-                (folder / str(number)).mkdir(exist_ok=True)
-                if number:
-                    copy(folder / "0" / KEY_FILE, folder / str(number))
-                nodes.append(stack.enter_context(serving(folder / str(number), key)))
-            wait_for_whole(url, NODES)
-            yield nodes
+        yield
     finally:
         del os.environ["TOLL_DATABASE"]
+
+
+def joining(folder: Path, key: str, count: int) -> Iterator[AbstractContextManager[Server]]:
+    """Nodes, each to be started before the next is asked for."""
+    for number in range(count):
+        (folder / str(number)).mkdir(exist_ok=True)
+        if number:
+            copy(folder / "0" / KEY_FILE, folder / str(number))
+        yield serving(folder / str(number), key)
+
+
+@contextmanager
+def cluster(url: str, folder: Path) -> Iterator[list[Server]]:
+    """Nodes on a database, all of them whole."""
+    with in_database(url), ExitStack() as stack:
+        key = new_key(folder / "0", *SCOPES)
+        nodes = [stack.enter_context(node) for node in joining(folder, key, NODES)]
+        wait_for_whole(url, NODES)
+        yield nodes
 
 
 def wait_for_whole(url: str, count: int) -> None:
@@ -178,6 +265,7 @@ class Round(NamedTuple):
     waits: dict[str, list[float]]
     loads: dict[str, AtOnce]
     gaps: dict[signal.Signals, float]
+    shared: list[SharedLoad]
 
 
 def measure(server: str, folder: Path, count: int, seconds: float, random: Random) -> Round:
@@ -199,7 +287,8 @@ def measure(server: str, folder: Path, count: int, seconds: float, random: Rando
             owner = owner if number == 0 else owner_of(url, nodes)
             wait_for_whole(url, NODES - number)
             gaps[how] = longest_wait(nodes[0], owner, how, random)
-    return Round(waits, loads, gaps)
+    together = [shared(server, folder / f"shared-{n}", n, seconds) for n in (1, 2)]
+    return Round(waits, loads, gaps, together)
 
 
 def main() -> None:
@@ -217,6 +306,7 @@ def main() -> None:
     show_waits(rounds)
     show_loads(rounds)
     show_gaps(rounds)
+    show_shared(rounds)
 
 
 def show_waits(rounds: Sequence[Round]) -> None:
@@ -255,6 +345,28 @@ def show_gaps(rounds: Sequence[Round]) -> None:
         gaps = [each.gaps[how] for each in rounds]
         rows.append((words, len(gaps), f"{median(gaps):.2f}", f"{max(gaps):.2f}"))
     show("Nobody decides", ("the owner is", "times", "median s", "longest s"), rows)
+
+
+def show_shared(rounds: Sequence[Round]) -> None:
+    rows = []
+    for number in range(len(rounds[0].shared)):
+        found = [each.shared[number] for each in rounds]
+        busiest = median(max(each.nodes) for each in found)
+        times = median(
+            max(each.shared[0].nodes) / max(each.shared[number].nodes) for each in rounds
+        )
+        rate, indexes = (
+            median(getattr(each, name) for each in found) for name in ("rate", "indexes")
+        )
+        rows.append((number + 1, f"{rate:,.0f}", busiest, indexes, f"{times:.2f}"))
+    head = (
+        "nodes",
+        "payments/s here",
+        "busiest node, CPU µs",
+        "indexes, CPU µs",
+        "× by a core each",
+    )
+    show("Two accounts, a shard for each node", head, rows)
 
 
 if __name__ == "__main__":

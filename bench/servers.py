@@ -37,11 +37,11 @@ def toll(folder: Path, *arguments: str) -> str:
     return told.stdout
 
 
-def new_key(folder: Path, *scopes: str) -> str:
+def new_key(folder: Path, *scopes: str, account: str = ACCOUNT) -> str:
     """A key of a new account."""
-    toll(folder, "accounts", "create", ACCOUNT)
+    toll(folder, "accounts", "create", account)
     asked = [part for scope in scopes for part in ("--scope", scope)]
-    return toll(folder, "keys", "create", "--account", ACCOUNT, *asked).strip()
+    return toll(folder, "keys", "create", "--account", account, *asked).strip()
 
 
 @contextmanager

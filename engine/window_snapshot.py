@@ -78,7 +78,9 @@ def write_snapshot(engine: Engine) -> None:
 def discard_snapshot(engine: Engine) -> None:
     """Leaves nothing of it: it holds what the journal is about to forget."""
     if engine.snapshot_writer is not None:
-        signal.pidfd_send_signal(engine.snapshot_writer, signal.SIGKILL)
+        # It may have ended, and wait only for what was being written.
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(engine.snapshot_writer, signal.SIGKILL)
         engine.snapshot_writer = None
     for path in (engine.folder / FILE, engine.folder / UNFINISHED):
         path.unlink(missing_ok=True)

@@ -19,7 +19,10 @@ from tollkeeper.bench.faults.network import inside, run
 from tollkeeper.bench.servers import TOLL
 from tollkeeper.cli import main
 from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.engine.journal.postgres.shards import open_shards
 
+SCHEMAS = ("public", "shard_2")
+"""Where each shard of the database is."""
 _PATIENCE_S = 60
 _DISK = "48m"
 _PORT, _BETWEEN = 8000, 8001
@@ -93,7 +96,8 @@ class Node:
 
 
 def made_accounts(folder: Path, url: str, names: Sequence[str]) -> dict[str, str]:
-    """A key of each account, all made before any node runs."""
+    """A key of each account, all made before any node runs and shared out to the shards."""
+    open_shards(url, len(SCHEMAS))
 
     def toll(*arguments: str) -> str:
         done = CliRunner().invoke(main, [*arguments, "--data", str(folder), "--database", url])

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import psycopg
 
-from tollkeeper.bench.faults.cluster import Node
+from tollkeeper.bench.faults.cluster import SCHEMAS, Node
 from tollkeeper.bench.faults.database import Pair
 from tollkeeper.bench.faults.network import apart, lost, slow
 
 _LEASE_S = 2.0
-_OWNERS = "SELECT DISTINCT nodes.address FROM nodes JOIN shards ON owner = node"
+_OWNERS = " UNION ".join(f"SELECT address FROM {schema}.shards" for schema in SCHEMAS)
 _BACKENDS = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
     " WHERE application_name = 'tollkeeper'"

@@ -6,7 +6,9 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from signal import pidfd_send_signal
 from typing import Any
 
 import pytest
@@ -212,6 +214,30 @@ def test_an_erasure_stops_a_snapshot_that_is_being_written(tmp_path: Path) -> No
             writing = asyncio.create_task(write_snapshot_beside(shop.engine))
             await asyncio.sleep(0)
             await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
+            assert not await writing
+            assert not (tmp_path / FILE).exists()
+
+    asyncio.run(erase())
+
+
+def test_an_erasure_stops_a_snapshot_that_is_written_and_waits_for_its_entries(
+    tmp_path: Path,
+) -> None:
+    async def erase() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare(user="ana@mail.example")))])
+            unsettled = asyncio.get_running_loop().create_future()
+            shop.engine.journal.unsettled = lambda: [unsettled]
+            writing = asyncio.create_task(write_snapshot_beside(shop.engine))
+            await asyncio.sleep(0)
+            assert shop.engine.snapshot_writer is not None
+            with suppress(ProcessLookupError):
+                while True:
+                    pidfd_send_signal(shop.engine.snapshot_writer, 0)
+                    await asyncio.sleep(0.01)
+            await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
+            unsettled.set_result(None)
             assert not await writing
             assert not (tmp_path / FILE).exists()
 

@@ -24,8 +24,8 @@ from tollkeeper.api.http.serve import (
 )
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.api.http.shards import Shards
-from tollkeeper.api.http.share import TELL_S, Serving, SharedShard, share
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.api.http.share import AGAIN_S, TELL_S, Serving, SharedShard, share
+from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE, lock
 from tollkeeper.engine.journal.postgres.shards import open_shards
 from tollkeeper.engine.journal.source import Database, shard_of
@@ -52,7 +52,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         between = stack.enter_context(listening(settings.node_host, settings.node_port))
         admin = stack.enter_context(listening_beside(settings.admin_listener()))
         pages = stack.enter_context(listening_beside(settings.console_listener()))
-        count = await asyncio.to_thread(open_shards, settings.database, settings.shards)
+        count = await shards_there(settings.database, settings.shards)
         jobs = await stack.enter_async_context(open_jobs())
         scheme = "http" if context is None else "https"
         host = f"[{settings.node_host}]" if ":" in settings.node_host else settings.node_host
@@ -118,6 +118,17 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
                 is_told = isinstance(failure, JournalError)
                 log.error("stopped", reason=str(failure), exc_info=None if is_told else failure)
                 raise failure
+
+
+async def shards_there(url: str, wanted: int | None) -> int:
+    """How many shards a database has, once no service of an older release uses it. Raises
+    `JournalError`."""
+    while True:
+        try:
+            return await asyncio.to_thread(open_shards, url, wanted)
+        except Locked as error:
+            log.warning("journal_left", reason=str(error))
+        await asyncio.sleep(AGAIN_S)
 
 
 def _server(app: ASGIApp, settings: Settings, tls: SSLContext | None) -> Server:

@@ -14,6 +14,8 @@ from tollkeeper.engine.journal.postgres.ownership import process_name
 
 SILENT_S = 5.0
 """A node that has not told anything for so long is taken for gone."""
+PRESENT_S = 2.5
+"""A node that has told something since then is given a journal: it will be there to take it."""
 FORGOTTEN_S = 86_400
 _RECENT = f"seen_at > clock_timestamp() - interval '{SILENT_S} seconds'"
 _TELL = (
@@ -22,7 +24,10 @@ _TELL = (
     " seen_at = excluded.seen_at"
 )
 _ANOTHER = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
-_WHOLE = f"SELECT node, address FROM nodes WHERE is_whole AND {_RECENT}"
+_PRESENT = (
+    "SELECT node, address FROM nodes WHERE is_whole"
+    f" AND seen_at > clock_timestamp() - interval '{PRESENT_S} seconds'"
+)
 _NODES = (
     "SELECT nodes.process, nodes.address, release, coalesce(owner = node AND lease_until >"
     " clock_timestamp(), FALSE), is_whole, greatest(0, last_place - place),"
@@ -80,7 +85,7 @@ def has_successor(connection: SqlConnection, node: str) -> bool:
 
 def successors(connection: SqlConnection) -> dict[str, str]:
     """The nodes that could take over at once, by the address where others reach them."""
-    return {address: node for node, address in connection.execute(_WHOLE)}
+    return {address: node for node, address in connection.execute(_PRESENT)}
 
 
 def nodes_of(connection: SqlConnection) -> list[SeenNode]:

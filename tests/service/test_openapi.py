@@ -17,9 +17,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tollkeeper.api.http.document import document
-from tollkeeper.tests.service.process import new_key, serving
+from tollkeeper.tests.service.process import new_key, serving_within
 
 EXAMPLES = 4
+AT_ONCE = 1_000_000
+"""Changes a second: so many that none of the requests waits for its turn."""
 AGREEMENT = [
     not_a_server_error,
     status_code_conformance,
@@ -38,7 +40,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
     """Where a service answers, and a key that it takes."""
     folder = tmp_path_factory.mktemp("described") / "data"
     key = new_key(folder, "payments", "rules", "admin")
-    with serving(folder) as running:
+    with serving_within(folder, account_changes=AT_ONCE) as running:
         yield running.url, key
 
 

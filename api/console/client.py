@@ -78,7 +78,7 @@ class PublicClient:
             elif message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
 
-        await self.app(scope, _body(sent), keep)
+        await self.app(scope, _until_left(sent), keep)
         answer = b"".join(chunks)
         found = _DECODER.decode(answer) if answer else None
         if status >= 400:
@@ -105,7 +105,7 @@ class PublicClient:
                     await chunks.put(None)
 
         async def run() -> None:
-            await self.app(scope, _until_left(), pass_on)
+            await self.app(scope, _until_left(b""), pass_on)
 
         streaming = asyncio.create_task(run())
         try:
@@ -158,22 +158,15 @@ def _target(scope: Scope) -> str:
     return scope["path"] + (f"?{query}" if query else "")
 
 
-def _body(sent: bytes) -> Any:
-    async def receive() -> JsonObject:
-        return {"type": "http.request", "body": sent, "more_body": False}
-
-    return receive
-
-
-def _until_left() -> Any:
-    """A request without a body, whose client stays until the task is cancelled."""
+def _until_left(body: bytes) -> Any:
+    """A request whose client stays until the task is cancelled."""
     sent = False
 
     async def receive() -> JsonObject:
         nonlocal sent
         if not sent:
             sent = True
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": body, "more_body": False}
         await asyncio.Event().wait()
         return {"type": "http.disconnect"}
 

@@ -43,3 +43,8 @@ class Form:
 
 async def read_form(request: Request[Any, Any, Any]) -> Form:
     return Form(await request.form())
+
+
+def rule_text(sent: Form) -> str:
+    """The text as rule files have it: browsers send lines with a carriage return."""
+    return sent.get("text").replace("\r\n", "\n")

@@ -13,6 +13,7 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.file_kinds import NOUN_OF, FileNoun
+from tollkeeper.api.http.leaving import while_awaited
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import FLAG, query_parameter
 from tollkeeper.api.http.proofs import ProofView, proof_view
@@ -266,7 +267,7 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
     account = request.account
     active = active_version(account, "rule", name)
     try:
-        found = await request.jobs.brief(
+        proving = request.jobs.brief(
             account.number,
             PROOFS_S,
             prove_text,
@@ -275,6 +276,7 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
             None if active is None else active.program,
             account.settings.thresholds,
         )
+        found = await while_awaited(request, proving)
     except JobExceededError as error:
         raise invalid([Violation("prove", "out_of_range", f"proving it: {error}")]) from None
     return ProofsView([proof_view(each) for each in found.proofs], found.complete)

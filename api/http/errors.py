@@ -112,6 +112,11 @@ def incomplete_body() -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
 
 
+def nobody_waits() -> Problem:
+    message = "the client left before there was an answer"
+    return Problem(HTTPStatus.BAD_REQUEST, [Violation("body", "malformed_request", message)])
+
+
 def malformed_head(header: str, message: str) -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, [Violation(header, "malformed_request", message)])
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.publish.verbs import Effect, Verb
     from tollkeeper.engine.read_folder import Picture
+    from tollkeeper.engine.registry.changes import Thresholds
     from tollkeeper.engine.registry.state import Account
 
 T = TypeVar("T")
@@ -68,6 +69,13 @@ def journal_of(data: JournalSource, account: str | None) -> JournalSource:
 
     with refusals():
         return data if account is None else home_of(data, account)
+
+
+def thresholds_of(data: JournalSource, account: str | None) -> Thresholds:
+    """The account's, or the usual ones where none is named."""
+    from tollkeeper.engine.registry.changes import Thresholds
+
+    return Thresholds() if account is None else read_account(data, account).settings.thresholds
 
 
 def data_folder(data: JournalSource, instead: str) -> Path:

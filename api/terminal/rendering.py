@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tollkeeper.engine.offline.fit.fitting import FittedScorecard
     from tollkeeper.engine.offline.fit.quality import Quality
 
+    # It needs z3, which only proving has.
+    from tollkeeper.engine.offline.prove.prove_text import ProofsOfText
+
 _CHANGE_STYLES = {"added": "green", "removed": "red", "moved": "cyan", "changed": "yellow"}
 
 
@@ -51,12 +54,25 @@ def draw_preview(found: Preview) -> Iterator[RenderableType]:
         yield from draw_differences(found.differences)
     else:
         yield Text(f"it says the same as version {found.replaces}")
+    if found.proofs is not None:
+        yield from _draw_proofs(found.proofs)
+    elif found.lacks_solver:
+        yield Text("what that means is not proved: it needs the extra `prove`")
     if found.report is None:
         return
     yield draw_backtest(found.report)
     examples = list(_examples(found.report))
     if examples:
         yield _table("payment", "arrived", "was", "would be", "amount", rows=examples)
+
+
+def _draw_proofs(found: ProofsOfText) -> Iterator[RenderableType]:
+    from tollkeeper.api.terminal.proof_lines import draw_proof
+
+    for proof in found.proofs:
+        yield from draw_proof(proof)
+    if not found.complete:
+        yield Text("the time was over before all was asked")
 
 
 def _examples(report: Report) -> Iterator[tuple[str, ...]]:

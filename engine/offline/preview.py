@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
@@ -11,16 +13,24 @@ from tollkeeper.engine.offline.backtest.stored import account_now
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.diff import Difference, Side, diff_sides, side_of
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.versions import active_version, program_kind
 from tollkeeper.grammar.program import Rule, Scorecard
+
+if TYPE_CHECKING:
+    from tollkeeper.engine.offline.prove.prove_text import ProofsOfText
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`replaces` is the active version, None for none; `report` is None of what decides nothing."""
+    """`replaces` is the active version, None for none; `report` is None of what decides nothing.
+    `proofs` tell how a rule differs from the one that it replaces; None of other files, and where
+    `lacks_solver` says that the extra `prove` is missing."""
 
     replaces: int | None
     differences: tuple[Difference, ...]
+    proofs: ProofsOfText | None
+    lacks_solver: bool
     report: Report | None
 
 
@@ -32,11 +42,26 @@ def preview_file(
     Raises `NotFound`, `Invalid`, `JournalError`.
     """
     program, texts = file.program, file.texts
-    active = active_version(account_now(source, account), program_kind(program), program.name)
+    of = account_now(source, account)
+    active = active_version(of, program_kind(program), program.name)
     differences: tuple[Difference, ...] = ()
+    proofs, lacks_solver = None, False
     if active is not None:
-        differences = diff_sides(side_of(active), Side(program, texts))
+        former = side_of(active)
+        differences = diff_sides(former, Side(program, texts))
+        if isinstance(former.program, Rule) and isinstance(program, Rule):
+            proofs = _compare(former.program, program, of.settings.thresholds)
+            lacks_solver = proofs is None
     report = None
     if isinstance(program, Rule | Scorecard):
         report = backtest_account(source, account, program, period, {}, progress)
-    return Preview(None if active is None else active.number, differences, report)
+    replaces = None if active is None else active.number
+    return Preview(replaces, differences, proofs, lacks_solver, report)
+
+
+def _compare(former: Rule, rule: Rule, thresholds: Thresholds) -> ProofsOfText | None:
+    if find_spec("z3") is None:
+        return None
+    from tollkeeper.engine.offline.prove.prove_text import compare_with_former
+
+    return compare_with_former(former, rule, thresholds)

@@ -13,9 +13,10 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.asked_lists import FIELDS
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
-from tollkeeper.api.console.form import Form, read_form
+from tollkeeper.api.console.form import read_form, rule_text
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import entities
+from tollkeeper.api.console.pages.proofs import prove_button
 from tollkeeper.api.console.pages.rules import (
     difference,
     publishing_scope,
@@ -67,7 +68,7 @@ async def check(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
     try:
-        found = await here.client.send("POST", "/v1/checks", body={"text": _text(sent)})
+        found = await here.client.send("POST", "/v1/checks", body={"text": rule_text(sent)})
     except RefusalError as refusal:
         return html(errors_notice(refusal.errors))
     return html(_findings(here, found))
@@ -78,7 +79,7 @@ async def check_data(request: Request[Any, Any, Any]) -> dict[str, Any]:
     """Only the diagnostics, for the editor to underline."""
     here = await visit(request)
     sent = await read_form(request)
-    found = await here.client.send("POST", "/v1/checks", body={"text": _text(sent)})
+    found = await here.client.send("POST", "/v1/checks", body={"text": rule_text(sent)})
     return {"diagnostics": found["diagnostics"], "formatted": found["formatted"]}
 
 
@@ -95,7 +96,7 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
     """Store the text, and make it active when that was asked for; a refused text is kept."""
     here = await visit(request)
     sent = await read_form(request)
-    text, expected = _text(sent), sent.whole("expected")
+    text, expected = rule_text(sent), sent.whole("expected")
     publish_too = sent.get("act") == "publish"
     named = _NAME.search(text)
     name = sent.get("name") or (named[1] if named else "")
@@ -170,6 +171,7 @@ async def _editor(
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
             element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
             control_if_allowed(here, "rules:write", _backtest_button(here)),
+            prove_button(here),
             control_if_allowed(here, publishing_scope(here), _publish_button(here)),
             class_="actions",
         ),
@@ -199,6 +201,7 @@ async def _editor(
             element(
                 "section",
                 findings,
+                element("div", id="proofs", aria_live="polite"),
                 element("div", id="backtest", aria_live="polite"),
                 class_="side",
             ),
@@ -268,11 +271,6 @@ async def _live_text(here: Visit, name: str | None) -> str | None:
     path = f"/v1/rules/{segment(name)}/versions/{found['active']}"
     text: str = (await here.client.get(path))["rule"]["text"]
     return text
-
-
-def _text(sent: Form) -> str:
-    """The text as rule files have it: browsers send lines with a carriage return."""
-    return sent.get("text").replace("\r\n", "\n")
 
 
 def _findings(here: Visit, found: JsonObject) -> Html:

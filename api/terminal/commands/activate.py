@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 @account_option
 @until_option
 @reason_option
-@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@click.option(
+    "--untested",
+    is_flag=True,
+    help="Publish it though its own tests fail or what must hold does not.",
+)
 @author_option
 @data_option
 def activate(

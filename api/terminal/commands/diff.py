@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.folder import read_account, refusals
+from tollkeeper.api.terminal.folder import read_account, refusals, thresholds_of
 from tollkeeper.api.terminal.options import data_option, json_option, kind_option
 from tollkeeper.api.terminal.output import out, print_json, refuse, say
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.prove.proofs import Proof
     from tollkeeper.engine.publish.diff import Side
+    from tollkeeper.engine.registry.changes import Thresholds
 
     Sides: TypeAlias = tuple[Side, Side]
 
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 @click.command(panel="What decides")
 @click.argument("of", nargs=-1, required=True, metavar="NAME OLD NEW | FILE FILE")
 @kind_option
-@click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account.")
+@click.option(
+    "--account",
+    envvar="TOLL_ACCOUNT",
+    show_envvar=True,
+    help="Name of the account; of two files, the one whose thresholds count in a proof.",
+)
 @click.option(
     "--prove",
     is_flag=True,
@@ -56,7 +62,7 @@ def diff(
     else:
         raise click.UsageError("give a name and two versions, or two files")
     found = diff_sides(*sides)
-    proofs = _proofs(sides) if prove else ()
+    proofs = _proofs(sides, thresholds_of(data, account)) if prove else ()
     if as_json_:
         differences = msgspec.to_builtins(found)
         if not prove:
@@ -77,7 +83,7 @@ def diff(
             out.print(line, highlight=False, soft_wrap=True)
 
 
-def _proofs(sides: Sides) -> Sequence[Proof]:
+def _proofs(sides: Sides, thresholds: Thresholds) -> Sequence[Proof]:
     from tollkeeper.grammar.program import Rule
 
     with extra("prove"):
@@ -87,7 +93,7 @@ def _proofs(sides: Sides) -> Sequence[Proof]:
     if not (isinstance(before, Rule) and isinstance(after, Rule)):
         raise click.UsageError("only rules can be proved to decide alike")
     with open_worker() as worker:
-        return tuple(compare_rules(worker, after.name, before, after))
+        return tuple(compare_rules(worker, after.name, before, after, thresholds=thresholds))
 
 
 def _of_versions(

@@ -57,6 +57,7 @@ def publish_event_type(
     from tollkeeper.api.terminal.commands.publish import require_passing
     from tollkeeper.engine.programs.event_versions import EventVersionPlan
     from tollkeeper.engine.publish.activate import Store
+    from tollkeeper.engine.registry.changes import Thresholds
     from tollkeeper.engine.registry.versions import Terms
     from tollkeeper.grammar.program import EventType
 
@@ -64,7 +65,7 @@ def publish_event_type(
     if not isinstance(reading.program, EventType):
         refuse(f"{file} is not an event type")
     if not untested:
-        require_passing(file, reading)
+        require_passing(file, reading, Thresholds())
     name = reading.program.name
     since = read_time(applies_from) if applies_from else None
     planned = EventVersionPlan(breaking, since)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.folder import thresholds_of
+from tollkeeper.api.terminal.options import data_option, json_option
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.prove.proofs import Proof
+    from tollkeeper.engine.registry.changes import Thresholds
 
 NOT_PROVED = 3
 
@@ -46,14 +49,23 @@ NOT_PROVED = 3
     show_default=True,
     help="How much the solver may do for one question: what it does in so long.",
 )
+@click.option(
+    "--account",
+    envvar="TOLL_ACCOUNT",
+    show_envvar=True,
+    help="The account whose thresholds count; the usual ones when left out.",
+)
 @json_option
+@data_option
 def prove(
     paths: Sequence[Path],
     against: Path | None,
     by: Any,
     as_test: Path | None,
     seconds: float,
+    account: str | None,
     as_json_: bool,
+    data: JournalSource,
 ) -> None:
     """Prove what rules can and must do, or show the payment that refutes it.
 
@@ -69,7 +81,7 @@ def prove(
     if against is not None and len(files) != 1:
         raise click.UsageError("--against compares one rule file with its former version")
     found: list[Proof] = []
-    for proof in _proofs(files, against, by, seconds):
+    for proof in _proofs(files, against, by, seconds, thresholds_of(data, account)):
         found.append(proof)
         if not as_json_:
             for line in draw_proof(proof):
@@ -92,7 +104,11 @@ def prove(
 
 
 def _proofs(
-    files: Sequence[Path], against: Path | None, by: Any, seconds: float
+    files: Sequence[Path],
+    against: Path | None,
+    by: Any,
+    seconds: float,
+    thresholds: Thresholds,
 ) -> Iterator[Proof]:
     from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
     from tollkeeper.engine.offline.prove.worker import open_worker
@@ -104,9 +120,9 @@ def _proofs(
             if not isinstance(program, Rule):
                 continue
             if against is None:
-                yield from prove_rule(worker, str(file), program)
+                yield from prove_rule(worker, str(file), program, thresholds)
                 continue
             former = read_rule_file(against).program
             if not isinstance(former, Rule):
                 raise click.UsageError(f"{against} is no rule")
-            yield from compare_rules(worker, str(file), former, program, by)
+            yield from compare_rules(worker, str(file), former, program, by, thresholds)

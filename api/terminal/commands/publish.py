@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform, refusals
+from tollkeeper.api.terminal.folder import perform, read_account, refusals
 from tollkeeper.api.terminal.options import (
     account_option,
     author_option,
@@ -21,6 +21,7 @@ from tollkeeper.api.terminal.rule_file import read_rule_file
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.programs.source import Reading
+    from tollkeeper.engine.registry.changes import Thresholds
 
 
 @click.command(panel="What decides")
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 @click.option("--expected", type=int, help="The newest version you know of; refused past it.")
 @until_option
 @reason_option
-@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@click.option(
+    "--untested",
+    is_flag=True,
+    help="Publish it though its own tests fail or what must hold does not.",
+)
 @click.option("--preview", is_flag=True, help="Show what it would change, and ask.")
 @click.option(
     "--since",
@@ -63,7 +68,7 @@ def publish(
     program = reading.program
     assert program is not None
     if not (draft or untested):
-        require_passing(file, reading)
+        require_passing(file, reading, read_account(data, account).settings.thresholds)
     if preview:
         show_preview(file, account, since, data)
         if not click.confirm("publish it?", err=True):
@@ -106,12 +111,12 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
         show_whole(each)
 
 
-def require_passing(file: Path, reading: Reading) -> None:
-    """Says which of the file's own tests fail, and exits 1 then."""
+def require_passing(file: Path, reading: Reading, thresholds: Thresholds) -> None:
+    """Says which of the file's own tests fail and what must hold and does not, and exits 1 then."""
     from tollkeeper.engine.offline.testing.publishable import publish_errors_at
     from tollkeeper.grammar.render import Source, as_rich
 
-    found = publish_errors_at(file)
+    found = publish_errors_at(file, thresholds)
     if found:
         err.print(as_rich(Source.of(str(file), reading.text), found), soft_wrap=True)
         refuse("nothing is published")

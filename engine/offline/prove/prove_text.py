@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from tollkeeper.engine.offline.prove.proofs import Proof, compare_rules, prove_rule
-from tollkeeper.engine.offline.prove.worker import Worker, open_worker
+from tollkeeper.engine.offline.prove.worker import open_worker
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import Thresholds
@@ -40,21 +41,28 @@ def prove_text(
     if not isinstance(rule, Rule):
         return ProofsOfText((), True)
     former = None if active is None else decode_program(active)
+    with open_worker() as worker:
+        compared: Iterator[Proof] = iter(())
+        if isinstance(former, Rule):
+            compared = compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
+        proved = prove_rule(worker, rule.name, rule, thresholds)
+        return _until_late(chain(compared, proved), seconds)
+
+
+def compare_with_former(
+    former: Rule, rule: Rule, thresholds: Thresholds, seconds: float = PROOFS_S
+) -> ProofsOfText:
+    """Whether both decide alike, and how each condition has changed where they do not."""
+    with open_worker() as worker:
+        compared = compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
+        return _until_late(compared, seconds)
+
+
+def _until_late(proofs: Iterator[Proof], seconds: float) -> ProofsOfText:
     found: list[Proof] = []
     end = time.monotonic() + seconds
-    with open_worker() as worker:
-        for proof in _proofs(
-            worker, rule, former if isinstance(former, Rule) else None, thresholds
-        ):
-            found.append(proof)
-            if time.monotonic() > end:
-                return ProofsOfText(tuple(found), False)
+    for proof in proofs:
+        found.append(proof)
+        if time.monotonic() > end:
+            return ProofsOfText(tuple(found), False)
     return ProofsOfText(tuple(found), True)
-
-
-def _proofs(
-    worker: Worker, rule: Rule, former: Rule | None, thresholds: Thresholds
-) -> Iterator[Proof]:
-    if former is not None:
-        yield from compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
-    yield from prove_rule(worker, rule.name, rule, thresholds)

@@ -33,10 +33,10 @@ TESTS_S: Final = 30.0
 _MAY_HAVE_ERRORS = re.compile(rb"\b(?:test|must)\b")
 
 
-def publish_errors_at(path: Path) -> list[Diagnostic]:
-    """The tests of a file that fail or can't be run, and what must hold and does not, with the usual
-    thresholds. Raises `BrokenFileError`."""
-    return list(_publish_errors(load_file(path, library_of([path.parent])), Thresholds()))
+def publish_errors_at(path: Path, thresholds: Thresholds) -> list[Diagnostic]:
+    """The tests of a file that fail or can't be run, and what must hold and does not. Raises
+    `BrokenFileError`."""
+    return list(_publish_errors(load_file(path, library_of([path.parent])), thresholds))
 
 
 async def publish_errors_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:

@@ -243,6 +243,19 @@ async def test_the_editor_says_what_a_text_changes_in_meaning(shop: Shop) -> Non
     assert "in meaning" not in (await shop.browser.post("/console/check", data=fresh)).text
 
 
+async def test_the_editor_proves_what_a_text_does_with_a_payment_that_shows_it(shop: Shop) -> None:
+    text = (await shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    found = (await shop.browser.post("/console/proofs", data={"text": text})).text
+    assert "Every payment is decided as by what is live" in found
+    sent = {"text": text.replace("100.00", "90.00").replace("\n", "\r\n")}
+    found = (await shop.browser.post("/console/proofs", data=sent)).text
+    assert "A payment that is decided otherwise than by what is live" in found
+    assert "meets more than before" in found
+    assert "amount = 100.00" in found
+    broken = (await shop.browser.post("/console/proofs", data={"text": "rule"})).text
+    assert broken == ""
+
+
 async def test_a_text_is_tried_on_stored_payments_and_shows_which_would_change(
     own_shop: Shop,
 ) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tollkeeper.api.http import checks
+from tollkeeper.api.http.app import create_app
 from tollkeeper.grammar.formatter import format_file
-from tollkeeper.tests.api.http.service import Service, errors
+from tollkeeper.tests.api.http.service import HURRIED, Service, errors
 
 pytestmark = pytest.mark.anyio
 
@@ -162,6 +164,37 @@ async def test_what_must_hold_and_what_a_text_changes_is_proved(service: Service
     assert broken["answer"] == "refuted"
     assert broken["payment"]["amount"] < 5
     assert broken["decided"] == [{"action": "deny", "condition": "small"}]
+
+
+async def test_a_client_that_leaves_ends_its_proof(service: Service) -> None:
+    """Over ASGI, as the server tells it; the end of the process is tests/engine/offline/prove."""
+    body = msgspec.json.encode({"text": PROMISED})
+    sent: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+    answered: list[Any] = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/checks",
+        "raw_path": b"/v1/checks",
+        "query_string": b"prove=true",
+        "http_version": "1.1",
+        "headers": [
+            (b"host", b"test"),
+            (b"content-type", b"application/json"),
+            (b"authorization", service.client.headers["authorization"].encode()),
+        ],
+    }
+
+    async def receive() -> Any:
+        return sent.pop() if sent else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    app = create_app(service.engine, HURRIED, jobs=service.jobs)
+    await app(scope, receive, send)  # type: ignore[arg-type]
+    assert answered[0]["status"] == 400
+    assert b"the client left" in answered[1]["body"]
 
 
 async def test_proofs_are_there_only_when_they_are_asked_for(service: Service) -> None:

@@ -50,3 +50,27 @@ def test_only_rules_are_proved(folder: Path) -> None:
     refused = diff(folder, "definitions d\n  let small = amount < 6.00\n", "--prove")
     assert refused.exit_code == 2
     assert "only rules can be proved to decide alike" in refused.stderr
+
+
+def test_the_thresholds_of_an_account_count(folder: Path) -> None:
+    text = 'rule limits\n  must "low scores pass" when score < 0.50 never deny\n'
+    (folder / "low.rule").write_text(text)
+    data = ["--data", str(folder / "data")]
+    shop = ["--account", "shop", *data]
+    assert toll("accounts", "create", "shop", *data).exit_code == 0
+    changed = ["thresholds.challenge=0.2", "thresholds.deny=0.3"]
+    assert toll("accounts", "set", "shop", *changed, *data).exit_code == 0
+    proves = ["prove", str(folder / "low.rule")]
+    assert [toll(*proves).exit_code, toll(*proves, *shop).exit_code] == [0, 1]
+    refused = toll("publish", str(folder / "low.rule"), *shop)
+    assert (refused.exit_code, "broken-must" in refused.stderr) == (1, True)
+    (folder / "a.rule").write_text("rule limits\n")
+    drawn = [
+        diff(folder, "rule limits\n  otherwise allow\n", "--prove", *given).stdout
+        for given in ([], shop)
+    ]
+    assert ["score = 0.50" in drawn[0], "score = 0.20" in drawn[1]] == [True, True]
+
+
+def toll(*given: str) -> Result:
+    return CliRunner().invoke(main, given)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tollkeeper.cli import main
+from tollkeeper.engine.offline import preview
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 
 ACTIVE = """rule checkout
@@ -62,9 +63,33 @@ def test_a_preview_tells_the_change_of_meaning_and_of_decisions_and_asks(folder:
         "changed condition `large` threshold: 100.00 → 50.00",
         "changed condition `large` action: challenge → deny",
     ]
-    assert "2 (66.67%) would change" in told[3]
+    assert told[3:10] == [
+        "✗ checkout: the versions of `checkout` decide this payment differently",
+        'test "counterexample"',
+        'given currency = "EUR", amount = 100.00, score = 0.00',
+        "expect deny by large",
+        "before: allow, after: deny by large",
+        "✓ checkout: `large` meets more than before, such as",
+        'test "counterexample"',
+    ]
+    assert any("2 (66.67%) would change" in line for line in told)
     assert "challenge by large deny by large 1 200.00 EUR" in told
     assert "p-1 2026-03-02T08:00:00+00:00 allow deny by large 70.00 EUR" in told
+
+
+def test_a_preview_says_that_both_decide_alike_only_as_it_is_proved(folder: Path) -> None:
+    text = ACTIVE.replace("amount > 100.00", "not (amount <= 100.00)")
+    assert "✓ checkout: both versions of `checkout` decide every payment alike" in (
+        " ".join(line.split()) for line in publish(folder, text, "n\n").stdout.splitlines()
+    )
+
+
+def test_a_preview_without_the_solver_says_so_in_a_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "find_spec", lambda _name: None)
+    told = publish(folder, CANDIDATE, "n\n").stdout
+    assert told.count("what that means is not proved: it needs the extra `prove`") == 1
 
 
 def test_no_answer_is_no(folder: Path) -> None:

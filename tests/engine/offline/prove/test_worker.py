@@ -1,0 +1,58 @@
+"""The process that questions are answered in, and its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tollkeeper.engine.offline.prove.questions import ProofVerdict
+from tollkeeper.engine.offline.prove.worker import open_worker
+
+
+def wait_for_ever(told: Path, *, seconds: float) -> ProofVerdict:
+    (told / "new").write_text(str(os.getpid()))
+    (told / "new").rename(told / "id")
+    while True:
+        time.sleep(60)
+
+
+def die(*, seconds: float) -> ProofVerdict:
+    os.abort()
+
+
+def ask_for_ever(told: str) -> None:
+    with open_worker(600) as worker:
+        worker.ask(wait_for_ever, Path(told))
+
+
+def test_a_question_ends_with_the_process_that_asked_it(tmp_path: Path) -> None:
+    program = f"from {__name__} import ask_for_ever; ask_for_ever({str(tmp_path)!r})"
+    asking = subprocess.Popen([sys.executable, "-c", program])
+    while not (tmp_path / "id").exists():
+        assert asking.poll() is None
+        time.sleep(0.02)
+    asking.kill()
+    asking.wait()
+    while _lives(int((tmp_path / "id").read_text())):
+        time.sleep(0.02)
+
+
+def test_a_question_whose_process_dies_has_no_answer_and_the_next_one_has() -> None:
+    with open_worker() as worker:
+        assert worker.ask(die) is None
+        assert worker.ask(answer) == ProofVerdict("proved")
+
+
+def answer(*, seconds: float) -> ProofVerdict:
+    return ProofVerdict("proved")
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

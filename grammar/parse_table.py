@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 GRAMMAR = "rule.lark"
-KEPT = "parse_table.json"
+_KEPT = "parse_table.json"
 
 
 class Terminal(NamedTuple):
@@ -122,7 +122,7 @@ def _digest(grammar: str) -> str:
 
 
 def _kept_table() -> ParseTable:
-    kept = json.loads(files(__package__).joinpath(KEPT).read_text("utf-8"))
+    kept = json.loads(files(__package__).joinpath(_KEPT).read_text("utf-8"))
     kept["productions"] = [
         Production(origin, size, name, tuple(spread))
         for origin, size, name, spread in kept["productions"]
@@ -134,7 +134,7 @@ def _kept_table() -> ParseTable:
 def _keep(table: ParseTable) -> None:
     """Writes the table with a line for each part of a sequence, so that a change can be read."""
     fields = [f'"{name}": {_lines(value)}' for name, value in asdict(table).items()]
-    Path(__file__).with_name(KEPT).write_text("{\n" + ",\n".join(fields) + "\n}\n")
+    Path(__file__).with_name(_KEPT).write_text("{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def _lines(value: Any) -> str:

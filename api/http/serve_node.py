@@ -156,13 +156,17 @@ async def _balance(shared: Sequence[SharedShard]) -> None:
 
 def to_give(shared: Sequence[SharedShard]) -> tuple[SharedShard, str] | None:
     """The shard that this node is to give away next, and to which node; None while it owns no more
-    than any other, or hardly more than those that could take one.
+    than any other, or hardly more than those that could take one, and while an owner is not known.
 
     Of several nodes that own as many the last by its address gives, so that no two do at once.
     """
     address = shared[0].serving.address
-    owned = Counter(each.owner_address for each in shared if each.owner_address)
-    if not owned[address] or max(owned, key=lambda each: (owned[each], each)) != address:
+    owned = Counter(each.owner_address for each in shared)
+    if (
+        owned[""]
+        or not owned[address]
+        or max(owned, key=lambda each: (owned[each], each)) != address
+    ):
         return None
     takers = [
         (owned[other], other, number)

@@ -46,6 +46,8 @@ class Shards:
 
     def __init__(self, nodes: Sequence[SharingNode]) -> None:
         self._nodes = nodes
+        self._numbered = dict(enumerate(nodes, start=1))
+        self._named = {str(number).encode(): node for number, node in self._numbered.items()}
         self._held = Hold()
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,11 +61,10 @@ class Shards:
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application that other nodes reach."""
-        told = b"1"
+        told = b""
         if scope["type"] == ScopeType.HTTP:
             told = next((value for name, value in scope["headers"] if name == SHARD), told)
-        number = int(told) if told.isdigit() else 1
-        await self._node(number).from_nodes(scope, receive, send)
+        await self._named.get(told, self._nodes[0]).from_nodes(scope, receive, send)
 
     async def _by_body(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
@@ -86,13 +87,14 @@ class Shards:
         return self._home(sent.sign_in.account)
 
     def _home(self, account: str) -> int:
-        for number, node in enumerate(self._nodes, start=1):
+        for number, node in self._numbered.items():
             if node.engine is not None and account in node.engine.state.numbers:
                 return number
         return 1
 
     def _node(self, number: int) -> SharingNode:
-        return self._nodes[number - 1 if number <= len(self._nodes) else 0]
+        """What names none is for the first to refuse."""
+        return self._numbered.get(number, self._nodes[0])
 
 
 def _presented(scope: HTTPScope) -> str:

@@ -54,8 +54,10 @@ def test_a_node_that_has_joined_is_given_what_is_whole_there() -> None:
     assert to_give(known_at("a", ["a", "b", "a"], [everybody] * 3)) is None
 
 
-def test_a_shard_that_nobody_owns_counts_for_nobody() -> None:
-    assert to_give(known_at("a", ["a", "", ""], [{"a", "b"}] * 3)) is None
+def test_nothing_is_given_while_an_owner_is_not_known() -> None:
+    whole = [{"a", "b"}] * 3
+    assert to_give(known_at("a", ["a", "a", ""], whole)) is None
+    assert to_give(known_at("a", ["a", "a", "a"], whole)) is not None
 
 
 @given(

@@ -24,12 +24,14 @@ from tollkeeper.engine.registry.settings import (
 )
 from tollkeeper.engine.registry.state import Account
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+
 
 class ThresholdsChange(Struct, forbid_unknown_fields=True):
     """Either may be left out."""
 
-    challenge: float | UnsetType = UNSET
-    deny: float | UnsetType = UNSET
+    challenge: Share | UnsetType = UNSET
+    deny: Share | UnsetType = UNSET
 
 
 class ExtraCodesChange(Struct, forbid_unknown_fields=True):
@@ -51,7 +53,6 @@ class ApprovalsChange(Struct, forbid_unknown_fields=True):
 _Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$")]
 _RateText = Annotated[str, Meta(pattern=r"^(?=.*[1-9])[0-9]{1,12}(\.[0-9]{1,10}0*)?$")]
 _RateNumber = Annotated[float, Meta(gt=0, le=MAX_RATE)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class CostsView(Struct, frozen=True):
@@ -97,7 +98,7 @@ _CHANGES = {
     **_TYPES,
     "thresholds": ThresholdsChange,
     "rates": dict[_Currency, dict[_Currency, _RateText | _RateNumber]],
-    "time_zone": Annotated[str, Meta(min_length=1)],
+    "time_zone": Annotated[str, Meta(pattern="^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$")],
     "retention_days": Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS)],
     "clock_skew_ms": Annotated[int, Meta(ge=0, le=MAX_CLOCK_SKEW_MS)],
     "extra_codes": ExtraCodesChange,

@@ -52,7 +52,7 @@ class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
 class TextBacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The `text` on what arrived at `since` or later: an instant, or a span back; `30d`."""
 
-    text: str
+    text: Annotated[str, Meta(extra_json_schema={"minLength": 1})]
     since: SpanBack | None = None
 
 

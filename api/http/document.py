@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from inspect import cleandoc, isclass
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from litestar import Litestar
@@ -224,8 +224,8 @@ def _shape(type_: Any, types: dict[str, Any]) -> Json:
     """The schema of a body: a named one, or one of several."""
     if get_origin(type_) in (Union, UnionType):
         return {"anyOf": [_shape(each, types) for each in get_args(type_)]}
-    if type_ is str:
-        return {"type": "string"}
+    if type_ is str or get_origin(type_) is Annotated:
+        return msgspec.json.schema(type_)
     return {"$ref": _SCHEMAS + _note(type_, types)}
 
 

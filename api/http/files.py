@@ -21,6 +21,7 @@ from tollkeeper.api.http.parameters import (
     AHEAD,
     FLAG,
     INSTANT,
+    NAME,
     path_parameter,
     query_parameter,
     whole,
@@ -60,7 +61,9 @@ from tollkeeper.engine.registry.versions import (
     was_active,
 )
 
-FileName = Annotated[str, path_parameter("The name that the file's text gives itself.", "checkout")]
+FileName = Annotated[
+    str, path_parameter("The name that the file's text gives itself.", "checkout", NAME)
+]
 VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(0))]
 Breaking = Annotated[
     str | None,

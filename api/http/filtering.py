@@ -37,8 +37,9 @@ _ADDRESS: Final = {
         {"type": "string", "pattern": "^[1-9a-f][0-9a-f]{0,3}(:[1-9a-f][0-9a-f]{0,3}){0,2}::/48$"},
     ]
 }
-_MEMBER: Final = r'([a-z_]+:("([^"\\]|\\.)*"|[^\s"]+))'
-_MEMBERS: Final = {"type": "string", "pattern": rf"^\s*{_MEMBER}(\s+{_MEMBER})*\s*$"}
+_MEMBER: Final = rf'(({"|".join(sorted(NAMES))}):("([^"\\]|\\.)+"|[^\s"]+))'
+MEMBERS: Final = {"type": "string", "pattern": rf"^\s*{_MEMBER}(\s+{_MEMBER})*\s*$"}
+"""A filter as text."""
 
 
 def _choice(*choices: str) -> dict[str, Any]:
@@ -51,7 +52,7 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
             "The whole filter as text, `name:value` by `name:value`, a value with spaces in quotes; "
             "joins the other parameters."
         ),
-        _MEMBERS,
+        MEMBERS,
         "action:deny bin:470200 since:1h",
     ),
     "since": (

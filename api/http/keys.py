@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import forbidden_owner, invalid
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.queries import read_time
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCESS
@@ -18,6 +18,7 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey
 from tollkeeper.engine.registry.accounts import sharing
+from tollkeeper.engine.registry.keys import MAX_KEY_NAME
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.state import ApiKey
 
@@ -31,8 +32,8 @@ class NewKey(Struct, frozen=True, forbid_unknown_fields=True):
     key. For another, `toll keys create --owner` makes one.
     """
 
-    scopes: tuple[KeyScope, ...]
-    name: str = ""
+    scopes: Annotated[tuple[KeyScope, ...], Meta(extra_json_schema={"minItems": 1})]
+    name: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_KEY_NAME, "pattern": LINE})] = ""
     expires_at: InstantText | None = None
     test: bool = False
     owner: str | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from io import BytesIO
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_text
 from tollkeeper.api.http.errors import invalid
@@ -23,6 +24,9 @@ from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.publish.change_lists import PutEntries
 from tollkeeper.engine.registry.lists import find_list
 
+_Csv = Annotated[
+    str, Meta(extra_json_schema={"pattern": r'^([^\r\n]*,)?"?value"?(,[^\r\n]*)?(\r?\n|$)'})
+]
 _CSV = "value,expires_at,note\nd-1,2099-12-31T23:59:59Z,card testing\n"
 
 
@@ -57,8 +61,7 @@ class PreviewAnswer(Struct, frozen=True):
     doc="CSV with a header: `value`, a table's columns, and `expires_at` and `note` where wanted. "
     "Changes nothing.",
     scope="lists:write",
-    demand="change",
-    sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
+    sent=Body(_Csv, {"csv": Example("a file", _CSV)}, media_type=TEXT),
     answers={200: Answer("What is new, what is there, and what is no entry.")},
     refusals=(404,),
 )
@@ -83,7 +86,7 @@ async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
     "replaced by `toll lists import`.",
     scope="lists:write",
     demand="change",
-    sent=Body(str, {"csv": Example("a file", _CSV)}, media_type=TEXT),
+    sent=Body(_Csv, {"csv": Example("a file", _CSV)}, media_type=TEXT),
     answers={200: Answer("They are in.")},
     refusals=(404, 422, 503),
 )

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import NextCursor, path_parameter, query_parameter
+from tollkeeper.api.http.parameters import NAME, NextCursor, path_parameter, query_parameter
 from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
@@ -32,7 +32,9 @@ from tollkeeper.engine.publish.change_lists import (
 )
 from tollkeeper.engine.registry.lists import find_list
 
-NamedList = Annotated[str, path_parameter("The name of the list or table.", "trusted_merchants")]
+NamedList = Annotated[
+    str, path_parameter("The name of the list or table.", "trusted_merchants", NAME)
+]
 
 
 class ListBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,7 +49,10 @@ class TableBody(Struct, frozen=True, forbid_unknown_fields=True):
     by: Lookup
     columns: Annotated[
         dict[Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_]*$")], ColumnType],
-        Meta(description="The type of each column, or the strings that it may hold."),
+        Meta(
+            description="The type of each column, or the strings that it may hold.",
+            extra_json_schema={"minProperties": 1, "maxProperties": 64},
+        ),
     ]
 
 
@@ -96,7 +101,7 @@ class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
 class EntryBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Entries to add or renew; to remove them, their values are enough."""
 
-    entries: list[EntryChange]
+    entries: Annotated[list[EntryChange], Meta(min_length=1)]
 
 
 class SentEntries(Struct, frozen=True, forbid_unknown_fields=True):

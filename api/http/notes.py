@@ -10,6 +10,7 @@ from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import LINES
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.seen import check_payment, check_seen
 from tollkeeper.api.http.tags import PAYMENTS
@@ -20,7 +21,9 @@ from tollkeeper.engine.labels.notes import MAX_NOTE, PaymentNote, add_note, note
 class SentNote(Struct, frozen=True, forbid_unknown_fields=True):
     """One or more lines."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE)]
+    text: Annotated[
+        str, Meta(min_length=1, max_length=MAX_NOTE, extra_json_schema={"pattern": LINES})
+    ]
 
 
 class NoteBody(Struct, frozen=True, forbid_unknown_fields=True):

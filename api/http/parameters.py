@@ -14,16 +14,22 @@ from tollkeeper.api.http.queries import MAX_PAGE, PAGE
 TEXT: Final = {"type": "string"}
 INSTANT: Final = {"type": "string", "format": "date-time"}
 FLAG: Final = {"type": "boolean"}
-MOMENT: Final = {
-    "type": "string",
-    "pattern": r"^([0-9]{1,6}[smhdw]|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T ][0-9]{2}.*)$",
-}
+NAME: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+"""What files and lists may be called."""
+LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""Text without control characters."""
+LINES: Final = r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$"
+_DAY_EXTENDED = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_DAY_BASIC = "[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
+_HOUR, _SIXTY, _FRACTION = "([01][0-9]|2[0-3])", "[0-5][0-9]", "([.,][0-9]{1,9})?"
+_ISO_8601 = (
+    f"({_DAY_EXTENDED}T{_HOUR}:{_SIXTY}(:{_SIXTY}{_FRACTION})?"
+    f"|{_DAY_BASIC}T{_HOUR}{_SIXTY}({_SIXTY}{_FRACTION})?)(Z|[+-]{_HOUR}(:?{_SIXTY})?)"
+)
+MOMENT: Final = {"type": "string", "pattern": f"^([0-9]{{1,6}}[smhdw]|{_ISO_8601})$"}
 """A span back from now, or an instant with an offset."""
 SpanBack: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": MOMENT["pattern"]})]
-AHEAD: Final = {
-    "type": "string",
-    "pattern": r"^([1-9][0-9]{0,3}[mhd]|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T ][0-9]{2}.*)$",
-}
+AHEAD: Final = {"type": "string", "pattern": f"^([1-9][0-9]{{0,3}}[mhd]|{_ISO_8601})$"}
 """An instant with an offset, or a span ahead of now."""
 MOST_WHOLE: Final = 10**18 - 1
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from litestar import Response
-from msgspec import UNSET, Struct, defstruct
+from msgspec import UNSET, Meta, Struct, defstruct
 
 from tollkeeper.api.http.account import AccountChange, without_name
 from tollkeeper.api.http.answers import InstantText
@@ -99,7 +99,7 @@ class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     version: int
-    percent: int
+    percent: Annotated[int, Meta(ge=0, le=100)]
     by: RolloutKey
     kind: Decider = "rule"
 

@@ -4,28 +4,51 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.filtering import MEMBERS
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.registry.searches import drop_search, save_search
+from tollkeeper.engine.registry.searches import (
+    MAX_SEARCH_NAME,
+    MAX_SEARCH_TEXT,
+    drop_search,
+    save_search,
+)
 from tollkeeper.engine.search.filters import read_filter, read_members
 
 PERSONAL: Final = frozenset({"card", "device", "ip", "user", "email", "order", "id"})
 """What names a person: the journal keeps a search longer than what is erased of a person."""
-SearchName = Annotated[str, path_parameter("The search's name.", "refused today")]
+SearchName = Annotated[
+    str,
+    path_parameter(
+        "The search's name.",
+        "refused today",
+        {"type": "string", "minLength": 1, "maxLength": MAX_SEARCH_NAME, "pattern": LINE},
+    ),
+]
+_SearchText = Annotated[
+    str,
+    Meta(
+        extra_json_schema={
+            "minLength": 1,
+            "maxLength": MAX_SEARCH_TEXT,
+            "pattern": MEMBERS["pattern"],
+        }
+    ),
+]
 
 
 class SearchChange(Struct, frozen=True, forbid_unknown_fields=True):
     """The parameter `q` of `GET /v1/payments`."""
 
-    query: str
+    query: _SearchText
 
 
 class SearchBody(Struct, frozen=True, forbid_unknown_fields=True):

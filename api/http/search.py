@@ -12,6 +12,7 @@ from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.filtering import read_moment_at, with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
+    MOMENT,
     Cursor,
     Limit,
     NextCursor,
@@ -183,7 +184,8 @@ async def find_related(
         query_parameter(
             "Only what arrived at this instant or later, or a span back such as `30d`; all when "
             "left out.",
-            example="30d",
+            MOMENT,
+            "30d",
         ),
     ] = None,
 ) -> RelatedAnswer:

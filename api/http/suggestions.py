@@ -11,6 +11,7 @@ from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid, unavailable
 from tollkeeper.api.http.filtering import read_moment_at
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import SpanBack
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.runs import RunId, RunView, run_members
 from tollkeeper.api.http.tags import BACKTESTS
@@ -36,7 +37,7 @@ class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
     may read.
     """
 
-    since: str | None = None
+    since: SpanBack | None = None
     mature_days: Annotated[int, Meta(ge=0, le=365)] = 45
     name: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")] = "suggested"
     action: SuggestedAction = "deny"

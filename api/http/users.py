@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.instants import show_instant
@@ -18,11 +18,18 @@ from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.state import AccountUser
 
 UserName = Annotated[
-    str, path_parameter("The user's name, an address of e-mail where people sign in by one.", "ana")
+    str,
+    path_parameter(
+        "The user's name, an address of e-mail where people sign in by one.",
+        "ana",
+        {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?$"},
+    ),
 ]
 
 
-_MerchantId = Annotated[str, Meta(min_length=1, max_length=256)]
+_MerchantId = Annotated[
+    str, Meta(min_length=1, max_length=256, extra_json_schema={"pattern": LINE})
+]
 
 
 class UserChange(Struct, frozen=True, forbid_unknown_fields=True):

@@ -77,7 +77,10 @@ class WebhookChange(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             max_length=MAX_URL,
-            pattern="^https?://[!-~]+$",
+            extra_json_schema={
+                "pattern": r"^https?://([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])"
+                r"(:[1-9][0-9]{0,3})?([/?#][!-~]*)?$"
+            },
             examples=["https://shop.example/notices"],
         ),
     ]

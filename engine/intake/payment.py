@@ -15,7 +15,7 @@ Field names are the interface's own, so encoding a `Payment` gives what a mercha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -60,25 +60,32 @@ _Network: TypeAlias = Literal[
 _Presence: TypeAlias = Literal["card_present", "card_not_present"]
 _Provider: TypeAlias = Literal["basic", "vendorjs"]
 
+_IP_FORMS: Final = {"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
+
 _Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT)]
 _Blank: TypeAlias = Annotated[_Text, Meta(extra={"blank": True})]
 RequiredText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 _Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_AMOUNT, extra={"rule": "amount"})]
 Timestamp: TypeAlias = Annotated[Rfc3339, Meta(extra={"rule": "instant"})]
 _Currency: TypeAlias = Annotated[
-    str, Meta(extra={"rule": "currency"}, examples=["BRL"], extra_json_schema={"maxLength": 3})
+    str,
+    Meta(extra={"rule": "currency"}, examples=["BRL"], extra_json_schema={"pattern": "^[A-Z]{3}$"}),
 ]
 _Country: TypeAlias = Annotated[
     str,
     Meta(
         extra={"rule": "country", "blank": True},
         examples=["BR"],
-        extra_json_schema={"maxLength": 2},
+        extra_json_schema={"pattern": "^([A-Z]{2})?$"},
     ),
 ]
 _CategoryCode: TypeAlias = Annotated[
     str,
-    Meta(extra={"rule": "category_code"}, examples=["5411"], extra_json_schema={"maxLength": 4}),
+    Meta(
+        extra={"rule": "category_code"},
+        examples=["5411"],
+        extra_json_schema={"pattern": "^[0-9]{4}$"},
+    ),
 ]
 _Bin: TypeAlias = Annotated[
     str,
@@ -99,9 +106,12 @@ _LastFour: TypeAlias = Annotated[
     ),
 ]
 _DeviceAddress: TypeAlias = Annotated[
-    str, Meta(max_length=LONGEST, extra={"rule": "device_address"})
+    str,
+    Meta(max_length=LONGEST, extra={"rule": "device_address"}, extra_json_schema=_IP_FORMS),
 ]
-_BackendAddress: TypeAlias = Annotated[str, Meta(max_length=LONGEST, extra={"rule": "address"})]
+_BackendAddress: TypeAlias = Annotated[
+    str, Meta(max_length=LONGEST, extra={"rule": "address"}, extra_json_schema=_IP_FORMS)
+]
 
 # A header's value is text to a reader; an array of values is joined as the body is read.
 # Nothing about a rule's name fails a request: any other value becomes text that names no rule.

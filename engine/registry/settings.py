@@ -251,7 +251,13 @@ def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: _Repo
     return _whole(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
 
 
+_SMALL = 1e15
+"""What is larger is a whole number too, and none that a setting has."""
+
+
 def _whole(value: object, path: str, low: int, high: int, report: _Report) -> int:
+    if isinstance(value, float | Decimal) and -_SMALL < value < _SMALL and value % 1 == 0:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         _report_type(path, value, "this is a whole number", report)
         return low

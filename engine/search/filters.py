@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ _LONGEST = 256
 _SHORTEST_BEGINNING = 4
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
-_SCORE = re.compile(r"0?\.[0-9]{1,2}|0|1(?:\.00?)?")
+_SCORE = re.compile(r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?")
 _WORD = re.compile(r'\s*([a-z_]+):("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
 _BIN = re.compile(r"[0-9]{6}(?:[0-9]{2})?")
 
@@ -187,14 +188,15 @@ class _Reading:
             case "until":
                 self._until = read_moment(text, self._now)
             case "score_from":
-                self._scores = _score(text), highest
+                self._scores = _score(text, ROUND_CEILING), highest
             case "score_to":
-                self._scores = lowest, _score(text)
+                self._scores = lowest, _score(text, ROUND_FLOOR)
             case "score":
                 first, dots, last = text.partition("..")
+                last = last if dots else first
                 self._scores = (
-                    _score(first) if first or not dots else 0,
-                    _score(last if dots else first) if last or not dots else _MOST_SCORE,
+                    _score(first, ROUND_CEILING) if first or not dots else 0,
+                    _score(last, ROUND_FLOOR) if last or not dots else _MOST_SCORE,
                 )
             case "id" if text.endswith("*"):
                 if len(text) <= _SHORTEST_BEGINNING:
@@ -232,7 +234,8 @@ def read_moment(text: str, now: int) -> int:
         raise ValueError(f'{message} "2030-01-31T12:00:00Z"') from None
 
 
-def _score(text: str) -> int:
-    if not _SCORE.fullmatch(text):
-        raise ValueError("a score is between 0 and 1, with at most two decimals")
-    return round(float(text) * 100)
+def _score(text: str, rounding: str) -> int:
+    """In hundredths, as scores are: what lies between two of them bounds the same scores as one does."""
+    if not _SCORE.fullmatch(text) or (number := Decimal(text)) > 1:
+        raise ValueError("a score is a number between 0 and 1")
+    return int((number * 100).to_integral_value(rounding))

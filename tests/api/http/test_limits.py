@@ -36,6 +36,7 @@ CHANGING_NOTHING = {
     *("set_label", "remove_label", "set_labels", "add_note", "claim_payments", "reveal_field"),
     *("check_text", "start_backtest", "end_backtest", "start_suggestion", "end_suggestion"),
     *("begin_sign_in", "sign_in", "sign_out", "test_webhook", "redeliver_webhook"),
+    "preview_import",
 }
 """What is no question, and leaves all that is configured as it is."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from tollkeeper.api.http.error_answers import STATUSES, TYPES
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.notices import NOTICES
 from tollkeeper.api.http.observed import plain
-from tollkeeper.api.http.operation import JSON, Operation, operation_of
+from tollkeeper.api.http.operation import JSON, TEXT, Operation, operation_of
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.engine.intake.violations import ViolationType
 from tollkeeper.engine.openid.issuer import IssuerMetadata
@@ -33,7 +34,7 @@ from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.publish.accounts import CreateKey
 from tollkeeper.engine.registry.scopes import SCOPES
 from tollkeeper.tests.api.http.described import Witness, pointer, validator
-from tollkeeper.tests.api.http.service import Service
+from tollkeeper.tests.api.http.service import Service, payment
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "api.md"
@@ -245,6 +246,21 @@ SAYABLE = [
     ),
     ("PUT", "/v1/rules/{name}/active", {"version": 1, "untested": True, "breaking": True}),
     ("POST", "/v1/suggestions", {"without": ["shoe size"]}),
+    ("POST", "/v1/suggestions", {"since": "2030-13-31T12:00Z"}),
+    ("POST", "/v1/payments", payment(currency="brl")),
+    ("POST", "/v1/payments", payment(device={"ip_address": "somewhere"})),
+    ("PUT", "/v1/account", {"account": {"thresholds": {"deny": 2}}}),
+    ("PUT", "/v1/account", {"account": {"retention_days": 0}}),
+    ("PUT", "/v1/account", {"account": {"time_zone": "here and there"}}),
+    ("POST", "/v1/keys", {"key": {"scopes": []}}),
+    ("POST", "/v1/keys", {"key": {"scopes": ["admin"], "name": "a\nb"}}),
+    ("PUT", "/v1/lists/{name}", {"by": "prefix", "columns": {}}),
+    ("PUT", "/v1/lists/{name}/entries", {"entries": []}),
+    ("DELETE", "/v1/lists/{name}/entries", {"entries": []}),
+    ("PUT", "/v1/searches/{name}", {"search": {"query": ""}}),
+    ("PUT", "/v1/searches/{name}", {"search": {"query": "shoe:42"}}),
+    ("PUT", "/v1/searches/{name}", {"search": {"query": "user:" + "u" * 500}}),
+    ("PUT", "/v1/webhooks", {"webhook": {"url": "https://me@shop.example/"}}),
 ]
 
 
@@ -255,6 +271,8 @@ async def test_what_a_schema_can_say_of_a_refused_body_it_says(
 ) -> None:
     text = examples.RULE
     await service.client.post("/v1/rules/checkout/versions?publish=true", content=text)
+    if "entries" in path:
+        await service.client.put("/v1/lists/checkout", json={"type": "string"})
     answer = await service.client.request(method, path.replace("{name}", "checkout"), json=body)
     assert answer.status_code == 422, answer.text
     where = pointer("paths", path, method.lower(), "requestBody", "content", JSON, "schema")
@@ -264,7 +282,17 @@ async def test_what_a_schema_can_say_of_a_refused_body_it_says(
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "member",
-    ["version=1000000000", "ip=nowhere", "ip=203.0.113.7/33", "q=deny", "bin=41", "score_to=2"],
+    [
+        *(
+            "version=1000000000",
+            "ip=nowhere",
+            "ip=203.0.113.7/33",
+            "q=deny",
+            "bin=41",
+            "score_to=2",
+        ),
+        *("since=2030-01-31T25:00Z", "until=soon", "q=shoe:42"),
+    ],
 )
 async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
     service: Service, member: str
@@ -276,6 +304,63 @@ async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
     where = pointer("paths", "/v1/payments", "get", "parameters", str(number), "schema")
     read: Any = float(value) if value.replace(".", "").isdigit() and name != "bin" else value
     assert not validator(where).is_valid(read)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("PUT", "/v1/lists/{name}", "a list"),
+        ("POST", "/v1/rules/{name}/versions", "a rule"),
+        ("PUT", "/v1/users/{name}", "ana bell"),
+        ("PUT", "/v1/searches/{name}", "n" * 65),
+    ],
+)
+async def test_what_a_schema_can_say_of_a_refused_name_it_says(
+    service: Service, method: str, path: str, name: str
+) -> None:
+    (media, sent), *_ = document()["paths"][path][method.lower()]["requestBody"]["content"].items()
+    (example, *_) = sent["examples"].values()
+    body = {"content": example["value"]} if media == TEXT else {"json": example["value"]}
+    answer = await service.client.request(method, path.replace("{name}", name), **body)
+    assert answer.status_code == 422, answer.text
+    parameters = document()["paths"][path][method.lower()]["parameters"]
+    (number,) = [place for place, each in enumerate(parameters) if each.get("name") == "name"]
+    where = pointer("paths", path, method.lower(), "parameters", str(number), "schema")
+    assert not validator(where).is_valid(name)
+    assert validator(where).is_valid("ana")
+
+
+@pytest.mark.anyio
+async def test_what_a_schema_can_say_of_a_refused_file_of_entries_it_says(service: Service) -> None:
+    path = "/v1/lists/{name}/imports"
+    await service.client.put("/v1/lists/blocked", json={"type": "string"})
+    where = pointer("paths", path, "post", "requestBody", "content", TEXT, "schema")
+    for text, status in (("value,note\nd-1,x\n", 200), ("note\nx\n", 422), ("", 422)):
+        answer = await service.client.post("/v1/lists/blocked/imports", content=text)
+        assert answer.status_code == status
+        assert validator(where).is_valid(text) == answer.is_success
+
+
+@pytest.mark.anyio
+async def test_a_filter_takes_every_score_that_its_schema_has(service: Service) -> None:
+    await service.client.post("/v1/payments", json=payment(id="p-1"))
+    score = (await service.client.get("/v1/payments/p-1")).json()["payment"]["analyses"][
+        "bot_behaviour"
+    ]["score"]
+
+    async def count(**asked: Any) -> int:
+        found = await service.client.get("/v1/payments/count", params=asked)
+        assert found.status_code == 200, found.text
+        number: int = found.json()["count"]
+        return number
+
+    while not await count():
+        await asyncio.sleep(0.01)
+    assert await count(score_from=score - 0.001, score_to=score + 0.001) == 1
+    assert await count(score_from=score + 0.001) == 0
+    assert await count(score_to=score - 0.001) == 0
+    assert await count(score_from=1e-30, score_to="1.000") == 1
 
 
 @pytest.mark.parametrize("of", FILE_KINDS, ids=lambda of: of.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -152,27 +153,27 @@ def code() -> Iterator[ast.AST]:
                 yield from ast.walk(ast.parse(path.read_text()))
 
 
-def test_the_types_of_error_are_those_that_the_code_makes() -> None:
-    nodes = list(code())
-    named = {
+def texts(node: ast.AST) -> list[str]:
+    return [
         part.value
-        for node in nodes
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Violation"
-        for part in ast.walk(node.args[1])
+        for part in ast.walk(node)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    }
-    assert named <= set(TYPES)
-    (listed,) = [
-        node.value
-        for node in nodes
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "ViolationType"
     ]
-    elsewhere = {
-        node.value
-        for node in set(nodes) - set(ast.walk(listed or ast.Pass()))
-        if isinstance(node, ast.Constant)
-    }
-    assert set(TYPES) <= elsewhere
+
+
+def test_the_types_of_error_are_those_that_the_code_makes() -> None:
+    named, listed, everywhere = set[str](), Counter[str](), Counter[str]()
+    for node in code():
+        match node:
+            case ast.Call(func=ast.Name(id="Violation"), args=[_, type_, *_]):
+                named.update(texts(type_))
+            case ast.AnnAssign(target=ast.Name(id="ViolationType"), value=ast.expr() as value):
+                listed.update(texts(value))
+            case ast.Constant(value=str(value)):
+                everywhere[value] += 1
+    assert named <= set(TYPES)
+    assert listed
+    assert set(TYPES) <= set(everywhere - listed)
 
 
 def json_contents() -> Iterator[tuple[str, Any]]:

@@ -53,6 +53,8 @@ MERCHANTS = 40
 CONDITIONS = ("card_list", "guessing", "card_again", "night")
 MOST_ENTRIES = 3
 """A payment, an update and a label."""
+_ENTRIES = 1.203
+"""What the journal has of a payment on average: itself, an update, a label."""
 _PAYMENTS_OF_BLOCK = 54_000
 _DRAWN_BLOCKS = 16
 _SEED = 7
@@ -279,6 +281,14 @@ def _insert(connection: Any, batch: list[Entry]) -> None:
     connection.executemany(_INSERT, batch)
     connection.execute("COMMIT")
     batch.clear()
+
+
+def append(folder: Path, payments: int, until: int) -> None:
+    """About so many payments of the 30 days before `until` (µs), after what is in the journal."""
+    with closing(schema.connect_for_reading(folder)) as connection:
+        first = reads.last_sequence(connection) + 1
+    beyond = first + round(payments * _ENTRIES)
+    fill_journal(folder, draw(first, beyond, until - 30 * DAY, until, Random(_SEED)))
 
 
 def fill_index(folder: Path, drawn: Iterable[Drawn]) -> None:

@@ -17,24 +17,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
-from random import Random
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 
 import httpx
 
-from tollkeeper.bench.large_index import draw, fill_journal
+from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
-from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.open import now
 from tollkeeper.engine.search.follow import Follower
 
-ENTRIES = 1.203
-"""What the journal has of a payment on average: itself, an update, a label."""
 ROUNDS = 20
 AIM_MS = 300
 RULE = """rule web_checkout "What the stored payments were decided by"
@@ -82,11 +77,7 @@ def main() -> None:
 
 def fill(folder: Path, payments: int) -> None:
     """About so many payments of 30 days, after what is in the journal, and the index of them."""
-    with closing(schema.connect_for_reading(folder)) as connection:
-        first = reads.last_sequence(connection) + 1
-    end = now()
-    beyond = first + round(payments * ENTRIES)
-    fill_journal(folder, draw(first, beyond, end - 30 * DAY, end, Random(7)))
+    append(folder, payments, now())
     with closing(Follower(folder)) as follower:
         follower.catch_up()
 

@@ -76,6 +76,15 @@ def connect_to_read(folder: Path) -> sqlite3.Connection:
     return connection
 
 
+def inode_of(folder: Path) -> tuple[int, int] | None:
+    """The device and number of the file, which one made later in its place has not; None without one."""
+    try:
+        found = (folder / _FILE).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether its tables are there, and of this version."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()

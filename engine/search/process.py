@@ -25,7 +25,7 @@ from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, IndexAnswer, IndexQuestion
 from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
-from tollkeeper.engine.search.reading import open_index
+from tollkeeper.engine.search.reading import IndexFile
 
 _AT_ONCE = 4
 """How many questions are answered side by side."""
@@ -51,9 +51,10 @@ def main(source: JournalSource) -> None:
     Follower(source).close()
     threading.Thread(target=follow, args=(source,), daemon=True).start()
     writing = threading.Lock()
+    held = threading.local()
 
     def answer(asked: IndexQuestion) -> None:
-        answered = _encode(answer_to(source, asked))
+        answered = _encode(answer_from(held, source, asked))
         with writing, suppress(BrokenPipeError):
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()
@@ -85,10 +86,31 @@ def follow(source: JournalSource) -> None:
             time.sleep(_AFTER_FAILURE_S)
 
 
-def answer_to(source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
+def answer_from(held: threading.local, source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
+    """What the index says, of which each thread keeps a file open: the system takes milliseconds to
+    map a large one anew."""
+    opened: IndexFile | None = getattr(held, "opened", None)
+    held.opened = None
+    if opened is not None and not opened.is_there():
+        opened.close()
+        opened = None
+    try:
+        opened = opened or IndexFile(source)
+    except (sqlite3.Error, OSError, JournalError) as error:
+        sys.stderr.write(f"the index can't be opened: {error}\n")
+        return IndexAnswer(asked.number)
+    answered = answer_to(opened, asked)
+    if answered.found is None and not answered.violations:
+        opened.close()
+    else:
+        held.opened = opened
+    return answered
+
+
+def answer_to(opened: IndexFile, asked: IndexQuestion) -> IndexAnswer:
     """What the index says."""
     try:
-        with open_index(source, asked.account) as index:
+        with opened.of(asked.account) as index:
             found = _encode(asked.question.answer(index))
             return IndexAnswer(asked.number, index.lag(time.time_ns() // 1000), found)
     except Invalid as refused:

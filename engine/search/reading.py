@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import reduce
 from operator import or_
 
@@ -168,17 +168,36 @@ class AccountIndex:
         return 0 if waiting is None else max(now - waiting, 1)
 
 
+class IndexFile:
+    """A data folder's index, open for reading; only one question at a time may be asked of it."""
+
+    def __init__(self, source: JournalSource) -> None:
+        """Raises `sqlite3.Error` where none is made yet."""
+        self._folder = folder_of(source)
+        self._connection = index_file.connect_to_read(self._folder)
+        self._made = index_file.inode_of(self._folder)
+        self._tail = Tail(source)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._tail.close()
+
+    def is_there(self) -> bool:
+        """Whether the folder still has this file and no other in its place."""
+        return index_file.inode_of(self._folder) == self._made
+
+    @contextmanager
+    def of(self, account: int) -> Iterator[AccountIndex]:
+        """An account's part, as it stands."""
+        with snapshot(self._connection):
+            yield AccountIndex(self._connection, self._tail, account)
+
+
 @contextmanager
 def open_index(source: JournalSource, account: int) -> Iterator[AccountIndex]:
-    """An account's index for reading. Raises `sqlite3.Error` where none is made yet."""
-    tail = Tail(source)
-    connection = index_file.connect_to_read(folder_of(source))
-    try:
-        with snapshot(connection):
-            yield AccountIndex(connection, tail, account)
-    finally:
-        connection.close()
-        tail.close()
+    """An account's index for one question. Raises `sqlite3.Error` where none is made yet."""
+    with closing(IndexFile(source)) as opened, opened.of(account) as index:
+        yield index
 
 
 @contextmanager

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search import reading
+from tollkeeper.engine.search import index_file, process, reading
 from tollkeeper.engine.search.asking import IndexQuestion, SearchHere, SearchProcess, searching
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import FoundPage
-from tollkeeper.engine.search.process import answer_to
+from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import CountPayments, FindPayments
+from tollkeeper.engine.search.reading import IndexFile
 from tollkeeper.tests.engine.happenings import bare, pay
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 
@@ -84,7 +88,8 @@ async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.Monke
     with pytest.raises(Invalid, match="more than 2 payments begin so"):
         await search.ask(shop.account, CountPayments(wanted), int)
     asked = IndexQuestion(7, shop.account, CountPayments(wanted))
-    answered = answer_to(shop.engine.folder, asked)
+    with closing(IndexFile(shop.engine.folder)) as opened:
+        answered = process.answer_to(opened, asked)
     assert [each.field for each in answered.violations] == ["id"]
 
 
@@ -96,3 +101,22 @@ async def test_the_process_ends_with_the_service(shop: Shop) -> None:
     assert pid is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_an_index_that_is_made_anew_is_the_one_that_is_asked(shop: Shop) -> None:
+    await pay(shop, "p-0", bare())
+    await shop.engine.journal.flush()
+    folder, held = shop.engine.folder, threading.local()
+    asked = process.IndexQuestion(7, shop.account, CountPayments(read_filter([], shop.now)))
+    for kept in (True, False):
+        if not kept:
+            index_file.remove_index(folder)
+        with closing(Follower(folder)) as follower:
+            follower.catch_up()
+        before = getattr(held, "opened", None)
+        answered = process.answer_from(held, folder, asked)
+        assert answered.found is not None
+        assert msgspec.msgpack.decode(answered.found) == 1
+        again = process.answer_from(held, folder, asked)
+        assert again.found == answered.found
+        assert held.opened is not before

@@ -54,8 +54,7 @@ class FileKind:
 
 @cache
 def _answer_type(name: str, member: str, type_: Any) -> type[Struct]:
-    field = member.replace("-", "_")
-    return defstruct(name, [(field, type_)], frozen=True, rename={field: member})
+    return defstruct(name, [(member, type_)], frozen=True)
 
 
 FILE_KINDS: Final = (

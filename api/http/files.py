@@ -191,7 +191,7 @@ class UnpublishedFile(Struct, frozen=True):
 
 
 def list_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("List", list[FileSummary], of.path)
+    answer = of.answer_type("List", list[FileSummary], of.path.replace("-", "_"))
 
     @operation(
         "GET",

@@ -118,3 +118,13 @@ async def test_a_bad_query_is_refused_at_its_parameter(
         answer = await service.client.get(path, params=query)
         assert answer.status_code == 422
         assert [place for place, _ in errors(answer)] == [field]
+
+
+async def test_a_whole_number_may_be_written_with_a_point(service: Service) -> None:
+    sent = {"account": {"retention_days": 420.0, "clock_skew_ms": 1e3}}
+    changed = (await service.client.put("/v1/account", json=sent)).json()["account"]
+    assert (changed["retention_days"], changed["clock_skew_ms"]) == (420, 1000)
+    for wrong in ("420.5", "1e20", "true"):
+        body = f'{{"account": {{"retention_days": {wrong}}}}}'
+        refused = await service.client.put("/v1/account", content=body)
+        assert errors(refused) == [("account.retention_days", "invalid_type")]

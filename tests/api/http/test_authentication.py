@@ -104,3 +104,13 @@ async def test_a_keys_last_use_is_known(service: Service) -> None:
 async def test_every_operation_names_a_scope_that_some_bundle_has(service: Service) -> None:
     needed = {route.opt["scope"] for route in ROUTES}
     assert needed == {*SCOPES, ANY_SCOPE, None}
+
+
+async def test_whoever_may_make_keys_may_give_what_they_may_not_do(service: Service) -> None:
+    key = await service.key("shop", "users:write")
+    async with service.client_with(key) as client:
+        asked = {"key": {"scopes": ["payments:write"]}}
+        made = (await client.post("/v1/keys", json=asked)).json()["key"]
+        assert (await client.post("/v1/payments", json=payment())).status_code == 403
+    async with service.client_with(made["secret"]) as client:
+        assert (await client.post("/v1/payments", json=payment())).status_code == 201

@@ -79,6 +79,15 @@ async def test_an_event_gets_its_id_version_metrics_and_alerts(shop: Service) ->
     }
 
 
+async def test_event_types_are_listed_under_the_name_that_they_have_everywhere(
+    shop: Service,
+) -> None:
+    listed = (await shop.client.get("/v1/event-types")).json()
+    assert {name: [each["name"] for each in found] for name, found in listed.items()} == {
+        "event_types": ["user_authentication"]
+    }
+
+
 async def test_an_unknown_type_is_refused(shop: Service) -> None:
     answer = await send(shop, **event(type="sign_in"))
     assert answer.status_code == 422

@@ -41,6 +41,8 @@ SHORT: dict[str, tuple[str, ...]] = {
     "request": ("--payments", "2000"),
     "http": ("--seconds", "2", "--rounds", "3"),
     "stages": ("--seconds", "5"),
+    "least": ("--seconds", "2", "--rounds", "3"),
+    "fronts": (),
     "asgi": ("--seconds", "2", "--rounds", "2"),
     "telemetry": ("--seconds", "2", "--rounds", "2"),
     "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),

@@ -2,15 +2,16 @@
 
     python -m tollkeeper.bench.stages [--seconds 10]
 
-The service runs with the shipped scorecard and rule under the load of 32 connections. A timer of
-the processor's time interrupts it each half millisecond; what the main thread has used since the
-last time goes to the stage that the innermost frame of ours belongs to. The journal's thread is
-told by the kernel. `loop` is what runs in none of ours: the event loop itself, in C.
+The service runs with a rule and a scorecard of 3 windows, and with those that ship, under the load of 32
+connections. A timer of the processor's time interrupts it each half millisecond; what the main thread
+has used since the last time goes to the stage that the innermost frame of ours belongs to. Other threads
+and processes are told by the kernel. `loop` is what runs in none of ours: the event loop itself, in C.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import threading
 import time
@@ -25,7 +26,7 @@ from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import load
-from tollkeeper.bench.servers import calling, free_port
+from tollkeeper.bench.servers import calling, children, cpu_seconds, free_port
 from tollkeeper.bench.tables import show
 
 EVERY_S = 0.0005
@@ -39,11 +40,13 @@ STAGES = {
         "/api/http/app.py",
         "/api/http/observed.py",
         "/api/http/metrics.py",
+        "/api/console/application.py",
     ),
     "authentication": ("/api/http/authentication.py", "/engine/registry/"),
     "body": ("/api/http/bodies.py",),
     "decode and validation": ("/engine/intake/", "/engine/instants.py"),
     "facts": ("/engine/facts/",),
+    "ages": ("/engine/velocity/first_seen",),
     "windows": ("/engine/velocity/", "<rule>:count", "/re2/"),
     "scorecard and rule": ("/engine/programs/decider.py", "<rule>:"),
     "programs in force": ("/engine/programs/",),
@@ -59,7 +62,9 @@ STAGES = {
         "/api/http/request.py",
     ),
 }
-LOOP, WRITER = "loop", "journal, its own thread"
+LOOP, WRITER, OTHERS = "loop", "journal, its own thread", "other threads: log lines, ages"
+INDEX = "the index, a process of its own"
+TRAFFIC = {"lean": "3 windows", "shipped": "the shipped scorecard"}
 
 
 def stage_of(frame: FrameType | None) -> str:
@@ -77,19 +82,28 @@ class Samples:
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
-        self._last = self._written = 0.0
+        self._last = 0.0
+        self._beside: Counter[str] = Counter()
 
     def restart(self, _signal: int, _frame: FrameType | None) -> None:
         self.seconds.clear()
-        self._last, self._written = time.thread_time(), writer_seconds()
+        self._last, self._beside = time.thread_time(), beside()
 
     def take(self, _signal: int, frame: FrameType | None) -> None:
         now = time.thread_time()
         self.seconds[stage_of(frame)] += now - self._last
         self._last = now
 
-    def all(self) -> dict[str, float]:
-        return {**self.seconds, WRITER: writer_seconds() - self._written}
+    def all(self) -> Counter[str]:
+        return self.seconds + (beside() - self._beside)
+
+
+def beside() -> Counter[str]:
+    """Seconds of CPU that all but the main thread, whose call this is, have used so far."""
+    writer = writer_seconds()
+    others = time.process_time() - time.thread_time() - writer
+    index = sum(map(cpu_seconds, children(os.getpid())))
+    return Counter({WRITER: writer, OTHERS: others, INDEX: index})
 
 
 def writer_seconds() -> float:
@@ -122,9 +136,28 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=10)
     seconds = parser.parse_args().seconds
+    found = {title: sampled(name, seconds) for name, title in TRAFFIC.items()}
+    rows = []
+    for stage in (*STAGES, LOOP, WRITER, OTHERS, INDEX):
+        each = [of.get(stage, 0.0) for of in found.values()]
+        shares = [
+            100 * took / sum(of.values()) for took, of in zip(each, found.values(), strict=True)
+        ]
+        rows.append((stage, *(cell for pair in zip(each, shares, strict=True) for cell in pair)))
+    rows.sort(key=lambda row: -row[1])
+    sums = [cell for of in found.values() for cell in (sum(of.values()), 100.0)]
+    show(
+        "µs of CPU a payment, the sampling's own included",
+        ["", *(head for title in TRAFFIC.values() for head in (title, "%"))],
+        [*rows, ("all", *sums)],
+    )
+
+
+def sampled(traffic: str, seconds: int) -> dict[str, float]:
+    """µs of CPU that a payment takes, by stage."""
     with TemporaryDirectory(prefix="toll-bench-") as place:
         folder, notes, port = Path(place, "data"), Path(place, "notes"), free_port()
-        key = furnish(folder, "shipped")
+        key = furnish(folder, traffic)
         call = f"tollkeeper.bench.stages.serve_sampled({str(folder)!r}, {port}, {str(notes)!r})"
         with calling(call, port, "/health/ready", key) as server:
             load(server, 2)
@@ -134,16 +167,7 @@ def main() -> None:
             while not notes.exists():
                 time.sleep(0.01)
         found = json.decode(notes.read_bytes(), type=dict[str, float])
-    total = sum(found.values())
-    rows = [
-        (stage, 100 * found.get(stage, 0) / total, found.get(stage, 0) / measured.requests * 1e6)
-        for stage in (*STAGES, LOOP, WRITER)
-    ]
-    show(
-        f"One payment of {measured.requests:,}, the sampling's own cost included",
-        ["", "%", "µs"],
-        [*sorted(rows, key=lambda row: -row[1]), ("all", 100.0, total / measured.requests * 1e6)],
-    )
+    return {stage: took / measured.requests * 1e6 for stage, took in found.items()}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -88,6 +88,29 @@ def _parts(target: bytes) -> tuple[str, bytes, bytes]:
     """Path, its bytes and query of a request's target. Raises httptools' errors."""
     parsed = httptools.parse_url(target)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+
+
+class Awaited:
+    """What uvicorn asks of an `asyncio.Event`, for the one that waits: of most requests nobody does."""
+
+    __slots__ = ("_is_set", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self) -> None:
+        if not self._is_set:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
 
 
 class Cycle(RequestResponseCycle):
@@ -263,7 +286,7 @@ class Connection(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=False,
             default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
+            message_event=cast("asyncio.Event", Awaited()),
             expect_100_continue=self.expect_100_continue,
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,

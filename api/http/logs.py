@@ -1,19 +1,22 @@
 """One line a request: JSON in a pipe, coloured on a terminal, with no personal data in it.
 
-A line costs its request a memory write. A thread brings the lines out, so a reader that stops
-holds nobody up: past a bound lines are dropped, and their number is told once it reads again.
+A line costs its request a memory write. A thread words the lines and brings them out, so a reader
+that stops holds nobody up: past a bound lines are dropped, and their number is told once it reads
+again.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from time import time_ns
 from typing import Any, TextIO
 
 import msgspec
@@ -32,19 +35,20 @@ _colour = structlog.dev.ConsoleRenderer(colors=True)
 
 
 class Lines:
-    """Lines on their way to a stream, in place of a logger of structlog's."""
+    """Lines on their way to a stream, in place of a logger of structlog's; `word` makes the text of one."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, word: Callable[[EventDict], str]) -> None:
         self._file = stream.fileno()
-        self._waiting: deque[str] = deque()
+        self._word = word
+        self._waiting: deque[EventDict] = deque()
         self._dropped = 0
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._bring_out, name="log", daemon=True)
         self._thread.start()
 
-    def msg(self, line: str) -> None:
+    def msg(self, event: EventDict) -> None:
         if len(self._waiting) < WAITING:
-            self._waiting.append(line)
+            self._waiting.append(event)
         else:
             self._dropped += 1
 
@@ -63,11 +67,11 @@ class Lines:
             self._write()
 
     def _write(self) -> None:
-        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        events = [self._waiting.popleft() for _ in range(len(self._waiting))]
         dropped, self._dropped = self._dropped, 0
         if dropped:
-            lines.append(_encode({"event": "lines_dropped", "count": dropped}).decode())
-        text = "".join(f"{line}\n" for line in lines).encode()
+            events.append(_stamp("warning", {"event": "lines_dropped", "count": dropped}))
+        text = "".join(f"{self._word(event)}\n" for event in events).encode(errors="replace")
         while text:
             # Past the stream's own buffer, whose lock would hold up the end of the process.
             text = text[os.write(self._file, text) :]
@@ -76,12 +80,9 @@ class Lines:
 @contextmanager
 def logging_to(stream: TextIO = sys.stderr) -> Iterator[None]:
     """Send every log line to `stream` until the block ends."""
-    lines = Lines(stream)
+    lines = Lines(stream, _on_terminal if stream.isatty() else _as_json)
     structlog.configure(
-        processors=[
-            structlog.processors.format_exc_info,
-            _on_terminal if stream.isatty() else _as_json,
-        ],
+        processors=[structlog.processors.format_exc_info, _as_it_is],
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
@@ -113,16 +114,34 @@ def request_log() -> FilteringBoundLogger:
     return log
 
 
-def _as_json(_logger: Any, method: str, event: EventDict) -> str:
-    return _encode(_stamp(method, event)).decode()
-
-
-def _on_terminal(logger: Any, method: str, event: EventDict) -> str:
-    return _colour(logger, method, _stamp(method, event))
+def _as_it_is(
+    _logger: Any, method: str, event: EventDict
+) -> tuple[tuple[EventDict], dict[str, Any]]:
+    """What `Lines` is called with."""
+    return (_stamp(method, event),), {}
 
 
 def _stamp(method: str, event: EventDict) -> EventDict:
-    """With its level and the moment, in one step: structlog's own are a step each."""
+    """With its level and the moment (ns), in one step: structlog's own are a step each."""
     event["level"] = "error" if method == "exception" else method
-    event["timestamp"] = f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"
+    event["timestamp"] = time_ns()
+    return event
+
+
+def _as_json(event: EventDict) -> str:
+    dated = _dated(event)
+    try:
+        return _encode(dated).decode()
+    except UnicodeEncodeError:
+        # Half of a character, which only escapes can show.
+        return json.dumps(dated, default=str)
+
+
+def _on_terminal(event: EventDict) -> str:
+    return _colour(None, "", _dated(event))
+
+
+def _dated(event: EventDict) -> EventDict:
+    moment = datetime.fromtimestamp(event["timestamp"] / 1e9, UTC)
+    event["timestamp"] = f"{moment.replace(tzinfo=None).isoformat()}Z"
     return event

@@ -53,3 +53,11 @@ def test_a_reader_that_stops_holds_nobody_up_and_is_told_what_it_missed() -> Non
         while b"lines_dropped" not in heard:
             heard += pipe.read(65536)
     assert heard.count(b"\n") >= WAITING
+
+
+def test_half_of_a_character_is_shown_and_ends_no_log(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream, logging_to(stream):
+        get_logger().info("request", path="\ud800")
+        get_logger().info("request", path="/")
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line["path"] for line in lines] == ["\ud800", "/"]

@@ -12,7 +12,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.labels.label import VERDICTS
+from tollkeeper.engine.labels.label import SOURCES, VERDICTS
 from tollkeeper.engine.search.filters import (
     MOST_VERSION,
     NAMES,
@@ -78,6 +78,11 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     ),
     "status": ("The payment's status now.", _choice(*get_args(PaymentStatus)), "declined"),
     "label": ("What became known of the payment.", _choice(*VERDICTS, "none"), "fraud"),
+    "labelled": (
+        "A source of labels and what it said of the payment, whatever others said.",
+        _choice(*(f"{source}:{verdict}" for source in SOURCES for verdict in VERDICTS)),
+        "chargeback:fraud",
+    ),
     "merchant": ("The merchant's id.", _TEXT, "m-1"),
     "currency": ("The currency's code.", _TEXT, "EUR"),
     "card": ("The card's fingerprint: its first 8 and last 4 digits.", _TEXT, "41111111-1111"),

@@ -44,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
     "stream_decisions",
     tag=PAYMENTS,
     summary="Follow decisions as they are made",
-    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most {SENT_AT_A_TIME} payments come at a time, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
+    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most `most` payments come at a time, {SENT_AT_A_TIME} when it is left out, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
 """,
     scope="payments:read",
     of_merchants=True,
@@ -55,6 +55,10 @@ _encode = msgspec.json.Encoder().encode
 async def stream_decisions(
     request: Request,
     wanted: Filter,
+    most: Annotated[
+        str | None,
+        query_parameter("How many payments come at a time at most.", whole(1, SENT_AT_A_TIME), 20),
+    ] = None,
     seconds: Annotated[
         str | None,
         query_parameter(
@@ -68,11 +72,12 @@ async def stream_decisions(
     told = None if resumed is None else resumed.decode("latin-1")
     after = read_place(request, "last-event-id", told)
     lasting = min(read_count("seconds", seconds) or STREAM_SECONDS, STREAM_SECONDS)
+    at_a_time = min(read_count("most", most) or SENT_AT_A_TIME, SENT_AT_A_TIME)
     account = request.key.account
     # What can't be answered is refused here, with the status that says so.
-    new, _ = await request.search.ask(account, FindNew(wanted, after, SENT_AT_A_TIME), NewPayments)
+    new, _ = await request.search.ask(account, FindNew(wanted, after, at_a_time), NewPayments)
     begin = new.last if after is None else after
-    events = _events(request, wanted, new, begin, lasting)
+    events = _events(request, wanted, at_a_time, new, begin, lasting)
     return Stream(events, media_type=_EVENT_STREAM, headers={"cache-control": "no-store"})
 
 
@@ -80,7 +85,12 @@ ROUTES = (stream_decisions,)
 
 
 async def _events(
-    request: Request, wanted: Filter, new: NewPayments, begin: int, lasting: float
+    request: Request,
+    wanted: Filter,
+    at_a_time: int,
+    new: NewPayments,
+    begin: int,
+    lasting: float,
 ) -> AsyncIterator[bytes]:
     search, key = request.search, request.key
     loop = asyncio.get_running_loop()
@@ -105,7 +115,7 @@ async def _events(
         if not may_still(request, "payments:read") or request.key.merchants != key.merchants:
             return
         try:
-            question = FindNew(wanted, new.last, SENT_AT_A_TIME)
+            question = FindNew(wanted, new.last, at_a_time)
             new, _ = await search.ask(key.account, question, NewPayments)
         except JournalError:
             # The client connects again, and hears then what is the matter.

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.labels.label import VERDICTS
+from tollkeeper.engine.labels.label import SOURCES, VERDICTS
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, address_term
@@ -89,6 +89,13 @@ def _holdout(text: str) -> Term:
     return Facet.HOLDOUT, int(text == "true")
 
 
+def _labelled(text: str) -> Term:
+    source, _, verdict = text.partition(":")
+    if source not in SOURCES or verdict not in VERDICTS:
+        raise ValueError("this is a source and what it says, as in `chargeback:fraud`")
+    return Facet.LABELLED, text
+
+
 def _bin(text: str) -> Term:
     if not _BIN.fullmatch(text):
         raise ValueError("this is the first 6 or 8 digits of a card number")
@@ -103,6 +110,7 @@ _READERS: dict[str, Callable[[str], Term]] = {
     "holdout": _holdout,
     "status": _choice(Facet.STATUS, *get_args(PaymentStatus)),
     "label": _choice(Facet.LABEL, *VERDICTS, "none"),
+    "labelled": _labelled,
     "merchant": _text(Facet.MERCHANT),
     "currency": _text(Facet.CURRENCY),
     "card": _text(Facet.CARD),

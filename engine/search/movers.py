@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from math import sqrt
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -56,21 +57,11 @@ def movers(
     weeks = [
         _stretch(index, since - week * _WEEK, until - week * _WEEK) for week in range(1, WEEKS + 1)
     ]
-    ranked = []
-    for by in dimensions:
-        facet = Facet[by.upper()]
-        counts = dict(_most_counted(index, facet, now).most_common(_CANDIDATES))
-        before = [_count(index, facet, counts, week) for week in weeks]
-        for value, payments in counts.items():
-            usual = sum(counted[value] for counted in before) / WEEKS
-            if payments > usual:
-                surprise = (payments - usual) / sqrt(usual + 1)
-                ranked.append((surprise, payments, usual, by, facet, value))
-    ranked.sort(key=lambda each: each[:3], reverse=True)
     found = list[Mover]()
-    for _, _, usual, by, facet, value in ranked:
+    for by, value, usual in _ranked(index, dimensions, now, weeks):
         if len(found) == limit:
             break
+        facet = Facet[by.upper()]
         sets = _sets(index, facet, value, now)
         name = _name(index, facet, value, sets)
         if name is not None:
@@ -98,6 +89,10 @@ class _Stretch(NamedTuple):
             )
         return self.of(block, unpack(stored)).bit_count()
 
+    def size(self, stored: Mapping[int, bytes]) -> int:
+        """How many of a value's stored sets, by their blocks, lie in it."""
+        return sum(self.size_in(block, stored[block]) for block in self.blocks if block in stored)
+
     def of(self, block: int, members: int) -> int:
         """Those of a set that lie in it."""
         return members & numbers_from(block, self.first) & numbers_below(block, self.beyond)
@@ -117,15 +112,35 @@ def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Count
     return +counts
 
 
-def _count(
-    index: AccountIndex, facet: Facet, values: Iterable[int], stretch: _Stretch
-) -> Counter[int]:
-    """By value, how many payments of a stretch have it."""
-    counts: Counter[int] = Counter()
-    for value in values:
-        for block, stored in index.stored_in(facet, value, stretch.blocks).items():
-            counts[value] += stretch.size_in(block, stored)
-    return counts
+def _ranked(
+    index: AccountIndex, dimensions: tuple[By, ...], now: _Stretch, weeks: Sequence[_Stretch]
+) -> Iterator[tuple[By, int, float]]:
+    """The values with what is usual of them, the least usual first.
+
+    None surprises by more than its payments, as if none were usual. So the weeks are read of a value
+    only once no other that was read surprises by more than that.
+    """
+    counted = [
+        (payments, by, value)
+        for by in dimensions
+        for value, payments in _most_counted(index, Facet[by.upper()], now).most_common(_CANDIDATES)
+    ]
+    unread = sorted(
+        (payments, -place, by, value) for place, (payments, by, value) in enumerate(counted)
+    )
+    blocks = sorted({block for week in weeks for block in week.blocks})
+    read: list[tuple[float, int, float, int, By, int]] = []
+    while unread or read:
+        while unread and (not read or unread[-1][0] >= -read[0][0]):
+            payments, place, by, value = unread.pop()
+            stored = index.stored_in(Facet[by.upper()], value, blocks)
+            usual = sum(week.size(stored) for week in weeks) / WEEKS
+            if payments > usual:
+                surprise = (payments - usual) / sqrt(usual + 1)
+                heappush(read, (-surprise, -payments, -usual, -place, by, value))
+        if read:
+            _, _, usual_, _, by, value = heappop(read)
+            yield by, value, -usual_
 
 
 def _sets(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> dict[int, int]:

@@ -231,6 +231,37 @@ def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
     page.context.close()
 
 
+def test_the_row_that_is_read_stays_in_focus_and_in_view_however_many_come(desk: Desk) -> None:
+    page = desk.page("/console/payments", viewport={"width": 1280, "height": 600})
+    row = page.locator("table.payments tbody tr").first.inner_html()
+    sent = []
+    for tick in range(15):  # what 4,000 payments a second are to a browser within seven seconds
+        sent.append('event: gap\ndata: {"skipped": 1980}')
+        sent += [
+            f'event: payment\ndata: <tr data-id="fast-{tick}-{number}">{row}</tr>'
+            for number in range(20)
+        ]
+    body = "retry: 600000\n\n" + "\n\n".join(sent) + "\n\n"
+    asked: list[Any] = []
+    page.route("**/console/payments/live*", lambda route: asked.append(route))
+    for _ in range(3):
+        page.keyboard.press("j")
+    read = page.evaluate("document.activeElement.closest('tr').dataset.id")
+    with page.expect_request("**/console/payments/live*"):
+        page.check("#live")
+    page.evaluate(f"document.querySelector('tr[data-id=\"{read}\"] a').focus()")
+    asked[0].fulfill(content_type="text/event-stream", body=body)
+    page.wait_for_selector('tr[data-id="fast-14-19"]')
+    assert page.evaluate("document.activeElement.closest('tr').dataset.id") == read
+    page.wait_for_function(
+        "() => { const { top, bottom } = document.activeElement.getBoundingClientRect();"
+        " return top >= 0 && bottom <= innerHeight; }"
+    )
+    assert page.locator("table.payments tbody tr").count() <= 201
+    assert page.locator("td.gap").first.inner_text() == "… 1,980 more …"
+    page.context.close()
+
+
 def test_one_value_is_shown_in_its_place_and_the_others_stay_masked(desk: Desk) -> None:
     address = "/console/payments/person-5"
     page = desk.page(address)

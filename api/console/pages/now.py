@@ -49,13 +49,15 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
     if not here.may("payments:read"):
         return go_to(first_page(here))
     ask = here.client.get
-    flow = (await ask("/v1/figures", {"since": _REACH, "every": "minute"}))["figures"]
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
-    firing = (await ask("/v1/figures", {**hour, "by": "condition"}))["figures"]
-    usual = (await ask("/v1/figures", {"since": "1w", "by": "condition"}))["figures"]
-    alerts = (await ask("/v1/alerts", {"limit": "5"}))["alerts"]
-    alone = await _alone(here)
-    moving = await _moving(here, hour)
+    flow, firing, usual, alerts, alone, moving = await asyncio.gather(
+        ask("/v1/figures", {"since": _REACH, "every": "minute"}),
+        ask("/v1/figures", {**hour, "by": "condition"}),
+        ask("/v1/figures", {"since": "1w", "by": "condition"}),
+        ask("/v1/alerts", {"limit": "5"}),
+        _alone(here),
+        _moving(here, hour),
+    )
     behind = await mover_addresses(here, moving)
     words = here.words
     shows_movers = not here.merchants
@@ -64,17 +66,21 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("now.title")),
         alone,
         _banner(here, moving, behind) if shows_movers else Html(""),
-        _tiles(here, flow),
-        _flow(here, flow),
+        _tiles(here, flow["figures"]),
+        _flow(here, flow["figures"]),
         element(
             "div",
             element("section", element("h2", words("now.movers")), _movers(here, moving, behind))
             if shows_movers
             else Html(""),
-            element("section", element("h2", words("now.firing")), _firing(here, firing, usual)),
+            element(
+                "section",
+                element("h2", words("now.firing")),
+                _firing(here, firing["figures"], usual["figures"]),
+            ),
             class_="columns",
         ),
-        element("section", element("h2", words("now.alerts")), _alerts(here, alerts)),
+        element("section", element("h2", words("now.alerts")), _alerts(here, alerts["alerts"])),
         id="now",
         hx_get="/console",
         hx_trigger="every 15s",

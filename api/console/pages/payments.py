@@ -36,6 +36,8 @@ EXPORTED = 20
 """Pages of `EXPORT_PAGE` payments in one file at most."""
 EXPORT_PAGE = "500"
 EXPORT_TITLES = ("id", "at", "action", "why", "amount", "currency", "score", "status", "label")
+_LIVE_ROWS = "20"
+"""So many rows come at a time: nobody reads more, and each is made where payments are decided."""
 _EXAMPLES = (
     "action:deny since:1h",
     "bin:41111111",
@@ -96,10 +98,10 @@ async def export(request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/console/payments/live")
 async def live(request: Request[Any, Any, Any]) -> Stream:
-    """New payments as rows, twice a second at most."""
+    """New payments as rows, twice a second at most; of many, the newest, and how many came beside."""
     here = await visit(request)
     last = request.headers.get("last-event-id")
-    query = {"q": here.query.get("q", "")}
+    query = {"q": here.query.get("q", ""), "most": _LIVE_ROWS}
     events = _rows(here, here.client.follow("/v1/decisions/stream", query, last))
     return Stream(events, media_type="text/event-stream", headers=PAGE_HEADERS)
 
@@ -248,7 +250,10 @@ def _live(here: Visit, query: str) -> dict[str, str]:
     return (
         {}
         if "of" in here.query or "cursor" in here.query
-        else {"data_live": target("/console/payments/live", q=query)}
+        else {
+            "data_live": target("/console/payments/live", q=query),
+            "data_more": here.words("payments.more"),
+        }
     )
 
 

@@ -4,7 +4,7 @@
 document.documentElement.classList.add("scripted");
 
 const typing = (target) => target.closest("input, textarea, select, dialog, .editor-host") !== null;
-const rows = () => [...document.querySelectorAll("table.rows tbody tr")];
+const rows = () => [...document.querySelectorAll("table.rows tbody tr:has(a)")];
 const chosen = () => document.querySelector('tr[aria-selected="true"]');
 
 function choose(row) {
@@ -80,22 +80,44 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// New payments join the table; those beyond what it can hold leave it. It rests while nobody looks.
+// New payments join the table, and the row that is read stays in view; the oldest others leave.
+// It rests while nobody looks.
+const shownAtMost = 200;
+
 function follow(table, box) {
   const body = table.tBodies[0];
   let source = null;
+  let come = [];
+  const settleIn = () => {
+    const read = document.activeElement.closest("tbody tr") ?? chosen();
+    const top = read?.getBoundingClientRect().top;
+    body.prepend(...come.reverse());
+    come = [];
+    for (const row of [...body.rows].slice(shownAtMost)) if (row !== read) row.remove();
+    if (read) scrollBy(0, read.getBoundingClientRect().top - top);
+  };
+  const join = (row) => {
+    row.classList.add("fresh");
+    if (come.push(row) === 1) requestAnimationFrame(settleIn);
+  };
   const start = () => {
     source = new EventSource(table.dataset.live);
     source.addEventListener("open", () => (table.dataset.following = ""));
     source.addEventListener("payment", (event) => {
-      const held = document.createElement("tbody");
-      held.innerHTML = event.data;
-      const row = held.rows[0];
-      const id = CSS.escape(row.dataset.id);
-      if (body.querySelector(`tr[data-id="${id}"]`)) return;
-      row.classList.add("fresh");
-      body.prepend(row);
-      while (body.rows.length > 200) body.lastElementChild.remove();
+      const holder = document.createElement("tbody");
+      holder.innerHTML = event.data;
+      const row = holder.rows[0];
+      const known = (each) => each.dataset.id === row.dataset.id;
+      if (!come.some(known) && ![...body.rows].some(known)) join(row);
+    });
+    source.addEventListener("gap", (event) => {
+      const row = document.createElement("tr");
+      const cell = row.insertCell();
+      cell.colSpan = table.tHead.rows[0].cells.length;
+      cell.className = "gap";
+      const count = JSON.parse(event.data).skipped.toLocaleString(document.documentElement.lang);
+      cell.textContent = table.dataset.more.replace("#", count);
+      join(row);
     });
   };
   const stop = () => {

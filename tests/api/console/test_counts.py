@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.api.console.parts import money
 from tollkeeper.tests.api.console.conftest import Shop
 from tollkeeper.tests.api.http.service import payment
 
@@ -65,7 +66,51 @@ async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> N
         share(actions["challenge"]),
         share(statuses["succeeded"]),
     ]
-    assert shown[6:] == [str(fraud), f"{100 * fraud / len(sold):.2f}\u202f%"]
+    assert shown[6:8] == [str(fraud), f"{100 * fraud / len(sold):.2f}\u202f%"]
+    assert shown[8:] == ["0", "0.00\u202f%"]
+
+
+async def test_disputes_of_a_merchant_are_those_of_its_payments_by_what_succeeded(
+    own_shop: Shop,
+) -> None:
+    await sell(own_shop)
+    api = own_shop.service.client
+    for number, verdict in ((0, "fraud"), (3, "legitimate")):
+        path = f"/v1/payments/sale-{number}/labels/chargeback"
+        assert (await api.put(path, json={"label": verdict})).status_code == 200
+    merchant = (await api.get("/v1/payments/sale-0")).json()["payment"]["merchant"]["id"]
+    page = (await own_shop.browser.get("/console/report", params={"merchant": merchant})).text
+    shown = cells(page, "not final")
+    assert shown[8:] == ["2", "50.00\u202f%"]  # of 4 that succeeded
+    link = re.search(r'<a href="([^"]+labelled[^"]+)">2</a>', page)
+    assert link is not None
+    found = (await own_shop.browser.get(link[1].replace("&amp;", "&"))).text
+    assert ">2 payments<" in found
+    other = (await own_shop.browser.get("/console/report?merchant=nobody")).text
+    assert "not final" not in other
+    file = (await own_shop.browser.get("/console/report.csv?merchant=nobody")).text
+    assert len(file.splitlines()) == 1
+
+
+async def test_how_many_denials_are_wrong_is_a_range_of_what_each_source_knows(
+    own_shop: Shop,
+) -> None:
+    page = (await own_shop.browser.get("/console/report?merchant=nobody")).text
+    assert "Nobody knows yet" in page
+    sold = await sell(own_shop)
+    denied = [each for each in sold if each["analyses"]["bot_behaviour"]["action"] == "deny"]
+    labels = Counter(each["label"] for each in denied)
+    page = (await own_shop.browser.get("/console/report")).text
+    reviewed = cells(page, "Reviews and chargebacks")
+    known = labels["fraud"] + labels["legitimate"]
+    assert reviewed[1:3] == [str(known), str(labels["legitimate"])]
+    back = cells(page, "Came back")
+    shares = [int(each[2]) / int(each[1]) for each in (reviewed, back)]
+    low, high = (f"{100 * share:.0f}\u202f%" for share in (min(shares), max(shares)))
+    assert f"Between {low} and {high} of denials are wrong" in page
+    euros = sum(Decimal(str(each["amount"])) for each in denied if each["currency"] == "EUR")
+    least = money(euros * (1 - Decimal(max(shares))), "EUR")
+    assert f"{least} – " in page.partition("Kept away")[2]
 
 
 async def test_each_threshold_of_the_curve_is_a_plain_recount(own_shop: Shop) -> None:

@@ -57,6 +57,9 @@ class Plain:
             "id": self.id,
         }
         bin_ = payment.method.card and payment.method.card.bin
+        if name == "labelled":
+            source, _, verdict = text.partition(":")
+            return self.labels.get(source) == verdict
         if name == "bin":
             return bin_ is not None and text in (bin_, bin_[:6])
         return bool(values[name] == text)

@@ -67,6 +67,8 @@ members = st.sampled_from(
         "label:legitimate",
         "label:unsure",
         "label:none",
+        "labelled:review:fraud",
+        "labelled:chargeback:unsure",
         "merchant:m",
         "merchant:other",
         "currency:BRL",
@@ -273,11 +275,18 @@ def came_back(refused: Plain, payments: list[Plain]) -> bool:
 
 def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
     since, until = shop.now - 2 * DAY, shop.now + 1
-    for mover in movers(index, ("user", "card", "bin", "condition"), since, until, 50):
+    asked = index, ("user", "card", "bin", "condition"), since, until
+    found = movers(*asked, 50)
+    for mover in found:
         own = [each for each in payments if each.has(mover.by, mover.value)]
         recent = [each for each in own if since <= each.arrived < until]
         assert mover.tally == tally_of(recent)
-        assert mover.payments > mover.usual
+        weeks = [7 * DAY * week for week in range(1, 5)]
+        before = [each for each in own for back in weeks if since <= each.arrived + back < until]
+        assert mover.payments > mover.usual == len(before) / 4
+    surprises = [(each.payments - each.usual) / (each.usual + 1) ** 0.5 for each in found]
+    assert surprises == sorted(surprises, reverse=True)
+    assert movers(*asked, 3) == found[:3]
 
 
 def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -> None:
@@ -306,7 +315,7 @@ def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -
         (1, ("erase", "u")),
         (1, ("label", (0, "chargeback", None))),
     ],
-    ["", "label:fraud", "user:u", "card:40000000-2222"],
+    ["", "label:fraud", "labelled:review:fraud", "user:u", "card:40000000-2222"],
     [1, 4],
 )
 @example([(0, ("pay", bare())), *4 * [(4 * DAY, ("write", None))]], ["", "user:u"], [])

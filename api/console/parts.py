@@ -36,9 +36,14 @@ def read_instant(text: str) -> datetime:
 
 def instant(visit: Visit, text: str, form: str = "%d %b %H:%M:%S") -> Html:
     """A moment in the account's zone; in UTC when it is pointed at."""
-    return element(
-        "time", read_instant(text).astimezone(visit.zone).strftime(form), datetime=text, title=text
-    )
+    return element("time", written(visit, read_instant(text), form), datetime=text, title=text)
+
+
+def written(visit: Visit, moment: datetime, form: str) -> str:
+    """A moment in the account's zone, its month in the page's language."""
+    local = moment.astimezone(visit.zone)
+    month = visit.words("frame.months").split()[local.month - 1]
+    return local.strftime(form.replace("%b", month))
 
 
 def since_text(visit: Visit, text: str | None) -> str:
@@ -80,7 +85,9 @@ def money_column(amounts: Sequence[str]) -> Html:
 
 
 def mask_card(card: JsonObject | None) -> str:
-    return "–" if card is None else f"{(card['bin'] or '')[:4]}…{(card['last_four'] or '')[-2:]}"
+    """A dash where there is none, or none any more."""
+    first, last = ((card or {}).get(name) or "" for name in ("bin", "last_four"))
+    return f"{first[:4]}…{last[-2:]}" if first or last else "–"
 
 
 def mask_email(email: str | None) -> str:

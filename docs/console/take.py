@@ -1,6 +1,7 @@
 """Take the pictures of docs/console.md again: `python docs/console/take.py`, in a minute or two.
 
-A demo is served, and Debian's Chromium looks at it in both schemes.
+A demo is served, and Debian's Chromium looks at it in both schemes; at dense pages also as a telephone
+shows them, and at twice the size.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ _LINK = re.compile(r"http://\S+/console/sign-in\?code=\S+")
 _SIZE = {"width": 1280, "height": 900}
 _SETTLE_S = 60
 """So long the demo's attack is let to show in the figures."""
+_OTHER_SIZES = {"narrow": {"width": 360, "height": 800}, "zoomed": {"width": 640, "height": 450}}
+_DENSE = ("now", "payments", "payment")
+_THRESHOLD = re.compile(r"(>=? *)(\d+)")
 
 
 def main() -> None:
-    """Writes `NAME-light.png` and `NAME-dark.png` for each page."""
+    """Writes `NAME-light.png` and `NAME-dark.png` for each page, and more of the dense ones."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     demo = [str(Path(sys.executable).with_name("toll")), "demo", "--port", port]
@@ -51,6 +55,7 @@ def _take_all(page: Page, home: str) -> None:
     payment = _address_of(page, "table.payments tbody a")
     page.goto(payment)
     rule = _address_of(page, "header.decision a")
+    _propose(page, home, rule)
     for name, address, ready in (
         ("now", home, ".uplot"),
         ("payments", denied, "table.payments"),
@@ -59,12 +64,50 @@ def _take_all(page: Page, home: str) -> None:
         ("edit", f"{rule}/edit", "#findings h2"),
         ("users", f"{home}/settings/users", "main"),
         ("keys", f"{home}/settings/keys", "table"),
+        ("contain", f"{home}/contain", "table"),
+        ("changes", f"{home}/changes", "article"),
+        ("review", f"{home}/review", "main"),
+        ("alerts", f"{home}/alerts", "main"),
+        ("lists", f"{home}/lists", "main"),
+        ("score", f"{home}/score", ".uplot"),
+        ("report", f"{home}/report", "table"),
+        ("settings", f"{home}/settings", "main"),
     ):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.goto(address)
             page.wait_for_selector(ready)
             page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
+        for size, viewport in _OTHER_SIZES.items() if name in _DENSE else ():
+            page.set_viewport_size(viewport)
+            page.screenshot(path=FOLDER / f"{name}-{size}.png")
+            page.set_viewport_size(_SIZE)
+
+
+def _propose(page: Page, home: str, rule: str) -> None:
+    """A version that somebody published alone, and one that waits, where two must agree; without the
+    tests, which hold the thresholds that are changed.
+    """
+    page.goto(f"{home}/settings")
+    page.check("input[name=approve_publish]")
+    page.click("main form button >> nth=0")
+    for text in ("Nobody is awake, and it goes on", "Fewer people challenged by day"):
+        page.goto(f"{rule}/edit")
+        sent = {name: page.input_value(f"[name={name}]") for name in ("name", "expected", "text")}
+        sent["text"] = sent["text"].partition("  test ")[0].rstrip() + "\n"
+        sent["text"] = _THRESHOLD.sub(
+            lambda found: f"{found[1]}{int(found[2]) + 1}", sent["text"], 1
+        )
+        sent |= {"act": "propose", "reason": text}
+        _post(page, f"{home}/publish", sent)
+        if text.startswith("Nobody"):
+            _post(page, f"{home}/changes/1", {"act": "alone", "until": "6h", "reason": text})
+
+
+def _post(page: Page, address: str, form: dict[str, str]) -> None:
+    origin = address.partition("/console")[0]
+    answer = page.request.post(address, form={**form}, headers={"origin": origin}, max_redirects=0)
+    assert answer.status == 303, answer.text()
 
 
 def _address_of(page: Page, selector: str) -> str:

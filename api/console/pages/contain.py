@@ -36,6 +36,7 @@ from tollkeeper.api.console.parts import (
     row,
     table,
     text_of,
+    written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -181,10 +182,8 @@ def _done(here: Visit) -> Html:
     if here.query.get("contained") == "0":
         return notice("warning", here.words("contain.none_picked"))
     if "contained" in here.query and "until" in here.query:
-        end = read_instant(here.query["until"]).astimezone(here.zone)
-        said = here.words(
-            "contain.done", count=here.query["contained"], until=end.strftime("%d %b %H:%M")
-        )
+        end = written(here, read_instant(here.query["until"]), "%d %b %H:%M")
+        said = here.words("contain.done", count=here.query["contained"], until=end)
         return notice("good", said)
     return notice("good", here.words("alerts.done_marked")) if "marked" in here.query else Html("")
 

@@ -38,7 +38,7 @@ EXPORT_PAGE = "500"
 EXPORT_TITLES = ("id", "at", "action", "why", "amount", "currency", "score", "status", "label")
 _LIVE_ROWS = "20"
 """So many rows come at a time: nobody reads more, and each is made where payments are decided."""
-_EXAMPLES = (
+EXAMPLE_SEARCHES = (
     "action:deny since:1h",
     "bin:41111111",
     "status:succeeded label:none",
@@ -195,7 +195,7 @@ def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
     ]
     examples = [
         element("a", each["name"], href=target("/console/payments", q=each["query"]))
-        for each in saved or [{"name": example, "query": example} for example in _EXAMPLES]
+        for each in saved or [{"name": example, "query": example} for example in EXAMPLE_SEARCHES]
     ]
     return element(
         "form",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from asyncio import sleep
+from collections.abc import Iterable
+from html import unescape
 from urllib.parse import quote
 
 import httpx
@@ -11,7 +13,10 @@ import pytest
 
 from tollkeeper.api.console.answers import POLICY
 from tollkeeper.api.console.page import NAVIGATION
+from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
+from tollkeeper.api.console.words import languages
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
 from tollkeeper.tests.api.http.service import payment
@@ -126,6 +131,27 @@ async def test_a_note_is_there_for_whoever_looks_next_without_a_verdict(own_shop
         path = f"/v1/payments/{quote(id_, safe='')}/notes"
         assert (await api.get(path)).status_code == 404
         assert (await api.post(path, json={"note": {"text": "a"}})).status_code == 404
+
+
+def words_of(texts: Iterable[str]) -> set[str]:
+    return set(re.findall(r"[a-zà-ú]{4,}", " ".join(texts).lower()))
+
+
+ENGLISH, PORTUGUESE = (words_of(languages()[name].texts.values()) for name in ("en", "pt-BR"))
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_a_portuguese_page_has_no_english_word_but_those_that_its_calls_answered(
+    shop: Shop, address: str
+) -> None:
+    page = await shop.browser.get(address, headers={"accept-language": "pt-BR"})
+    shown, _, calls = page.text.partition('class="calls"')
+    asked = re.findall(r"https://YOUR-HOST([^\s&]+(?:&amp;[^\s&#]+)*)", calls)
+    answered = [(await shop.service.client.get(unescape(each))).text for each in asked]
+    given = words_of([*answered, *ADDRESSES, *EXAMPLE_SEARCHES])
+    texts = re.sub(r"<(pre|code|option|textarea)\b.*?</\1>", "", shown, flags=re.DOTALL)
+    found = words_of(unescape(each) for each in re.findall(r">([^<>]+)<", texts))
+    assert (found & ENGLISH) - PORTUGUESE - given == set()
 
 
 COUNTED = {
@@ -281,6 +307,51 @@ async def test_a_version_published_until_a_time_says_so_on_its_page(own_shop: Sh
     page = (await own_shop.browser.get("/console/rules/gate")).text
     assert re.search(r"v2 is live <strong[^>]*>until <time[^>]*>[^<]+</time>, then v1 again", page)
     assert "an attack" in (await own_shop.browser.get("/console/changes")).text
+
+
+async def test_after_its_time_the_former_version_is_live_and_the_changes_say_so(
+    own_shop: Shop,
+) -> None:
+    engine, browser = own_shop.service.engine, own_shop.browser
+    text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    sent = {"name": "gate", "expected": "1", "text": text.replace("100", "90"), "act": "publish"}
+    await browser.post("/console/publish", data={**sent, "until": "6h", "reason": "an attack"})
+    assert "v2 is live" in (await browser.get("/console/rules/gate")).text
+    later = engine.clock() + 6 * 3_600_000_000
+    engine.clock = lambda: later
+    await end_due(engine)
+    own_shop.browser = browser = await sign_in(own_shop.service, own_shop.key)
+    page = (await browser.get("/console/rules/gate")).text
+    assert "v1 is live" in page
+    assert "until <time" not in page
+    changes = (await browser.get("/console/changes")).text
+    assert changes.index("ended true") < changes.index("an attack")
+
+
+async def test_an_erased_person_leaves_a_payment_that_names_nobody_and_says_why_it_is_not_repeated(
+    own_shop: Shop,
+) -> None:
+    api = own_shop.service.client
+    user = {"id": "u-gone", "email": "gone@shop.example"}
+    body = payment(
+        id="of-gone",
+        amount=200,
+        user=user,
+        analyze={"bot_behaviour": True, "rule": {"name": "gate"}},
+    )
+    assert (await api.post("/v1/payments", json=body)).status_code == 201
+    erased = await api.post("/v1/erasures", json={"user": "u-gone"})
+    assert erased.status_code in (200, 202), erased.text
+    page = await own_shop.browser.get("/console/payments/of-gone")
+    assert page.status_code == 200
+    assert "repeated exactly" in page.text
+    for value in ("u-gone", "gone@shop.example", "g***@"):
+        assert value not in page.text
+
+
+async def test_the_editor_completes_the_lists_of_this_account(shop: Shop) -> None:
+    known = (await shop.browser.get("/console/vocabulary.json")).json()
+    assert "blocked" in [each["name"] for each in known["lists"]]
 
 
 async def test_a_text_that_is_refused_stays_in_the_editor_with_the_reason(shop: Shop) -> None:

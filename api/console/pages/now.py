@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote_plus
@@ -203,16 +204,14 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
         ("challenge", lambda tally: tally["actions"]["challenge"]),
         ("unfinished", lambda tally: tally["statuses"]["initiated"]),
     ):
-        is_now = _share(last, count)
-        was = _share(before, count)
         tiles.append(
             element(
                 "div",
                 element("dt", here.words(f"now.{name}")),
                 element(
                     "dd",
-                    percent(is_now),
-                    element("small", here.words("now.usual", share=percent(was))),
+                    _share(last, count),
+                    element("small", here.words("now.usual", share=_share(before, count))),
                 ),
             )
         )
@@ -225,10 +224,10 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
     return element("dl", first, *tiles, class_="tiles")
 
 
-def _share(spans: list[JsonObject], count: object) -> float:
-    payments = sum(each["tally"]["payments"] for each in spans)
-    assert callable(count)
-    return sum(count(each["tally"]) for each in spans) / payments if payments else 0.0
+def _share(spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
+    """What `count` takes of the payments; a dash where there were none."""
+    tallies = [each["tally"] for each in spans]
+    return percent(sum(map(count, tallies)), sum(each["payments"] for each in tallies))
 
 
 def _flow(here: Visit, flow: list[JsonObject]) -> Html:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rich.text import Text
+
 from tollkeeper.api.http.thresholds import ThresholdsAnswer, ThresholdsOutcome
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -12,30 +14,29 @@ _BANDS = 5
 """So many scores share a bar."""
 
 
-def threshold_lines(answer: ThresholdsAnswer) -> Iterator[str]:
-    """Lines in rich's markup."""
+def threshold_lines(answer: ThresholdsAnswer) -> Iterator[Text]:
     ripe = sum(band.people + band.frauds for band in answer.bands)
     unripe = sum(band.unripe for band in answer.bands)
     if not ripe:
-        yield "no scored payment has a label yet, or is 45 days old"
+        yield Text("no scored payment has a label yet, or is 45 days old")
         return
-    yield f"score    0.0{' ' * 15}1.0"
-    yield f"people   [green]{_bars([band.people for band in answer.bands])}[/]"
-    yield f"frauds   [red]{_bars([band.frauds for band in answer.bands])}[/]"
-    yield ""
+    yield Text(f"score    0.0{' ' * 15}1.0")
+    yield Text.assemble("people   ", (_bars([band.people for band in answer.bands]), "green"))
+    yield Text.assemble("frauds   ", (_bars([band.frauds for band in answer.bands]), "red"))
+    yield Text()
     rows = [("now", answer.now)]
     if answer.asked.thresholds != answer.now.thresholds:
         rows.append(("asked", answer.asked))
     if answer.cheapest is not None:
         rows.append(("cheapest", answer.cheapest))
-    yield (
+    yield Text(
         f"{'':8} {'challenge':>9} {'deny':>5}   {'people challenged':>17} {'denied':>7}"
         f"   {'frauds challenged':>17} {'denied':>7}   {'precision':>9}   cost"
     )
     for name, found in rows:
-        yield _row(name, found)
-    yield ""
-    yield f"{ripe:,} payments; {unripe:,} more have no label and are younger than 45 days"
+        yield Text(_row(name, found))
+    yield Text()
+    yield Text(f"{ripe:,} payments; {unripe:,} more have no label and are younger than 45 days")
 
 
 def _bars(counts: Sequence[int]) -> str:

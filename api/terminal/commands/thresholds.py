@@ -9,7 +9,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
 from tollkeeper.api.terminal.options import account_option, data_option, json_option
-from tollkeeper.api.terminal.output import out, print_json
+from tollkeeper.api.terminal.output import print_json, print_lines
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -75,8 +75,7 @@ def thresholds(
     if as_json_:
         print_json(msgspec.to_builtins(answer))
         return
-    for line in threshold_lines(answer):
-        out.print(line, highlight=False, soft_wrap=True)
+    print_lines(threshold_lines(answer))
 
 
 def _scaled(given: float | None, scale: int, otherwise: int) -> int:

@@ -1,5 +1,4 @@
-"""How long does nobody decide when the node that does ends, what does a node in between cost, and what
-do two nodes share?
+"""How long does nobody decide when a node ends, what does one in between cost, what do two share?
 
     python -m tollkeeper.bench.nodes [--rounds 3] [--payments 100] [--seconds 3] [--server URL]
 

@@ -363,6 +363,10 @@ class Journal(ABC):
         """Takes a request that is about to be done: what it asks for is kept no longer."""
         await self.run(lambda connection: requests.take_request(connection, request))
 
+    async def answer_abandoned(self, result: str) -> None:
+        """Answers with JSON text what a former owner took and will never answer."""
+        await self.run(lambda connection: requests.answer_abandoned(connection, result))
+
     async def note_progress(self, request: int, share: float) -> None:
         """Tells a request's command how much of it is done, from 0 to 1."""
         await self.run(lambda connection: requests.note_progress(connection, request, share))

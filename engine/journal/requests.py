@@ -51,6 +51,13 @@ def answer_request(connection: SqlConnection, request: int, result: str) -> None
     )
 
 
+def answer_abandoned(connection: SqlConnection, result: str) -> None:
+    """Answers with JSON text what a service took that was the journal's owner before."""
+    connection.execute(
+        "UPDATE requests SET answer = ?, done = 1 WHERE done = 0 AND action = ''", (result,)
+    )
+
+
 def await_answer(
     connection: SqlConnection,
     is_served: Callable[[], bool],

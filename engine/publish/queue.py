@@ -97,6 +97,7 @@ async def answer_requests(engine: Engine) -> None:
     One that takes long keeps no other waiting.
     """
     doing: dict[int, asyncio.Task[None]] = {}
+    await _answer_abandoned(engine)
     try:
         while True:
             # What could not be looked for is found at the next look.
@@ -109,6 +110,18 @@ async def answer_requests(engine: Engine) -> None:
     finally:
         for task in doing.values():
             task.cancel()
+
+
+async def _answer_abandoned(engine: Engine) -> None:
+    message = "the service ended before it answered: look whether it was done"
+    text = _encode(_failure("command", "unavailable", message)).decode()
+    while True:
+        try:
+            await engine.journal.answer_abandoned(text)
+        except Unavailable:
+            await asyncio.sleep(requests.LOOK_S)
+        else:
+            return
 
 
 async def _answer_request(engine: Engine, request: CommandRequest) -> None:

@@ -73,10 +73,10 @@ def test_accounts_of_several_shards_go_on_at_any_node_as_one_service_would_have_
 ) -> None:
     second = address_of_shard(on_database, 2)
     with sharing(tmp_path, 3) as running:
-        keys = {name: open_account(tmp_path / "0", name) for name in ACCOUNTS}
-        assert [key.startswith("toll_2.") for key in keys.values()] == [False, True]
         # The first node gives one of the two away as soon as another can have it.
         until(lambda: len(set(owners(tmp_path / "0").values())) == 2)
+        keys = {name: open_account(tmp_path / "0", name) for name in ACCOUNTS}
+        assert [key.startswith("toll_2.") for key in keys.values()] == [False, True]
         met = {}
         for name, key in keys.items():
             with clients_of(key, running) as shop:

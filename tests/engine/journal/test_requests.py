@@ -45,6 +45,17 @@ def test_a_request_is_open_until_it_is_answered(command, service):
     assert [request.id for request in requests.open_requests(service)] == [second]
 
 
+def test_what_a_former_owner_took_is_answered_by_the_next_and_what_it_left_is_done(
+    command, service
+):
+    taken, left = (requests.leave_request(command, "{}", "ana", now=1) for _ in range(2))
+    requests.take_request(service, taken)
+    requests.answer_abandoned(service, '"it has ended"')
+    told = requests.await_answer(command, lambda: True, taken, lambda _share: None)
+    assert told == '"it has ended"'
+    assert [request.id for request in requests.open_requests(service)] == [left]
+
+
 def test_the_command_hears_of_progress_and_gets_the_answer(command, service, prepared):
     request = requests.leave_request(command, "{}", "ana", now=1)
     heard = threading.Event()

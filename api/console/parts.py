@@ -275,7 +275,7 @@ def bar(share: float, kind: str) -> Html:
 
 
 def notice(kind: str, *content: str) -> Html:
-    return element("p", *content, class_=f"notice {kind}", role="status")
+    return element("div", *content, class_=f"notice {kind}", role="status")
 
 
 def errors_notice(errors: Iterable[JsonObject]) -> Html:

@@ -188,6 +188,44 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
     assert decided["rule"]["condition"]["id"] == "known"
     labels = desk.client.get("/labels").json()["labels"]
     assert [each["label"] for each in labels] == ["fraud"]
+    page.goto(f"{desk.url}/console/payments/bot-1")
+    page.keyboard.press("f")
+    page.wait_for_selector(".notice.good button")
+    assert "fraud" in page.inner_text("ol.timeline >> nth=0").lower()
+    with page.expect_navigation():
+        page.focus(".notice.good button")
+        page.keyboard.press("Enter")
+    labels = desk.client.get("/labels").json()["labels"]
+    assert [each["payment"] for each in labels] != ["bot-1"]
+    assert len(labels) == 1
+    page.context.close()
+
+
+def test_a_rule_is_rolled_back_in_two_clicks_and_a_reason_and_brought_back_by_keyboard(
+    desk: Desk,
+) -> None:
+    newer = RULE.replace("1000.00", "900.00")
+    stored = desk.client.post("/rules/gate/versions?publish=true", content=newer)
+    assert stored.status_code == 201, stored.text
+    page = desk.page("/console/rules/gate")
+    page.click("tr:has(form[action$='/active']) summary")
+    page.keyboard.press("Tab")
+    page.keyboard.type("too strict")
+    page.click("form[action$='/active'] button:visible")
+    page.wait_for_url("**/console/rules/gate?active=1")
+    assert "v1 is live" in page.inner_text("header.tools")
+    page.focus("tr:has(form[action$='/active']) summary")
+    for key in ("Enter", "Tab"):
+        page.keyboard.press(key)
+    page.keyboard.type("it was right")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/rules/gate?active=2")
+    assert [
+        each["detail"]["reason"] for each in desk.client.get("/audit?limit=2").json()["audit"]
+    ] == [
+        "it was right",
+        "too strict",
+    ]
     page.context.close()
 
 

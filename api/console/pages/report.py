@@ -186,10 +186,13 @@ def _what_denials_do(
     if denied is None or not wrong:
         return head, element("p", words("report.nobody_knows"), class_="empty")
     low, high = min(each.share for each in wrong), max(each.share for each in wrong)
-    kept = [
-        f"{money(Decimal(amount) * (1 - high), currency)} – {money(Decimal(amount) * (1 - low), currency)}"
-        for currency, amount in sorted(denied["money"].items())
-    ]
+    shown = [percent(share) for share in (low, high)]
+    said = (
+        words("report.range", low=shown[0], high=shown[1])
+        if shown[0] != shown[1]
+        else words("report.one_share", share=shown[0])
+    )
+    kept = [_amounts(currency, amount, low, high) for currency, amount in denied["money"].items()]
     rows = [
         row(
             words(f"report.{each.source}"),
@@ -202,9 +205,7 @@ def _what_denials_do(
     ]
     return (
         head,
-        element(
-            "p", element("strong", words("report.range", low=percent(low), high=percent(high)))
-        ),
+        element("p", element("strong", said)),
         table(
             [words(f"report.{title}") for title in ("source", "known", "wrong", "share")],
             rows,
@@ -214,6 +215,12 @@ def _what_denials_do(
         element("p", words("report.prevented"), " ", element("strong", " · ".join(kept))),
         element("p", words("report.prevented_note"), class_="hints"),
     )
+
+
+def _amounts(currency: str, denied: str, low: Decimal, high: Decimal) -> str:
+    """What right denials amount to, from the least to the most."""
+    least, most = (money(Decimal(denied) * (1 - share), currency) for share in (high, low))
+    return least if least == most else f"{least} – {most}"
 
 
 def _linked(here: Visit, month: JsonObject, cells: tuple[str, ...]) -> tuple[str, ...]:

@@ -540,7 +540,8 @@ def difference(each: JsonObject) -> Html:
         for name, tag in (("before", "del"), ("after", "ins"))
         if each.get(name)
     ]
-    return join_html(element("strong", each["change"]), f" {each['what']}{aspect} ", *values)
+    shown = (part for value in values for part in (" ", value))
+    return join_html(element("strong", each["change"]), f" {each['what']}{aspect}", *shown)
 
 
 def text_diff(before: str, after: str) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from random import Random
 from typing import Any
 
@@ -34,10 +35,24 @@ GOALS = 4
 PAYMENTS = 20
 
 
-@settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
-@given(rules(), st.integers(0, 2**32))
-def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, seed: int) -> None:
-    random = Random(seed)
+def test_every_part_of_a_program_has_the_interpreters_value() -> None:
+    """With `-s` it says how many values were compared."""
+    compared = 0
+
+    @settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(rules(), st.integers(0, 2**32))
+    def compare(program: p.Rule, seed: int) -> None:
+        nonlocal compared
+        compared += _compare(program, Random(seed))
+
+    compare()
+    sys.stdout.write(f"{compared:,} values of {PROGRAMS:,} programs compared\n")
+    assert compared > PROGRAMS
+
+
+def _compare(program: p.Rule, random: Random) -> int:
+    """How many values were the interpreter's."""
+    compared = 0
     encoder = Encoder(PaymentSource(VOCABULARY))
     formulas = EncodedProgram(encoder, program.lets)
     parts = [part for part in scalars(program) if _is_sayable(formulas, part)]
@@ -62,6 +77,8 @@ def test_every_part_of_a_program_has_the_interpreters_value(program: p.Rule, see
             said = found.reader.value(formulas.term(each))
             meant = carry(evaluate(each, scope), each.type)
             assert said == meant, (each, said, meant)
+            compared += 1
+    return compared
 
 
 def _is_sayable(formulas: EncodedProgram, part: p.Expression) -> bool:

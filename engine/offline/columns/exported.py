@@ -26,6 +26,8 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.offline.columns.own_functions import make_own_functions
+from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.past_states import recorded_changes
@@ -46,13 +48,14 @@ _BATCH = 10_000
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
     """`tables` has a view for each table of the account, `changes` its configuration as a journal
-    has it. `progress` says how far the export came, `parts` are those that `tables` has;
+    has it, `lists` its lists and tables. `progress` says how far the export came, `parts` are those that `tables` has;
     `begins` (µs) is when the first payment that was exported arrived.
     """
 
     tables: Any
     changes: sqlite3.Connection
     account: Account
+    lists: RecordedLists
     progress: ExportProgress
     parts: tuple[str, ...]
     begins: int | None
@@ -75,9 +78,10 @@ def open_export(
     parts = tuple(each for each in sorted(progress.parts) if earliest <= day_number(each) <= latest)
     try:
         with (
-            closing(_connect()) as tables,
+            closing(duckdb.connect()) as tables,
             closing(sqlite3.connect(":memory:", check_same_thread=False)) as changes,
         ):
+            make_own_functions(tables)
             tables.execute("SET TimeZone = 'UTC'")
             tables.execute("SET enable_progress_bar = false")
             for table in DAY_TABLES:
@@ -92,13 +96,11 @@ def open_export(
                 first = part_file(target, "payments", name, min(progress.parts))
                 ((begins,),) = tables.execute(_FIRST_ARRIVAL, [str(first)]).fetchall()
             account = find_account(state, name)
-            yield ExportedHistory(tables, changes, account, progress, parts, begins)
+            specs = {name: each.spec for name, each in account.lists.items()}
+            lists = RecordedLists(tables, specs)
+            yield ExportedHistory(tables, changes, account, lists, progress, parts, begins)
     except duckdb.IOException as error:
         raise JournalError(f"`{target}` can't be read: {error}") from error
-
-
-def _connect() -> Any:
-    return duckdb.connect()
 
 
 def _make_view(tables: Any, table: str, files: list[str]) -> None:

@@ -72,7 +72,7 @@ class RowsAsked:
     def translation(self, rows: RowsOfProgram, facts: FactRows) -> Translation:
         """What the names of one of its programs mean."""
         settings = [each for _, each in settings_of(self.exported)]
-        return translation_of(rows.program, facts, settings, rows.number)
+        return translation_of(rows.program, facts, self.exported.lists, settings, rows.number)
 
     @property
     def read(self) -> frozenset[Access]:

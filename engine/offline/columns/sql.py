@@ -22,6 +22,26 @@ def sql_call(function: str, *arguments: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
+def own_call(function: str, *arguments: exp.Expression) -> exp.Expression:
+    """A function of `own_functions.py`."""
+    return sql_call(f"own_{function}", *arguments)
+
+
+def own_unless(
+    test: exp.Expression, own: exp.Expression, otherwise: exp.Expression
+) -> exp.Expression:
+    """What SQL says where it is exact for the row, as `test` tells, else what our own function says.
+
+    A missing value is left to SQL, which calls nothing for it.
+    """
+    return exp.Case(ifs=[exp.If(this=sql_not(test), true=own)], default=otherwise)
+
+
+def is_short(value: exp.Expression) -> bool:
+    """Whether a value may be said several times: what is nested would double with each level."""
+    return isinstance(value, exp.Column)
+
+
 def sql_binary(
     kind: type[exp.Binary], left: exp.Expression, right: exp.Expression
 ) -> exp.Expression:
@@ -77,6 +97,10 @@ def sql_literal(value: Any) -> exp.Expression:
         return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
     kind = "BIGINT" if abs(value) < SMALL else "HUGEINT"
     return exp.cast(exp.Literal.string(str(value)), kind)
+
+
+def sql_texts(values: Iterable[str]) -> exp.Expression:
+    return sql_call("list_value", *map(sql_literal, values))
 
 
 def sql_address(value: int) -> exp.Expression:

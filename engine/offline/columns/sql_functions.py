@@ -1,8 +1,8 @@
-"""What the language's functions do, in SQL; some come with a guard (`translate.py`)."""
+"""What the language's functions do, in SQL; where SQL differs for a row, by our own function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -13,61 +13,79 @@ from sqlglot import exp
 from tollkeeper.engine.instants import DAY, HOUR, to_microseconds
 from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.offline.columns.sql import (
-    NotExactError,
     is_ascii,
+    is_short,
     or_missing,
+    own_call,
+    own_unless,
     sql_binary,
     sql_call,
     sql_is_there,
-    sql_join,
     sql_literal,
-    sql_not,
     sql_steps,
+    sql_texts,
     sql_where,
 )
+from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
 from tollkeeper.engine.programs.compile.functions import WEEKDAYS
 from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.grammar import types as t
 
-Guarded = tuple[exp.Expression, exp.Expression]
-"""A value, and its guard."""
-
 LARGEST_NUMBER = 10 ** (12 + t.METADATA_SCALE)
+"""The size at most of a number that is read from text, metadata or a list, as it is carried."""
 _PLAIN_NUMBER = r"[+-]?[0-9]{1,11}(\.[0-9]{1,6})?"
 _PERHAPS_NUMBER = r" *[+-]?[0-9].*"
 _KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
 """Between these the offsets of time zones are looked up."""
 
 
-OF_TEXT: Mapping[str, Callable[[exp.Expression], exp.Expression]] = {
-    "lower": lambda text: sql_call("lower", text),
-    "upper": lambda text: sql_call("upper", text),
-    "email_domain": lambda text: or_missing(
-        sql_call("lower", sql_call("regexp_extract", text, exp.Literal.string("[^@]*$")))
-    ),
-    "email_local": lambda text: or_missing(
-        sql_call(
-            "regexp_extract",
-            text,
-            exp.Literal.string("(?s)^(.*)@[^@]*$"),
-            exp.Literal.number(1),
-        )
-    ),
-}
+def of_text(function: str, text: exp.Expression) -> exp.Expression:
+    """A function that takes and gives text. Letters beyond ASCII change with the version of Unicode."""
+    if function == "email_local":
+        pattern = exp.Literal.string("(?s)^(.*)@[^@]*$")
+        return or_missing(sql_call("regexp_extract", text, pattern, exp.Literal.number(1)))
+    if not is_short(text):
+        return own_call(function, text)
+    match function:
+        case "lower" | "upper":
+            found = sql_call(function, text.copy())
+        case "email_domain":
+            domain = sql_call("regexp_extract", text.copy(), exp.Literal.string("[^@]*$"))
+            found = or_missing(sql_call("lower", domain))
+        case _:
+            return own_call(function, text)
+    return own_unless(is_ascii(text), own_call(function, text.copy()), found)
 
 
 def _matches_whole(text: exp.Expression, pattern: str) -> exp.Expression:
     return sql_call("regexp_full_match", text, exp.Literal.string(pattern), exp.Literal.string("s"))
 
 
-def number_of_text(text: exp.Expression) -> Guarded:
-    """Numbers as most write them; the guard refuses all else that may be one."""
-    is_plain = _matches_whole(text, _PLAIN_NUMBER)
+def number_of_text(text: exp.Expression) -> exp.Expression:
+    """Numbers as most write them are read by SQL, whatever else may be one by our own function."""
+    if not is_short(text):
+        return own_call("number", text)
     digits = exp.TryCast(this=text.copy(), to=exp.DataType.build("DECIMAL(18, 6)"))
-    scaled = exp.cast(_scaled(digits), "BIGINT")
-    is_none = sql_not(_matches_whole(text.copy(), _PERHAPS_NUMBER))
-    return sql_where(is_plain, scaled), sql_join(exp.Or, (is_plain.copy(), is_none))
+    plain = exp.If(
+        this=_matches_whole(text, _PLAIN_NUMBER), true=exp.cast(_scaled(digits), "BIGINT")
+    )
+    perhaps = exp.If(
+        this=_matches_whole(text.copy(), _PERHAPS_NUMBER), true=own_call("number", text.copy())
+    )
+    return exp.Case(ifs=[plain, perhaps])
+
+
+def text_matches(text: exp.Expression, pattern: str, ignore_case: bool) -> exp.Expression:
+    """Classes and cases of letters beyond ASCII depend on the version of Unicode."""
+    own = own_call("matches", text.copy(), sql_literal(pattern), sql_literal(ignore_case))
+    if not pattern.isascii() or "\\p" in pattern.lower():
+        return own
+    flags = exp.Literal.string("i" if ignore_case else "c")
+    found = sql_call("regexp_matches", text, exp.Literal.string(pattern), flags)
+    if not ignore_case:
+        return found
+    return own_unless(is_ascii(text), own, found) if is_short(text) else own
 
 
 def number_of_entry(text: exp.Expression) -> exp.Expression:
@@ -82,31 +100,32 @@ def _scaled(digits: exp.Expression) -> exp.Expression:
     return sql_binary(exp.Mul, wide, exp.Literal.number(10**t.METADATA_SCALE))
 
 
-def metadata_entry(
-    entries: exp.Expression, keys: Sequence[str], kind: t.Type
-) -> tuple[exp.Expression, exp.Expression | None]:
-    """An entry of metadata, missing where it is of another type."""
+def metadata_entry(entries: exp.Expression, keys: Sequence[str], kind: t.Type) -> SqlValue:
+    """An entry of metadata, missing where it is of another type; of no type, whether it is there."""
     steps = ("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
     pointer = sql_literal("".join(steps))
     of_type = sql_call("json_type", entries, pointer)
+    text = sql_call("json_extract_string", entries.copy(), pointer.copy())
     match kind:
         case t.String():
             is_text = sql_binary(exp.EQ, of_type, exp.Literal.string("VARCHAR"))
-            found = sql_call("json_extract_string", entries.copy(), pointer.copy())
-            return sql_where(is_text, found), None
+            return SqlValue(sql_where(is_text, text))
         case t.Boolean():
             is_truth = sql_binary(exp.EQ, of_type, exp.Literal.string("BOOLEAN"))
-            found = sql_call("json_extract_string", entries.copy(), pointer.copy())
-            is_true = sql_binary(exp.EQ, found, exp.Literal.string("true"))
-            return sql_where(is_truth, is_true), None
+            is_true = sql_binary(exp.EQ, text, exp.Literal.string("true"))
+            return SqlValue(sql_where(is_truth, is_true))
+        case t.Number():
+            found = own_call("metadata_number", entries.copy(), sql_texts(keys))
+            return SqlValue(found, LARGEST_NUMBER)
         case _:
-            raise NotExactError("metadata but for texts and truth values")
+            return SqlValue(sql_call("nullif", of_type, exp.Literal.string("NULL")))
 
 
-def header_of(headers: exp.Expression, name: str) -> Guarded:
-    """The first header of a name in lower case; names beyond ASCII are refused."""
+def header_of(headers: exp.Expression, name: str) -> exp.Expression:
+    """The first header of a name in lower case."""
+    own = own_call("header", headers.copy(), sql_literal(name))
     if not name.isascii():
-        raise NotExactError("a header's name beyond ASCII")
+        return own
     keys, key = sql_call("map_keys", headers), exp.to_identifier("key")
     lowered = exp.Lambda(this=sql_call("lower", key), expressions=[key.copy()])
     place = sql_call(
@@ -114,20 +133,37 @@ def header_of(headers: exp.Expression, name: str) -> Guarded:
     )
     found = sql_call("list_extract", sql_call("map_values", headers.copy()), place)
     joined = sql_call("array_to_string", keys.copy(), exp.Literal.string(""))
-    return sql_where(sql_is_there(place.copy()), found), is_ascii(joined)
+    return own_unless(is_ascii(joined), own, sql_where(sql_is_there(place.copy()), found))
 
 
-def local_time(instant: exp.Expression, zone: ZoneInfo) -> Guarded:
-    """An instant (µs) as the clocks of a zone show it; the guard refuses what is far away."""
-    bounds, offsets = zone_offsets(zone)
+def hour_at(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
+    own = own_call("hour", instant.copy(), sql_literal(zone.key))
+    if not is_short(instant):
+        return own
+    return own_unless(_is_near(instant), own, hour_of(local_time(instant, zone)))
+
+
+def weekday_at(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
+    own = own_call("weekday", instant.copy(), sql_literal(zone.key))
+    if not is_short(instant):
+        return own
+    return own_unless(_is_near(instant), own, weekday_of(local_time(instant, zone)))
+
+
+def _is_near(instant: exp.Expression) -> exp.Expression:
     first, last = map(to_microseconds, _KNOWN)
-    is_near = exp.Between(
+    return exp.Between(
         this=exp.paren(instant.copy()), low=sql_literal(first), high=sql_literal(last)
     )
+
+
+def local_time(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
+    """An instant (µs) between those of `_KNOWN` as the clocks of a zone show it."""
+    bounds, offsets = zone_offsets(zone)
     offset = sql_steps(
         instant.copy(), list(map(sql_literal, bounds)), list(map(sql_literal, offsets))
     )
-    return sql_binary(exp.Add, instant, offset), is_near
+    return sql_binary(exp.Add, instant.copy(), offset)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,9 @@ from sqlglot import exp
 from tollkeeper.engine.offline.columns.sql import (
     SMALL,
     NotExactError,
+    is_short,
+    own_call,
+    own_unless,
     sql_binary,
     sql_call,
     sql_literal,
@@ -19,6 +22,8 @@ from tollkeeper.engine.programs.compile.functions import LIMIT
 
 EXACT_DOUBLE = 2**53
 """Whole numbers up to this size are doubles exactly."""
+_EXACT_POWER = 22
+"""Powers of ten up to this one are doubles exactly."""
 OPERATIONS: Mapping[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 
 
@@ -76,12 +81,21 @@ def sql_between(said: SqlValue, low: int, high: int) -> SqlValue:
     return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
 
 
-def sql_double(said: SqlValue, unit: int) -> exp.Expression:
-    """The double nearest to a whole number of `unit`ths."""
-    if said.largest > EXACT_DOUBLE:
-        raise NotExactError("a double of more digits than it has")
+def sql_double(said: SqlValue, scale: int) -> exp.Expression:
+    """The double nearest to a whole number of this scale."""
     value = exp.cast(exp.paren(said.value), "DOUBLE")
-    return value if unit == 1 else sql_binary(exp.Div, value, sql_literal(float(unit)))
+    near = sql_binary(exp.Div, value, sql_literal(float(10**scale))) if scale else value
+    if said.largest <= EXACT_DOUBLE and scale <= _EXACT_POWER:
+        return near
+    own = own_call("double", exp.cast(exp.paren(said.value.copy()), "HUGEINT"), sql_literal(scale))
+    if scale > _EXACT_POWER or not is_short(said.value):
+        return own
+    is_exact = exp.Between(
+        this=exp.paren(said.value.copy()),
+        low=sql_literal(-EXACT_DOUBLE),
+        high=sql_literal(EXACT_DOUBLE),
+    )
+    return own_unless(is_exact, own, near)
 
 
 def sql_finite(value: exp.Expression) -> exp.Expression:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.programs.compile.digest import Digests
@@ -52,10 +53,12 @@ def carried_window(kind: t.Type, column: str) -> str:
 def translation_of(
     program: Rule | Scorecard,
     facts: FactRows,
+    lists: RecordedLists | None = None,
     settings: Sequence[AccountSettings] = (),
     number: int = 0,
 ) -> Translation:
-    """What the program's names mean among the columns of `seen`; `settings` are by its `situation`."""
+    """What the program's names mean among the columns of `seen`; `settings` are by its `situation`,
+    `lists` by its `sequence` and `arrived`."""
     digests = Digests(program.lets)
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
 
@@ -74,7 +77,7 @@ def translation_of(
         facts=facts.names,
         lets=program.lets,
         window=window,
-        lists={each.name: each.type for each in program.lists},
+        lists=lists,
         settings=settings,
     )
     return translation

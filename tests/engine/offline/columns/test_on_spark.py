@@ -30,6 +30,7 @@ from tollkeeper.tests.engine.offline.columns.test_same_as_replay import (
 )
 
 pyspark = pytest.importorskip("pyspark", reason="needs `pip install tollkeeper[spark]`")
+pytest.importorskip("pandas", reason="needs `pip install tollkeeper[spark]`")
 on_spark = pytest.importorskip(
     "tollkeeper.engine.offline.columns.on_spark", reason="needs `pip install tollkeeper[spark]`"
 )

@@ -21,6 +21,8 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.own_functions import make_own_functions
+from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
 from tollkeeper.engine.offline.columns.sql_functions import (
     hour_of,
@@ -41,7 +43,13 @@ from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
-from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, Situation, situation
+from tollkeeper.tests.engine.programs.compile.payments import (
+    ENVIRONMENT,
+    SPECS,
+    Situation,
+    held_entries,
+    situation,
+)
 from tollkeeper.tests.engine.programs.compile.programs import ZONES, rules
 from tollkeeper.tests.engine.programs.compile.test_agreement import (
     PROGRAMS,
@@ -54,7 +62,6 @@ PAYMENTS = 40
 EVERY_FACT = [field.access for field in full_vocabulary().payment.values()]
 RATES = {"BRL": {"USD": "0.1800000001"}, "EUR": {"USD": "1e26"}}
 SETTINGS = [AccountSettings(time_zone=str(ENVIRONMENT.time_zone), rates=RATES)]
-LISTED = {"strings": "string", "numbers": "number", "addresses": "ip"}
 
 
 def as_exported(seen: Situation) -> Situation:
@@ -73,7 +80,7 @@ def as_exported(seen: Situation) -> Situation:
 
 
 def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
-    """The view `seen` of the situations, and the list of texts."""
+    """The view `seen` of the situations, and the lists."""
     facts: list[Facts] = [each.facts for each in seen]
     columns = {
         c.name: array
@@ -95,11 +102,13 @@ def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
     tables.execute(
         f"CREATE VIEW seen AS SELECT sequence, arrived, score, {selected} FROM payments AS payment"
     )
+    make_own_functions(tables)
+    entries = [(name, each.value, each.columns) for name in SPECS for each in held_entries(name)]
+    columns = zip(("list", "value", "columns"), zip(*entries, strict=True), strict=True)
+    tables.register("made_lists", pa.table(dict(columns)))
     tables.execute(
-        "CREATE VIEW lists AS SELECT value, list,"
-        " 0 AS valid_from, NULL::BIGINT AS valid_to, NULL::TIMESTAMPTZ AS expires_at"
-        " FROM (VALUES ('strings', 'a'), ('strings', 'visa'), ('numbers', '0.1'), ('numbers', '10'))"
-        " AS entries(list, value)"
+        "CREATE VIEW lists AS SELECT *, 0 AS valid_from,"
+        " NULL::BIGINT AS valid_to, NULL::TIMESTAMPTZ AS expires_at FROM made_lists"
     )
     return read
 
@@ -109,10 +118,9 @@ def in_sql(
 ) -> dict[int, list[Any]]:
     """The values of the parts that SQL says exactly of all the rows, by their indexes."""
     said, guards = {}, []
+    lists = RecordedLists(tables, SPECS)
     for index, part in enumerate(parts):
-        translation = translation_of(program, read)
-        translation.lists = LISTED
-        translation.settings = SETTINGS
+        translation = translation_of(program, read, lists, SETTINGS)
         try:
             said[index] = translation.test(part).sql(DIALECT)
         except NotExactError:
@@ -204,9 +212,24 @@ def test_what_few_would_expect_of_sql() -> None:
         "timestamp + 1h * 1.5 > timestamp",
         "length(user.id) > 1",
         "timestamp - 7000d < timestamp",
+        "device.ip_address in @addresses or backend.ip_address not in @addresses",
+        'any(transactions where status == "declined" and connector.id in @strings)',
+        "all(transactions where duration > 100 and timestamp > payment.timestamp)",
+        "count(transactions where id is missing) + sum(transactions.duration) > 2",
+        "avg(transactions.duration) > 0.5 or max(transactions.timestamp) > timestamp",
+        "distinct(transactions.connector.id) > 1 and min(transactions.duration) < 50",
+        "-distinct(transactions.connector.id) < -1",
+        "entropy(user.id) > 1 or user.id matches /\\p{L}/",
+        "upper(user.id) == lower(user.id)",
+        'metadata["a"] > 0.1 or metadata["b"] is missing',
+        'amount in metadata["a"] or count(metadata["b"]) == 0',
+        "round(amount / 3, 2) > 1 and device.headers is present",
+        'ip_network(device.ip_address, 24) == "10.0.0.0/24"',
+        'hour(timestamp) > 3 and weekday(timestamp) == "sunday"',
     ):
         program = rule(
-            f"rule r\n  list strings: string\n  list numbers: number\n  condition c when {text} then deny\n"
+            "rule r\n  list strings: string\n  list numbers: number\n  list addresses: ip\n"
+            f"  condition c when {text} then deny\n"
         )
         assert compare(program, seen, [program.conditions[0].when]) == {0}, text
 
@@ -221,7 +244,7 @@ def test_clocks_show_in_sql_what_they_show_live(times: list[int], zone: str) -> 
     there = ZoneInfo(zone)
     changes = zone_offsets(there)[0]
     times = times + [change + shift for change in changes[-3:] for shift in (-1, 0)]
-    local, _ = local_time(exp.column("at"), there)
+    local = local_time(exp.column("at"), there)
     asked = f"SELECT {hour_of(local).sql(DIALECT)}, {weekday_of(local).sql(DIALECT)}"
     found = duckdb.execute(f"{asked} FROM (SELECT unnest(?) AS at)", [times]).fetchall()
     assert found == [(hour(each, there), weekday(each, there)) for each in times]

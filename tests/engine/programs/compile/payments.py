@@ -31,7 +31,7 @@ from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.entries import read_entry
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec
+from tollkeeper.engine.lists.spec import EntryType, ListSpec, Spec, TableSpec
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
@@ -56,7 +56,7 @@ ENTRIES = (
     0, 1, -1, 0.0, -0.0, 0.1, 0.3, 1e-7, 5e-7, 1e12, 10**12 + 1, 1e300, True, False, "", "a", "42",
     [], {}, None,
 )  # fmt: skip
-LISTS = {"strings": "string", "numbers": "number", "addresses": "ip"}
+LISTS: dict[str, EntryType] = {"strings": "string", "numbers": "number", "addresses": "ip"}
 TABLES: dict[str, TableSpec] = {
     "rows": TableSpec("value", {"text": "string", "amount": "number", "flag": "boolean"}),
     "bins": TableSpec("prefix", {"text": "string", "amount": "number", "flag": "boolean"}),
@@ -172,12 +172,6 @@ def read(random: Random, history: p.History) -> Any:
     return value(random, history.type)
 
 
-def _held(spec: Spec, rows: list[dict[str, Any]]) -> Any:
-    entries = [read_entry(spec, row, "entry") for row in rows]
-    assert all(isinstance(entry, ListEntry) for entry in entries), entries
-    return build_contents(spec, entries)
-
-
 _ROWS = [
     {"text": "a", "amount": 1, "flag": True},
     {"text": None, "amount": 0.1, "flag": False},
@@ -185,22 +179,35 @@ _ROWS = [
 ]
 
 
-def _table(name: str, keys: tuple[str, ...]) -> Any:
-    rows = [{"value": key, "columns": row} for key, row in zip(keys, _ROWS, strict=True)]
-    return _held(TABLES[name], rows)
+def _table(*keys: str) -> list[dict[str, Any]]:
+    return [{"value": key, "columns": row} for key, row in zip(keys, _ROWS, strict=True)]
+
+
+HELD: dict[str, list[dict[str, Any]]] = {
+    "strings": [{"value": "a"}, {"value": "visa"}],
+    "numbers": [{"value": 0.1}, {"value": 10}],
+    "addresses": [{"value": "10.0.0.0/8"}, {"value": "2001:db8::/32"}],
+    "rows": _table("a", "visa", "42"),
+    "bins": _table("4", "4111", "41111111"),
+    "places": _table("10.0.0.0/8", "1.2.3.4", "2001:db8::/64"),
+}
+SPECS: dict[str, Spec] = {name: ListSpec(kind) for name, kind in LISTS.items()} | TABLES
+
+
+def held_entries(name: str) -> list[ListEntry]:
+    """What the list or table has in `ENVIRONMENT`."""
+    entries = [read_entry(SPECS[name], row, "entry") for row in HELD[name]]
+    assert all(isinstance(entry, ListEntry) for entry in entries), entries
+    return [entry for entry in entries if isinstance(entry, ListEntry)]
+
+
+def _held(name: str) -> Any:
+    return build_contents(SPECS[name], held_entries(name))
 
 
 ENVIRONMENT = Environment(
-    lists={
-        "strings": _held(ListSpec("string"), [{"value": "a"}, {"value": "visa"}]),
-        "numbers": _held(ListSpec("number"), [{"value": 0.1}, {"value": 10}]),
-        "addresses": _held(ListSpec("ip"), [{"value": "10.0.0.0/8"}, {"value": "2001:db8::/32"}]),
-    },
-    tables={
-        "rows": _table("rows", ("a", "visa", "42")),
-        "bins": _table("bins", ("4", "4111", "41111111")),
-        "places": _table("places", ("10.0.0.0/8", "1.2.3.4", "2001:db8::/64")),
-    },
+    lists={name: _held(name) for name in LISTS},
+    tables={name: _held(name) for name in TABLES},
     rates={("BRL", "USD"): 1_800_000_001, ("EUR", "USD"): 10**36},
     time_zone=ZoneInfo("America/Sao_Paulo"),
 )

@@ -1,0 +1,88 @@
+"""Aggregates over a payment's transactions in SQL: over lists, element by element."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tollkeeper.engine.intake.payment import MAX_TRANSACTIONS
+from tollkeeper.engine.offline.columns.sql import (
+    SMALL,
+    NotExactError,
+    own_call,
+    sql_binary,
+    sql_call,
+    sql_literal,
+    sql_where,
+)
+from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
+from tollkeeper.engine.programs.compile.numbers import scale_of
+from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
+
+ELEMENT = "element"
+"""What a transaction is called in the SQL that is said of each."""
+
+
+def of_each(elements: exp.Expression, said: exp.Expression) -> exp.Expression:
+    """What is said of each element, as a list."""
+    return sql_call("list_transform", elements, _lambda(said))
+
+
+def _lambda(said: exp.Expression) -> exp.Expression:
+    return exp.Lambda(this=said, expressions=[exp.to_identifier(ELEMENT)])
+
+
+def sql_fold(
+    node: p.Fold, elements: exp.Expression, where: exp.Expression | None, value: SqlValue | None
+) -> SqlValue:
+    """The aggregate; `where` and `value` are said of each element."""
+    if node.function in ("any", "all"):
+        met = of_each(elements, exp.true() if where is None else where)
+        return SqlValue(_decided(met, node.function == "any"))
+    kept = elements if where is None else sql_call("list_filter", elements, _lambda(where))
+    if value is None:
+        return SqlValue(sql_call("len", kept), MAX_TRANSACTIONS)
+    assert node.value is not None
+    said = value.value
+    if _is_double(node.value):
+        # Both zeros are one number.
+        said = sql_binary(exp.Add, said, sql_literal(0.0))
+    return _of_values(node, node.value, SqlValue(of_each(kept, said), value.largest))
+
+
+def _decided(met: exp.Expression, decisive: bool) -> exp.Expression:
+    """Whether one is `decisive`; missing where none is and one is missing."""
+    is_decided = exp.If(
+        this=sql_call("list_contains", met, sql_literal(decisive)), true=sql_literal(decisive)
+    )
+    is_whole = sql_binary(exp.EQ, sql_call("list_count", met.copy()), sql_call("len", met.copy()))
+    return exp.Case(ifs=[is_decided, exp.If(this=is_whole, true=sql_literal(not decisive))])
+
+
+def _of_values(node: p.Fold, of: p.Expression, values: SqlValue) -> SqlValue:
+    match node.function:
+        case "distinct":
+            # DuckDB counts without a sign.
+            unsigned = sql_call("list_unique", values.value)
+            return SqlValue(exp.cast(unsigned, "BIGINT"), MAX_TRANSACTIONS)
+        case "min" | "max":
+            return SqlValue(sql_call(f"list_{node.function}", values.value), values.largest)
+        case "sum" if _is_double(of):
+            return SqlValue(own_call("total", values.value))
+        case "avg" if _is_double(of):
+            count = sql_call("list_count", values.value.copy())
+            mean = sql_binary(exp.Div, own_call("total", values.value), count)
+            is_some = sql_binary(exp.GT, count.copy(), exp.Literal.number(0))
+            return SqlValue(sql_where(is_some, mean))
+        case _ if values.largest >= SMALL:
+            raise NotExactError("large numbers of transactions")
+        case "sum":
+            whole = sql_call("coalesce", sql_call("list_sum", values.value), sql_literal(0))
+            return SqlValue(whole, MAX_TRANSACTIONS * values.largest)
+        case _:
+            integers = exp.cast(values.value, "BIGINT[]")
+            return SqlValue(own_call("mean", integers, sql_literal(scale_of(of))))
+
+
+def _is_double(node: p.Expression) -> bool:
+    return isinstance(node.type, t.Number) and node.type.scale is None

@@ -66,6 +66,8 @@ class PlannedWindows:
         if before is None or changing is None:
             return
         facts = self._plan.update(entry)
+        # An update arrives, the payment does not arrive again.
+        facts.arrived = before.payment.arrived
         if changing(facts) == changing(before.payment):
             self._arrived = max(self._arrived, entry.arrived)
             return

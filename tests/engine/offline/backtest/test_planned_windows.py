@@ -255,6 +255,16 @@ DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_
 @example([(0, bare(transactions=(DECLINED,))), (30 * HOUR, bare())], 0, LATE).via(
     "a window's beginning"
 )
+@example(
+    [
+        (0, bare()),
+        (30 * HOUR, bare(status="declined")),
+        (0, (0, Update("succeeded", None, ()))),
+        (30 * HOUR, bare(status="declined")),
+    ],
+    0,
+    LATE,
+).via("a streak in the order in which payments arrived, not their updates")
 def test_a_replay_reads_what_was_read_live(
     happened: list[tuple[int, Any]], unread: int, late: int
 ) -> None:

@@ -55,8 +55,7 @@ def _take_all(page: Page, home: str) -> None:
     payment = _address_of(page, "table.payments tbody a")
     page.goto(payment)
     rule = _address_of(page, "header.decision a")
-    _propose(page, home, rule)
-    for name, address, ready in (
+    pages = (
         ("now", home, ".uplot"),
         ("payments", denied, "table.payments"),
         ("payment", payment, "pre.rule"),
@@ -64,6 +63,8 @@ def _take_all(page: Page, home: str) -> None:
         ("edit", f"{rule}/edit", "#findings h2"),
         ("users", f"{home}/settings/users", "main"),
         ("keys", f"{home}/settings/keys", "table"),
+    )
+    after_proposing = (
         ("contain", f"{home}/contain", "table"),
         ("changes", f"{home}/changes", "article"),
         ("review", f"{home}/review", "main"),
@@ -72,7 +73,15 @@ def _take_all(page: Page, home: str) -> None:
         ("score", f"{home}/score", ".uplot"),
         ("report", f"{home}/report", "table"),
         ("settings", f"{home}/settings", "main"),
-    ):
+    )
+    _take(page, pages)
+    _propose(page, home, rule)
+    _take(page, after_proposing)
+
+
+def _take(page: Page, pages: tuple[tuple[str, str, str], ...]) -> None:
+    """Each page is a name, an address, and what is there once it is ready."""
+    for name, address, ready in pages:
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.goto(address)

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tollkeeper.api.http.document import document
-from tollkeeper.tests.service.process import new_key, serving_within
+from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving_within
 
 EXAMPLES = 4
 AT_ONCE = 1_000_000
@@ -54,4 +54,4 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 def test_every_answer_agrees_with_the_document(case: Any, service: tuple[str, str]) -> None:
     url, key = service
     headers = {"Authorization": f"Bearer {key}"}
-    case.call_and_validate(base_url=url, headers=headers, checks=AGREEMENT)
+    case.call_and_validate(base_url=url, headers=headers, checks=AGREEMENT, timeout=PATIENCE_S)

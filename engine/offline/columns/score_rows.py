@@ -48,8 +48,8 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
     if said is not None:
         rounded = sql_steps(exp.column("logit"), *_steps()).sql(DIALECT)
         tables.execute(
-            f"INSERT INTO scored SELECT sequence, {rounded} AS found"
-            f" FROM (SELECT sequence, {said} AS logit FROM seen) WHERE found IS NOT NULL"
+            f"INSERT INTO scored WITH counted AS MATERIALIZED (SELECT sequence, {said} AS logit FROM seen)"
+            f" SELECT sequence, {rounded} AS found FROM counted WHERE found IS NOT NULL"
         )
     unsaid = "TRUE" if said is None else "sequence NOT IN (SELECT sequence FROM scored)"
     for batch in compiled_decisions(asked, facts, asked.tried, unsaid):

@@ -45,7 +45,7 @@ def is_short(value: exp.Expression) -> bool:
 def sql_binary(
     kind: type[exp.Binary], left: exp.Expression, right: exp.Expression
 ) -> exp.Expression:
-    made: Any = kind(this=exp.paren(left), expression=exp.paren(right))
+    made: Any = kind(this=exp.paren(left, copy=False), expression=exp.paren(right, copy=False))
     joined: exp.Expression = made
     return joined
 

@@ -149,7 +149,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             wrong.append(f"console: {self.console} is not `on`, `off` or HOST:PORT")
         if self.database and self.node_address is None and self.node_host in _UNSPECIFIED:
             wrong.append(f"node-address: where other nodes reach {self.node_host} is needed")
-        if self.shards is not None and self.database is None:
+        if self.shards not in (None, 1) and self.database is None:
             wrong.append("shards: a data folder has one journal; several are in a database")
         if self.node_address is not None and not _LISTENER.fullmatch(self.node_address):
             wrong.append(f"node-address: {self.node_address} is not HOST:PORT")

@@ -24,6 +24,8 @@ ENTRANCES = {("api/http/observed.py", "handle"), ("engine/journal/writer.py", "_
 STEP = ("engine/journal/writer.py", "_run_step")
 """What the journal's thread does besides: for a seal or a purge, say, and never for a payment."""
 STEP_ASKED = ("engine/journal/writer.py", "run")
+LOG = "api/http/logs.py"
+"""Brings a request's line out once it is answered, where the service logs: a test before may have begun it."""
 RULE = """
 rule checkout
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
@@ -62,7 +64,7 @@ def place(frame: FrameType) -> str | None:
     if not path.is_relative_to(ROOT):
         return None
     file = str(path.relative_to(ROOT))
-    return file if file.startswith(("api/", "engine/", "grammar/")) else None
+    return file if file.startswith(("api/", "engine/", "grammar/")) and file != LOG else None
 
 
 def is_within(frame: FrameType | None) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from tollkeeper.api.http import checks
 from tollkeeper.api.http.app import create_app
+from tollkeeper.engine.offline.jobs import jobs
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.tests.api.http.service import HURRIED, Service, errors
 
@@ -133,6 +134,7 @@ async def test_a_text_that_takes_too_long_is_refused(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(jobs, "PATIENCE", 100_000)
     answer = await service.client.post("/v1/checks", json={"text": RULE})
     assert answer.status_code == 422
     assert errors(answer) == [("text", "out_of_range")]

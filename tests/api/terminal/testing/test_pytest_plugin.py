@@ -201,4 +201,4 @@ def test_what_must_hold_is_a_test_that_a_payment_fails(run: Run, write: Write) -
     assert code == 1
     assert "1 failed, 1 passed" in said
     assert "a payment breaks it:" in said
-    assert "expect deny by large" in said
+    assert "expect default" in said

@@ -10,17 +10,7 @@ from pathlib import Path
 
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.worker import open_worker
-
-
-def wait_for_ever(told: Path, *, seconds: float) -> ProofVerdict:
-    (told / "new").write_text(str(os.getpid()))
-    (told / "new").rename(told / "id")
-    while True:
-        time.sleep(60)
-
-
-def die(*, seconds: float) -> ProofVerdict:
-    os.abort()
+from tollkeeper.tests.engine.offline.prove.asked import answer, die, wait_for_ever
 
 
 def ask_for_ever(told: str) -> None:
@@ -44,10 +34,6 @@ def test_a_question_whose_process_dies_has_no_answer_and_the_next_one_has() -> N
     with open_worker() as worker:
         assert worker.ask(die) is None
         assert worker.ask(answer) == ProofVerdict("proved")
-
-
-def answer(*, seconds: float) -> ProofVerdict:
-    return ProofVerdict("proved")
 
 
 def _lives(process: int) -> bool:

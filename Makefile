@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Tests and tools start many processes: each would compile the modules again.
+export PYTHONDONTWRITEBYTECODE :=
 PIP    := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: install demo serve test check types bench docs vsix lock vendor
@@ -46,6 +48,7 @@ bench: install
 	$(BIN)/python -m tollkeeper.bench
 
 docs: install
+	$(BIN)/python -m tollkeeper.grammar.parse_table
 	$(BIN)/python docs/generate.py
 	$(BIN)/python editors/generate.py
 

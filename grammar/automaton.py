@@ -1,23 +1,18 @@
 """rule.lark as an automaton: which token can come next, and what is made of those read so far.
 
-Lark reads the grammar and makes the LALR(1) table. The table is walked here, since reading goes on
-behind an error in ways of our own (parser.py), and a table of just what is needed is quick.
+Lark makes the LALR(1) table (parse_table.py). It is walked here, since reading goes on behind an
+error in ways of our own (parser.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
-from lark import Lark
-from lark.lexer import TerminalDef
-from lark.parse_tree_builder import ExpandSingleChild
-from lark.parsers.lalr_analysis import Shift
-
 from tollkeeper.grammar.builder import Builder, Piece
+from tollkeeper.grammar.parse_table import ParseTable, Production, Terminal, parse_table
 
 _NAME = "NAME"
 _END = "$END"
@@ -57,15 +52,15 @@ class Scanners(dict[int, "re.Pattern[str]"]):
         words = self.automaton.words.values()
         kinds = self.automaton.actions[state].keys()
         accepted = kinds - words | ({_NAME} if kinds & words else set())
-        groups = (f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in self._rank(accepted))
+        groups = (f"(?P<{each.name}>{each.pattern})" for each in self._rank(accepted))
         one = "|".join(groups) or "(?!)"
         made = self[state] = re.compile(f"{self.automaton.between.pattern}(?:{one})")
         return made
 
-    def _rank(self, kinds: set[str]) -> Iterable[TerminalDef]:
+    def _rank(self, kinds: set[str]) -> Iterable[Terminal]:
         """The terminals of these names, before others those that win over them."""
         found = [each for each in self.automaton.terminals if each.name in kinds]
-        return sorted(found, key=lambda each: (-each.priority, -each.pattern.max_width, each.name))
+        return sorted(found, key=lambda each: (-each.priority, -each.width, each.name))
 
 
 @dataclass(slots=True)
@@ -74,60 +69,67 @@ class Automaton:
 
     start: int
     end: int
-    actions: Mapping[int, Mapping[str, Action]]
-    terminals: tuple[TerminalDef, ...]
+    actions: Sequence[Mapping[str, Action]]
+    terminals: Sequence[Terminal]
     between: re.Pattern[str]
     words: Mapping[str, str]
 
 
 def load(builder: Builder) -> Automaton:
     """The automaton of rule.lark, whose nodes `builder` makes."""
-    lark = Lark(
-        files(__package__).joinpath("rule.lark").read_text("utf-8"),
-        parser="lalr",
-        lexer="basic",
-        start="file",
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-        transformer=builder,
-    )
-    terminals = tuple(lark.terminals)
-    ignored = [each.pattern.to_regexp() for each in terminals if each.name in lark.ignore_tokens]
-    strings = [
-        (str(each.pattern.value), each.name) for each in terminals if each.pattern.type == "str"
-    ]
-    table = lark.parse_interactive("").parser_state.parse_conf
+    table = parse_table()
     return Automaton(
-        start=table.start_state,
-        end=table.end_state,
-        actions=_actions(table.states, table.callbacks),
-        terminals=terminals,
-        between=re.compile(f"(?>(?:{'|'.join(ignored)})*)"),
-        words={text: kind for text, kind in strings if text.isalpha()},
+        start=table.start,
+        end=table.end,
+        actions=_actions(table, builder),
+        terminals=table.terminals,
+        between=re.compile(table.between),
+        words=table.words,
     )
 
 
-def _actions(rows: Any, builders: Any) -> dict[int, dict[str, Action]]:
-    """Lark's table without what only its own parser needs."""
+def _actions(table: ParseTable, builder: Builder) -> list[dict[str, Action]]:
+    """What is to be done in each state; where the parts of a rule lead is told by its reduction."""
     gotos: dict[str, dict[int, int]] = {}
-    for state, row in rows.items():
-        for symbol, (_, target) in row.items():
+    for state, row in enumerate(table.states):
+        for symbol, target in row.items():
             if not symbol.isupper():
                 gotos.setdefault(symbol, {})[state] = target
-    reduces: dict[Any, Reduce] = {}
-    for rule, build in builders.items():
-        size = len(rule.expansion)
-        stands_alone = size == 1 and isinstance(build, ExpandSingleChild)
-        goto = gotos.get(rule.origin.name, {})
-        reduces[rule] = Reduce(size, None if stands_alone else build, goto)
-    return {
-        state: {
-            symbol: target if action is Shift else reduces[target]
-            for symbol, (action, target) in row.items()
+    reduces = [
+        Reduce(each.size, _build(each, builder), gotos.get(each.origin, {}))
+        for each in table.productions
+    ]
+    return [
+        {
+            symbol: reduces[-1 - target] if target < 0 else target
+            for symbol, target in row.items()
             if symbol.isupper()
         }
-        for state, row in rows.items()
-    }
+        for row in table.states
+    ]
+
+
+def _build(production: Production, builder: Builder) -> Callable[[list[Any]], Any] | None:
+    """What makes the value of a rule of its parts; None where the one part is the value."""
+    if production.name is None:
+        return None
+    make: Callable[[list[Any]], Any] = getattr(builder, production.name)
+    spread = production.spread
+    if not spread:
+        return make
+
+    def build(parts: list[Any]) -> Any:
+        flat: list[Any] = []
+        for place, part in enumerate(parts):
+            if place not in spread:
+                flat.append(part)
+            elif flat:
+                flat += part
+            else:
+                flat = part  # grown in place: a sequence is its own first part
+        return make(flat)
+
+    return build
 
 
 @dataclass(slots=True)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
-from lark import Transformer
-
 from tollkeeper.grammar import syntax, syntax_errors
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
@@ -47,11 +45,10 @@ class RefusedError(Exception):
         self.diagnostic = diagnostic
 
 
-class Builder(Transformer[Piece, syntax.File]):
+class Builder:
     """Counts ids and measures the height of each expression while the file is parsed."""
 
     def __init__(self) -> None:
-        super().__init__(visit_tokens=False)
         self.restart()
 
     def restart(self) -> None:
@@ -71,6 +68,10 @@ class Builder(Transformer[Piece, syntax.File]):
                 raise RefusedError(syntax_errors.nested_too_deep(span, MAX_NESTING))
             self._heights[self._next_id] = height
         return kind(self._next_id, span, *fields)
+
+    def sequence(self, children: list[Child]) -> list[Child]:
+        """What stands at `(…)*` or `(…)+`, as it was read."""
+        return children
 
     # Files
 

@@ -1,0 +1,147 @@
+"""The LALR(1) table of rule.lark: made by Lark, and kept beside the grammar, as making it is slow.
+
+Run as a program it keeps the table of the grammar as it is now: `make docs` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+GRAMMAR = "rule.lark"
+_KEPT = "parse_table.json"
+
+
+class Terminal(NamedTuple):
+    """A kind of token, and what it looks like; a larger `priority`, then `width` wins over others."""
+
+    name: str
+    pattern: str
+    priority: int
+    width: int
+
+
+class Production(NamedTuple):
+    """A rule of the grammar: its `size` parts become an `origin`, which the builder's `name` makes.
+
+    Without a name the one part stands for it. The parts at the places of `spread` are sequences,
+    each of which is taken as so many parts.
+    """
+
+    origin: str
+    size: int
+    name: str | None
+    spread: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParseTable:
+    """By state, the state that follows each symbol, or `-1 - index` of the production at its end.
+
+    `made_from` is the digest of the grammar that it is the table of; `between` matches what stands
+    between tokens, and `words` are those written in quotes, with their kinds.
+    """
+
+    made_from: str
+    start: int
+    end: int
+    states: Sequence[Mapping[str, int]]
+    productions: Sequence[Production]
+    terminals: Sequence[Terminal]
+    between: str
+    words: Mapping[str, str]
+
+
+def parse_table() -> ParseTable:
+    """The table of the grammar: the one that was kept, unless the grammar was changed since."""
+    grammar = files(__package__).joinpath(GRAMMAR).read_text("utf-8")
+    kept = _kept_table()
+    return kept if kept.made_from == _digest(grammar) else make_table(grammar)
+
+
+def make_table(grammar: str) -> ParseTable:
+    """The table of a grammar, as Lark makes it: half a second for rule.lark."""
+    from lark import Lark
+    from lark.parsers.lalr_analysis import Shift
+
+    lark = Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start="file",
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+    )
+    table: Any = lark.parse_interactive("").parser_state.parse_conf
+    numbers = {rule: -1 - number for number, rule in enumerate(table.callbacks)}
+    places = {state: place for place, state in enumerate(table.states)}
+    ignored = [each for each in lark.terminals if each.name in lark.ignore_tokens]
+    words = [each for each in lark.terminals if each.pattern.type == "str"]
+    return ParseTable(
+        made_from=_digest(grammar),
+        start=places[table.start_state],
+        end=places[table.end_state],
+        states=[
+            {
+                str(symbol): places[target] if action is Shift else numbers[target]
+                for symbol, (action, target) in row.items()
+            }
+            for row in table.states.values()
+        ],
+        productions=[_production(rule) for rule in table.callbacks],
+        terminals=[
+            Terminal(each.name, each.pattern.to_regexp(), each.priority, each.pattern.max_width)
+            for each in lark.terminals
+        ],
+        between=f"(?>(?:{'|'.join(each.pattern.to_regexp() for each in ignored)})*)",
+        words={
+            str(each.pattern.value): each.name for each in words if each.pattern.value.isalpha()
+        },
+    )
+
+
+def _production(rule: Any) -> Production:
+    """What Lark says of a rule; the names that it gives to `(…)*` and `(…)+` begin with `_`."""
+    origin, parts = str(rule.origin.name), rule.expansion
+    spread = tuple(
+        place for place, part in enumerate(parts) if not part.is_term and part.name.startswith("_")
+    )
+    stands_alone = rule.options.expand1 and not rule.alias and len(parts) == 1
+    named = "sequence" if origin.startswith("_") else str(rule.alias or origin)
+    return Production(origin, len(parts), None if stands_alone else named, spread)
+
+
+def _digest(grammar: str) -> str:
+    return sha256(f"lark {version('lark')}\n{grammar}".encode()).hexdigest()
+
+
+def _kept_table() -> ParseTable:
+    kept = json.loads(files(__package__).joinpath(_KEPT).read_text("utf-8"))
+    kept["productions"] = [
+        Production(origin, size, name, tuple(spread))
+        for origin, size, name, spread in kept["productions"]
+    ]
+    kept["terminals"] = [Terminal(*each) for each in kept["terminals"]]
+    return ParseTable(**kept)
+
+
+def _keep(table: ParseTable) -> None:
+    """Writes the table with a line for each part of a sequence, so that a change can be read."""
+    fields = [f'"{name}": {_lines(value)}' for name, value in asdict(table).items()]
+    Path(__file__).with_name(_KEPT).write_text("{\n" + ",\n".join(fields) + "\n}\n")
+
+
+def _lines(value: Any) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[\n" + ",\n".join(json.dumps(each, separators=(",", ":")) for each in value) + "\n]"
+
+
+if __name__ == "__main__":
+    _keep(parse_table())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -88,7 +89,7 @@ def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
     """
     paths = {_SOURCE_FIELDS.get(access, access) for access in wanted if access not in _ENTRY_FACTS}
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(
-        _partial(StoredFacts, paths, _DERIVED)
+        _partial(_stored_facts(), paths, _DERIVED)
     ).decode
     priced = ("payment", "amount") in paths
     by_device, by_backend = DEVICE_ADDRESS in paths, BACKEND_ADDRESS in paths
@@ -108,29 +109,36 @@ def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
     return facts_of
 
 
+@cache
+def _stored_facts() -> inspect.StructType:
+    described = inspect.type_info(StoredFacts)
+    assert isinstance(described, inspect.StructType)
+    return described
+
+
 def _partial(
-    struct: type[Struct], paths: Iterable[Access], more: Iterable[tuple[str, Any, Any]] = ()
+    described: inspect.StructType,
+    paths: Iterable[Access],
+    more: Iterable[tuple[str, Any, Any]] = (),
 ) -> type[Struct]:
     """The struct with the fields that paths lead to; a value that no path enters is as it is."""
     inner: dict[str, set[Access]] = {}
     for name, *rest in paths:
         inner.setdefault(name, set()).update([tuple(rest)] if rest else [])
-    described = inspect.type_info(struct)
-    assert isinstance(described, inspect.StructType)
     fields = [
         (field.name, *_field(field.type, inner[field.name]))
         for field in described.fields
         if field.name in inner
     ]
-    return defstruct(f"Partial{struct.__name__}", [*fields, *more], gc=False)
+    return defstruct(f"Partial{described.cls.__name__}", [*fields, *more], gc=False)
 
 
 def _field(described: inspect.Type, paths: set[Access]) -> tuple[Any, Any]:
     """The type to decode, and its default."""
     bare, _, _ = bare_type(described)
     match bare:
-        case inspect.StructType(cls=struct):
-            return _partial(struct, paths) | None, None
+        case inspect.StructType():
+            return _partial(bare, paths) | None, None
         case inspect.VarTupleType():
             return tuple[Transaction, ...], ()
         case _:

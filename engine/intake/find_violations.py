@@ -7,6 +7,8 @@ Struct names. So a hostile body costs little more than a pass over its bytes.
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
@@ -56,6 +58,10 @@ _LONGEST_INTEGER = 32
 _HEADERS_READ = 10 * MAX_HEADERS
 _TEXTS = frozenset({"string", "array"})
 
+# What the decoder says also of half a pair at the end of a text.
+_TRUNCATED = "Input data was truncated"
+_HALF_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+
 _OBJECT = json.Decoder(dict[str, Raw])
 _ARRAY = json.Decoder(list[Raw])
 _HEADER = json.Decoder(str | list[str])
@@ -72,8 +78,7 @@ def find_violations(body: bytes, envelope: type[S], rules: FieldRules) -> S | tu
     try:
         values = search.body(envelope, body)
     except DecodeError as error:
-        reason = str(error).removeprefix("JSON is malformed: ")
-        return (violations.malformed_json(reason[:1].lower() + reason[1:]),)
+        return (violations.malformed_json(_reason(str(error), body)),)
     except UnicodeDecodeError:
         return (violations.malformed_json("it is not UTF-8"),)
     except RecursionError:
@@ -81,6 +86,16 @@ def find_violations(body: bytes, envelope: type[S], rules: FieldRules) -> S | tu
     if search.found:
         return violations.cap_violations(search.found, all_found=search.all_found)
     return convert(values, envelope)
+
+
+def _reason(said: str, body: bytes) -> str:
+    """Why a body is no JSON; `said` by the decoder, which has no words of its own for two reasons."""
+    if body.startswith(BOM_UTF8):
+        return "it begins with a byte order mark"
+    if said == _TRUNCATED and _HALF_PAIR.search(body):
+        return "it has half of a surrogate pair"
+    reason = said.removeprefix("JSON is malformed: ")
+    return reason[:1].lower() + reason[1:]
 
 
 class _Search:

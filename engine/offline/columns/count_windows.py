@@ -1,8 +1,9 @@
 """Windows that the recorded decisions did not read, counted by the code that counts live.
 
 A record counts in the groups of its keys alone, so history is counted in parts: all that has the
-same keys is in one part, and parts are counted in processes of their own. What comes of it is a table
-of values by the payment's sequence number.
+same keys is in one part, and parts are counted in processes of their own. Where keys don't share
+payments out, time does: a part counts what its windows reach before its first payment, too. What
+comes of it is a table of values by the payment's sequence number.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -45,6 +46,10 @@ from tollkeeper.grammar.program import Rule, Scorecard
 
 PAYMENTS_A_PROCESS = 50_000
 """So many payments to count are worth a process of their own."""
+LAST_NUMBER = 2**62
+"""Beyond all sequence numbers."""
+_HOT = 1.5
+"""A part with so many times its share of the payments has a key that most of them share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +78,33 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
 
     Gives the tables' names by the windows' indexes. Raises `JournalError`.
     """
-    with open_export(asked.target, asked.account, asked.since) as exported:
-        payments = sum(exported.progress.parts[part].payments for part in exported.parts)
-    processes = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
+    if not asked.indexes:
+        return {}
     with TemporaryDirectory(prefix="toll-columns-") as folder:
-        parts = list(split_windows(asked, Path(folder), max(1, processes)))
+        with open_history(asked, start_of(asked, plan_of(asked))) as exported:
+            payments = sum(exported.progress.parts[part].payments for part in exported.parts)
+            processes = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
+            parts = list(split_windows(asked, exported, Path(folder), max(1, processes)))
         for done, _ in enumerate(_performed(parts), start=1):
             progress(done / len(parts))
         return join_parts(parts, tables)
 
 
 @dataclass(frozen=True, slots=True)
+class CountedSpan:
+    """Payments of the sequence numbers from `first` on, and before `beyond`; what they read is counted
+    from event times `begin` (µs) on.
+    """
+
+    first: int
+    beyond: int
+    begin: int
+
+
+@dataclass(frozen=True, slots=True)
 class WindowsPart:
-    """The payments whose `key`, in SQL, falls into the `number`th of `parts`; all without a key.
+    """The payments of the span whose `key`, in SQL, falls into the `number`th of `parts`; without a key
+    all of the span, which is the `number`th.
 
     What they read is put into `file`.
     """
@@ -94,16 +113,75 @@ class WindowsPart:
     key: str | None
     number: int
     parts: int
+    span: CountedSpan
     file: Path
 
 
-def split_windows(asked: WindowsAsked, folder: Path, most: int) -> Iterator[WindowsPart]:
+def split_windows(
+    asked: WindowsAsked, exported: ExportedHistory, folder: Path, most: int
+) -> Iterator[WindowsPart]:
     """The windows of equal keys together, and each of these in up to so many parts."""
     for windows in alike_windows(asked):
-        key = key_of(windows) if most > 1 else None
-        for number in range(most if key else 1):
+        plan = plan_of(windows)
+        make_happened(exported.tables, plan, start_of(windows, plan))
+        key = key_of(windows, exported) if most > 1 else None
+        spans = [CountedSpan(0, LAST_NUMBER, start_of(windows, plan))]
+        if most > 1 and (key is None or _has_hot_key(key, most, exported.tables)):
+            found = spans_at(windows, exported.tables, _cuts(windows, exported.tables, most))
+            key, spans = (None, found) if len(found) > 1 else (key, spans)
+        for number in range(most if key else len(spans)):
             file = folder / f"{windows.indexes[0]}-{number}.parquet"
-            yield WindowsPart(windows, key, number, most, file)
+            span = spans[0 if key else number]
+            yield WindowsPart(windows, key, number, most, span, file)
+
+
+def spans_at(asked: WindowsAsked, tables: Any, cuts: Sequence[int]) -> list[CountedSpan]:
+    """The spans of `happened` that begin at sequence numbers, which ascend, and one before them.
+
+    One span without any cuts if a window has no end, as then it reaches all that was before.
+    """
+    plan = plan_of(asked)
+    if plan.reach is None:
+        cuts = ()
+    begins = [start_of(asked, plan)]
+    for cut in cuts:
+        came = f"SELECT min(came) FROM happened WHERE {_READS.format(since=asked.since)} AND place >= {cut}"
+        ((first,),) = tables.execute(came).fetchall()
+        begins.append(begins[0] if first is None else max(0, first - (plan.reach or 0)))
+    return [
+        CountedSpan(*each) for each in zip((0, *cuts), (*cuts, LAST_NUMBER), begins, strict=True)
+    ]
+
+
+_READS = f"kind = {Kind.PAYMENT:d} AND came >= {{since}}"
+
+
+def _has_hot_key(key: str, most: int, tables: Any) -> bool:
+    shares = (
+        f"SELECT count(*) AS share FROM happened AS seen WHERE kind = {Kind.PAYMENT:d}"
+        f" GROUP BY {key} % {most}"
+    )
+    query = f"SELECT coalesce(max(share) * {most} > sum(share) * {_HOT}, FALSE) FROM ({shares})"
+    ((is_hot,),) = tables.execute(query).fetchall()
+    return bool(is_hot)
+
+
+def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
+    """Sequence numbers that share payments out to `most` spans, or to fewer: a span should last twice
+    as long as windows reach, so that about a third of what it counts is counted elsewhere, too.
+    """
+    reach = plan_of(asked).reach
+    query = f"SELECT max(came) - min(came) FROM happened WHERE {_READS.format(since=asked.since)}"
+    ((lasted,),) = tables.execute(query).fetchall()
+    spans = 1 if not lasted or reach is None else min(most, lasted // max(2 * reach, 1))
+    if spans < 2:
+        return ()
+    shares = [number / spans for number in range(1, spans)]
+    found = tables.execute(
+        f"SELECT quantile_disc(place, {shares}) FROM happened WHERE {_READS.format(since=asked.since)}"
+    )
+    ((cuts,),) = found.fetchall()
+    return sorted({*cuts})
 
 
 def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
@@ -134,58 +212,71 @@ def start_of(asked: WindowsAsked, plan: ReplayPlan) -> int:
     return 0 if plan.reach is None else max(0, asked.since - plan.reach)
 
 
-def _opened(asked: WindowsAsked, plan: ReplayPlan) -> AbstractContextManager[ExportedHistory]:
-    return open_export(asked.target, asked.account, start_of(asked, plan) - TIME_TO_ARRIVAL)
+def open_history(asked: WindowsAsked, begin: int) -> AbstractContextManager[ExportedHistory]:
+    """What counting from event times `begin` (µs) on needs of an export. Raises `JournalError`."""
+    return open_export(asked.target, asked.account, begin - TIME_TO_ARRIVAL)
 
 
-def key_of(asked: WindowsAsked) -> str | None:
-    """Those of the windows' keys by which SQL tells payments apart, as one number; None without any.
+def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
+    """Those of the windows' keys by which SQL tells rows of `happened` apart, as one number; None
+    without any.
 
     Payments of equal keys are alike in each of them.
     """
     keys, plan = asked.program.histories[asked.indexes[0]].keys, plan_of(asked)
-    with _opened(asked, plan) as exported:
-        facts = make_happened(exported.tables, plan, start_of(asked, plan))
-        said = []
-        for key in keys:
-            translation = translation_of(asked.program, facts)
-            try:
-                text = translation.test(key).sql(DIALECT)
-            except (NotExactError, RecursionError):
-                continue
-            query = f"SELECT {guarded(translation.guards)} FROM happened AS seen"
-            if exported.tables.execute(query).fetchall() == [(True,)]:
-                said.append(text)
-        return f"hash({', '.join(said)})" if said else None
+    facts = make_happened(exported.tables, plan, start_of(asked, plan))
+    said = []
+    for key in keys:
+        translation = translation_of(asked.program, facts)
+        try:
+            text = translation.test(key).sql(DIALECT)
+        except (NotExactError, RecursionError):
+            continue
+        query = f"SELECT {guarded(translation.guards)} FROM happened AS seen"
+        if exported.tables.execute(query).fetchall() == [(True,)]:
+            said.append(text)
+    return f"hash({', '.join(said)})" if said else None
 
 
 def _performed(parts: Sequence[WindowsPart]) -> Iterator[None]:
     """Counts the first part of each here, and the others in processes that take long to start."""
-    here, elsewhere = (
-        [part for part in parts if bool(part.number) is is_further] for is_further in (False, True)
-    )
+    shares: defaultdict[int, list[WindowsPart]] = defaultdict(list)
+    for part in parts:
+        shares[part.number].append(part)
+    here, *elsewhere = shares.values()
     if not elsewhere:
-        yield from map(count_part, here)
+        yield from _count_parts(here)
         return
-    further = max(part.number for part in elsewhere)
-    with ProcessPoolExecutor(further, get_context("spawn")) as pool:
-        counting = pool.map(count_part, elsewhere)
-        yield from map(count_part, here)
+    with ProcessPoolExecutor(len(elsewhere), get_context("spawn")) as pool:
+        counting = pool.map(_count_share, elsewhere)
+        yield from _count_parts(here)
         yield from counting
 
 
-def count_part(part: WindowsPart) -> None:
-    """Counts the windows of a part. Raises `JournalError`."""
-    asked, plan = part.asked, plan_of(part.asked)
-    with _opened(asked, plan) as exported:
-        if part.key is not None:
+def _count_share(parts: Sequence[WindowsPart]) -> None:
+    for _ in _count_parts(parts):
+        pass
+
+
+def _count_parts(parts: Sequence[WindowsPart]) -> Iterator[None]:
+    begin = min(part.span.begin for part in parts)
+    with open_history(parts[0].asked, begin) as exported:
+        if parts[0].parts > 1:
             # The other parts have the other processors.
             exported.tables.execute("SET threads = 1")
-        facts = make_happened(exported.tables, plan, start_of(asked, plan))
-        rows = part_rows(part, plan, exported.tables)
-        with closing(TableWriter(part.file, values_schema(asked))) as file:
-            for arrays in count_rows(asked, plan, exported, facts, rows):
-                file.put(arrays)
+        for part in parts:
+            count_part(part, exported)
+            yield
+
+
+def count_part(part: WindowsPart, exported: ExportedHistory) -> None:
+    """Counts the windows of a part, and writes its file."""
+    asked, plan = part.asked, plan_of(part.asked)
+    facts = make_happened(exported.tables, plan, part.span.begin)
+    rows = part_rows(part, plan, exported.tables)
+    with closing(TableWriter(part.file, values_schema(asked))) as file:
+        for arrays in count_rows(part, plan, exported, facts, rows):
+            file.put(arrays)
 
 
 def values_schema(asked: WindowsAsked) -> Any:
@@ -200,7 +291,8 @@ def values_schema(asked: WindowsAsked) -> Any:
 def part_rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> str:
     """In SQL, what happened to the part's payments; `reads` says which of these read in it."""
     if part.key is None:
-        return "SELECT *, TRUE AS reads FROM happened"
+        # Time alone shares these out: `count_rows` has them read from the span's first one on.
+        return f"SELECT *, TRUE AS reads FROM happened WHERE place < {part.span.beyond}"
     own = f"{part.key} % {part.parts} = {part.number}"
     if not _can_move(part.asked, plan):
         return f"SELECT *, TRUE AS reads FROM happened AS seen WHERE {own}"
@@ -215,9 +307,10 @@ def part_rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> str:
 
 
 def count_rows(
-    asked: WindowsAsked, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
+    part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
 ) -> Iterator[list[Any]]:
     """What the payments among the rows, in SQL, read in the windows: columns of `values_schema`."""
+    asked, first = part.asked, part.span.first
     tables, elsewhere = exported.tables, frozenset[int]()
     if _can_move(asked, plan):
         others = f"SELECT place FROM ({rows}) WHERE kind = {Kind.PAYMENT:d} AND NOT reads"
@@ -245,7 +338,7 @@ def count_rows(
                     windows.update(entry)
                 elif kind == Kind.LABEL:
                     windows.tell(entry)
-                elif arrived < asked.since or place in elsewhere:
+                elif place < first or arrived < asked.since or place in elsewhere:
                     windows.count(payment, body, decision, environment)
                 else:
                     sequences.append(place)

@@ -86,15 +86,12 @@ class FactRows:
 
 
 def _node(at: Access, needed: Sequence[Access], known: Mapping[Access, Field]) -> _Node:
-    inner: dict[str, _Node | Access] = {}
-    if not at:
-        inner["arrived"] = ("arrived",)
-    for access in needed:
-        if access[: len(at)] == at and len(access) > len(at):
-            name = access[len(at)]
-            here = (*at, name)
-            is_object = here not in known or isinstance(known[here].type, t.Record)
-            inner[name] = _node(here, needed, known) if is_object else here
+    inner: dict[str, _Node | Access] = {} if at else {"arrived": ("arrived",)}
+    beyond = [each for each in needed if each[: len(at)] == at and len(each) > len(at)]
+    for name in dict.fromkeys(each[len(at)] for each in beyond):
+        here = (*at, name)
+        is_object = here not in known or isinstance(known[here].type, t.Record)
+        inner[name] = _node(here, beyond, known) if is_object else here
     made = defstruct("Read", [(name, Any) for name in inner], gc=False)
     return _Node(inner, made, at if at in known else None)
 

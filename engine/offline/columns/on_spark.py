@@ -39,13 +39,15 @@ from tollkeeper.engine.offline.columns.backtest import (
     windows_asked,
 )
 from tollkeeper.engine.offline.columns.count_windows import (
+    CountedSpan,
     WindowsAsked,
     WindowsPart,
     alike_windows,
     count_rows,
-    key_of,
+    open_history,
     part_rows,
     plan_of,
+    split_windows,
     start_of,
     values_schema,
 )
@@ -92,12 +94,11 @@ def compare_on_spark(
         progress(0.1)
         counted = None
         for windows in alike_windows(windows_asked(asked, lacking)):
-            begin = start_of(windows, plan_of(windows)) - TIME_TO_ARRIVAL
-            with open_export(asked.target, asked.account, begin) as exported:
+            with open_history(windows, start_of(windows, plan_of(windows))) as exported:
                 before = _days(exported)
-            part = WindowsPart(windows, key_of(windows), 0, parts, Path())
-            read = tasks(before).mapInArrow(partial(_each_day, _happened, part), _SENT)
-            values = read.groupBy("place").applyInArrow(_counting(windows), _SENT)
+                counted_by = list(split_windows(windows, exported, Path(), parts))
+            read = tasks(before).mapInArrow(partial(_each_day, _happened, counted_by), _SENT)
+            values = read.groupBy("place").applyInArrow(_counting(counted_by), _SENT)
             counted = values if counted is None else counted.unionAll(values)
         decided = (
             tasks(days).mapInArrow(partial(_each_day, _decided, asked), _SENT)
@@ -152,25 +153,31 @@ def _lacking(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
         return [(index, b"") for index in lacking_windows(rows)]
 
 
-def _happened(part: WindowsPart, day: int) -> Iterator[_Sent]:
+def _happened(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
     """What happened to the payments of a day, to each task that counts some of them."""
-    asked, plan = part.asked, plan_of(part.asked)
+    asked = parts[0].asked
+    plan = plan_of(asked)
     with _opened(asked, day) as exported:
         tables = exported.tables
         make_happened(tables, plan, start_of(asked, plan))
         tables.execute("CREATE TABLE told AS FROM happened")
-        tables.execute("CREATE OR REPLACE VIEW happened AS FROM told")
-        for number in range(part.parts if part.key else 1):
-            rows = part_rows(
-                WindowsPart(asked, part.key, number, part.parts, part.file), plan, tables
-            )
-            yield number, _packed(tables.sql(rows).to_arrow_table())
+        for part in parts:
+            # A span begins with what its windows reach before it.
+            make_told = f"CREATE OR REPLACE VIEW happened AS FROM told WHERE {_since(part.span)}"
+            tables.execute(make_told)
+            rows = tables.sql(part_rows(part, plan, tables)).to_arrow_table()
+            if rows.num_rows:
+                yield part.number, _packed(rows)
+
+
+def _since(span: CountedSpan) -> str:
+    return f"came >= {span.begin - TIME_TO_ARRIVAL} AND happened_at >= {span.begin}"
 
 
 # Spark tells by the types that a function takes and gives what to call it with.
-def _counting(asked: WindowsAsked) -> Callable[[Any], Any]:
+def _counting(parts: Sequence[WindowsPart]) -> Callable[[Any], Any]:
     def count(told: pa.Table) -> pa.Table:
-        return _counted(asked, told)
+        return _counted(parts[told.column("place")[0].as_py()], told)
 
     return count
 
@@ -183,16 +190,15 @@ def _deciding(asked: ColumnsAsked) -> Callable[[Any], Any]:
     return decide
 
 
-def _counted(asked: WindowsAsked, told: Any) -> Any:
+def _counted(part: WindowsPart, told: Any) -> Any:
     """What the payments of a part read, to the tasks that decide about their days."""
-    plan = plan_of(asked)
-    begin = start_of(asked, plan) - TIME_TO_ARRIVAL
-    with open_export(asked.target, asked.account, begin) as exported:
+    asked, plan = part.asked, plan_of(part.asked)
+    with open_history(asked, part.span.begin) as exported:
         tables = exported.tables
-        facts = make_happened(tables, plan, start_of(asked, plan))
+        facts = make_happened(tables, plan, part.span.begin)
         _put_table(tables, "told", _unpacked(told.column("sent").to_pylist()))
         tables.execute("SET threads = 1")
-        rows = list(count_rows(asked, plan, exported, facts, "SELECT * FROM told"))
+        rows = list(count_rows(part, plan, exported, facts, "SELECT * FROM told"))
         found = pa.concat_tables(
             [pa.table(each, schema=values_schema(asked)) for each in rows]
             or [values_schema(asked).empty_table()]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,12 +31,18 @@ from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtes
 from tollkeeper.engine.offline.columns.compare_rows import outcomes_of
 from tollkeeper.engine.offline.columns.count_windows import (
     WindowsAsked,
+    WindowsPart,
+    alike_windows,
     count_part,
     join_parts,
+    plan_of,
+    spans_at,
     split_windows,
+    start_of,
 )
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows
-from tollkeeper.engine.offline.columns.exported import open_export
+from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.happened import make_happened
 from tollkeeper.engine.offline.columns.rows_asked import ask_rows
 from tollkeeper.engine.offline.columns.score_rows import UNSURE, score_bounds, score_rows
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
@@ -59,7 +66,20 @@ from tollkeeper.tests.engine.offline.backtest.test_same_as_live import (
 )
 
 _OUTCOMES = f"SELECT id, now_action, now_condition FROM ({outcomes_of('decided')})"
-HISTORIES = int(os.environ.get("TOLLKEEPER_HISTORIES", "12"))
+HISTORIES = int(os.environ.get("TOLLKEEPER_HISTORIES", "4"))
+COMPARED: Counter[str] = Counter()
+"""How much was compared, by what."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def counts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How much was compared is told at the end."""
+    yield
+    told = request.config.get_terminal_writer()
+    for what, count in COMPARED.items():
+        told.line(f"{count:,} {what}")
+
+
 Outcomes = dict[str, tuple[str | None, str | None]]
 """The action and the condition of each payment, by its id."""
 
@@ -103,25 +123,37 @@ def of_reads(folder: Path, program: Rule, lacking: Collection[int] = ()) -> Outc
     return found
 
 
-def of_export(target: Path, program: Rule | Scorecard) -> tuple[tuple[int, ...], Outcomes]:
+@contextmanager
+def as_opened(tables: Any) -> Iterator[None]:
+    """What is made among the tables of an export is gone afterwards, so that another program can be asked."""
+    made = "SELECT table_name, table_type FROM information_schema.tables"
+    before = {*tables.execute(made).fetchall()}
+    yield
+    for name, kind in {*tables.execute(made).fetchall()} - before:
+        tables.execute(f"DROP {'VIEW' if kind == 'VIEW' else 'TABLE'} {name}")
+
+
+def of_export(
+    exported: ExportedHistory, target: Path, program: Rule | Scorecard
+) -> tuple[tuple[int, ...], Outcomes]:
     """What an export decides, and which of the rule's windows it counted for that."""
-    with open_export(target, "shop", 0) as exported:
-        if not exported.parts:
-            return (), {}
-        candidate = candidate_of(program, exported.account)
-        asked = ask_rows(exported, candidate, 0, LATE, everyone=False)
+    if not exported.parts:
+        return (), {}
+    candidate = candidate_of(program, exported.account)
+    asked = ask_rows(exported, candidate, 0, LATE, everyone=False)
+    with as_opened(exported.tables), TemporaryDirectory() as folder:
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
         windows = WindowsAsked(target, "shop", program, lacking, 0, LATE)
-        with TemporaryDirectory() as folder:
-            parts = list(split_windows(windows, Path(folder), 2))
-            for part in parts:
-                count_part(part)
-            make_seen(asked, join_parts(parts, exported.tables))
+        parts = list(split_windows(windows, exported, Path(folder), 2))
+        for part in parts:
+            count_part(part, exported)
+        make_seen(asked, join_parts(parts, exported.tables))
         if isinstance(program, Scorecard):
             score_rows(asked, facts)
         decide_rows(asked, facts)
         rows = exported.tables.execute(_OUTCOMES)
+        COMPARED["programs"] += 1
         return lacking, {id_: (action, condition) for id_, action, condition in rows.fetchall()}
 
 
@@ -259,37 +291,88 @@ async def lived(folder: Path, happened: list[Any], changes: list[Any], stop: int
 
 pays = st.lists(
     st.tuples(st.sampled_from([0, 1, HOUR // 3, HOUR]), payments.map(lambda sent: ("pay", sent))),
-    min_size=6,
-    max_size=12,
+    min_size=28,
+    max_size=40,
 )
 
 
-@given(pays, steps, configured, st.integers(0, 20), st.sampled_from([3, days.PART_NUMBERS]))
+@given(pays, steps, configured, st.integers(0, 40), st.sampled_from([3, days.PART_NUMBERS]))
 @settings(max_examples=HISTORIES, deadline=None)
 def test_an_export_decides_what_live_and_a_replay_decide(
     paid: list[Any], further: list[Any], changes: list[Any], stop: int, part: int
 ) -> None:
-    happened = [*paid[:4], *further, *paid[4:]]
+    happened = [*paid[:8], *further, *paid[8:]]
     with TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patched:
         patched.setattr(days, "PART_NUMBERS", part)
         folder, target = Path(made, "data"), Path(made, "columns")
         asyncio.run(lived(folder, happened, changes, stop))
-        lacking, found = of_export(target, rule(PUBLISHED))
         whole = not {"erase", "purge"} & {what for _, (what, _) in happened}
-        if whole and not lacking:
-            assert found == live(folder)
-        for text in (PUBLISHED, CHANGED):
-            lacking, found = of_export(target, rule(text))
-            assert found == of_reads(folder, rule(text), lacking)
-            if whole:
-                assert found == of_journal(folder, rule(text))
-        lacking, found = of_export(target, rule(ANEW))
-        assert found == of_journal(folder, rule(ANEW))
-        assert len(lacking) == len(rule(ANEW).histories) or not found
-        for text in (SAYABLE, SCORED):
-            _, found = of_export(target, scorecard_of(text))
-            if whole:
-                assert found == of_journal(folder, scorecard_of(text))
+        with open_export(target, "shop", 0) as exported:
+            compare_history(folder, target, exported, whole=whole)
+
+
+def compare_history(folder: Path, target: Path, exported: ExportedHistory, *, whole: bool) -> None:
+    """`whole` says that nothing was erased or purged of it."""
+    lacking, found = of_export(exported, target, rule(PUBLISHED))
+    COMPARED["histories"] += 1
+    if whole and not lacking:
+        same(found, live(folder), "live")
+    for text in (PUBLISHED, CHANGED):
+        lacking, found = of_export(exported, target, rule(text))
+        same(found, of_reads(folder, rule(text), lacking), "what live read")
+        if whole:
+            same(found, of_journal(folder, rule(text)), "a replay")
+    lacking, found = of_export(exported, target, rule(ANEW))
+    same(found, of_journal(folder, rule(ANEW)), "a replay")
+    assert len(lacking) == len(rule(ANEW).histories) or not found
+    for text in (SAYABLE, SCORED):
+        _, found = of_export(exported, target, scorecard_of(text))
+        if whole:
+            same(found, of_journal(folder, scorecard_of(text)), "a replay")
+
+
+BOUNDED = "\n".join(each for each in ANEW.splitlines() if "age(" not in each)
+
+
+@given(pays, steps, configured, st.lists(st.integers(0, 60), max_size=4), st.sampled_from([0, 20]))
+@settings(max_examples=max(2, HISTORIES // 2), deadline=None)
+def test_a_history_cut_in_time_is_counted_as_a_whole(
+    paid: list[Any], further: list[Any], changes: list[Any], cuts: list[int], hours: int
+) -> None:
+    since = to_microseconds(START) + hours * HOUR if hours else 0
+    with TemporaryDirectory() as made:
+        folder, target = Path(made, "data"), Path(made, "columns")
+        asyncio.run(lived(folder, [*paid[:8], *further, *paid[8:]], changes, 0))
+        program = rule(BOUNDED)
+        every = tuple(range(len(program.histories)))
+        asked = WindowsAsked(target, "shop", program, every, since, LATE)
+        with open_export(target, "shop", 0) as exported:
+            for number, windows in enumerate(alike_windows(asked)):
+                plan, tables = plan_of(windows), exported.tables
+                make_happened(tables, plan, start_of(windows, plan))
+                found = []
+                for places in ([], sorted({*cuts})):
+                    spans = spans_at(windows, tables, places)
+                    assert len(spans) == len(places) + 1
+                    parts = [
+                        WindowsPart(
+                            windows, None, at, 1, span, Path(made, f"{number}-{len(spans)}-{at}")
+                        )
+                        for at, span in enumerate(spans)
+                    ]
+                    for part in parts:
+                        count_part(part, exported)
+                        make_happened(tables, plan, start_of(windows, plan))
+                    with as_opened(tables):
+                        (table,) = {*join_parts(parts, tables).values()}
+                        found.append(tables.execute(f"FROM {table} ORDER BY sequence").fetchall())
+                assert found[0] == found[1]
+                COMPARED["values read in a span and in the whole"] += len(found[0])
+
+
+def same(found: Outcomes, expected: Outcomes, whose: str) -> None:
+    assert found == expected
+    COMPARED[f"decisions of an export and of {whose}"] += len(found)
 
 
 @pytest.fixture(scope="module")
@@ -379,7 +462,8 @@ def test_windows_are_counted_in_several_processes(
 
 @pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
 def test_every_payment_gets_what_a_replay_gives_it(evening: Path, text: str) -> None:
-    lacking, found = of_export(evening / "columns", rule(text))
+    with open_export(evening / "columns", "shop", 0) as exported:
+        lacking, found = of_export(exported, evening / "columns", rule(text))
     assert bool(lacking) is (text is REPLAYED)
     assert found == of_journal(evening / "data", rule(text))
     assert len(found) > 900

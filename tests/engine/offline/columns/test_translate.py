@@ -59,7 +59,7 @@ from tollkeeper.tests.engine.programs.compile.test_agreement import (
 )
 
 PAYMENTS = 40
-EVERY_FACT = [field.access for field in full_vocabulary().payment.values()]
+READ = FactRows([field.access for field in full_vocabulary().payment.values()], "payment")
 RATES = {"BRL": {"USD": "0.1800000001"}, "EUR": {"USD": "1e26"}}
 SETTINGS = [AccountSettings(time_zone=str(ENVIRONMENT.time_zone), rates=RATES)]
 
@@ -79,7 +79,7 @@ def as_exported(seen: Situation) -> Situation:
     return Situation(facts, seen.score, seen.values, ENVIRONMENT)
 
 
-def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
+def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> None:
     """The view `seen` of the situations, and the lists."""
     facts: list[Facts] = [each.facts for each in seen]
     columns = {
@@ -93,8 +93,7 @@ def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
         values = [each.values[index] for each in seen]
         columns[raw_window(index)] = column_form(history.type)[1](values)
     tables.register("payments", pa.table(columns))
-    read = FactRows(EVERY_FACT, "payment")
-    chosen = {**read.columns}
+    chosen = {**READ.columns}
     for index, history in enumerate(program.histories):
         chosen[raw_window(index)] = f"payment.{raw_window(index)}"
         chosen[read_window(index)] = carried_window(history.type, chosen[raw_window(index)])
@@ -110,17 +109,14 @@ def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> FactRows:
         "CREATE VIEW lists AS SELECT *, 0 AS valid_from,"
         " NULL::BIGINT AS valid_to, NULL::TIMESTAMPTZ AS expires_at FROM made_lists"
     )
-    return read
 
 
-def in_sql(
-    tables: Any, program: p.Rule, read: FactRows, parts: list[p.Expression]
-) -> dict[int, list[Any]]:
+def in_sql(tables: Any, program: p.Rule, parts: list[p.Expression]) -> dict[int, list[Any]]:
     """The values of the parts that SQL says exactly of all the rows, by their indexes."""
     said, guards = {}, []
     lists = RecordedLists(tables, SPECS)
     for index, part in enumerate(parts):
-        translation = translation_of(program, read, lists, SETTINGS)
+        translation = translation_of(program, READ, lists, SETTINGS)
         try:
             said[index] = translation.test(part).sql(DIALECT)
         except NotExactError:
@@ -145,11 +141,13 @@ def of_kind(value: Any, kind: t.Type) -> Any:
 def compare(program: p.Rule, seen: list[Situation], parts: list[p.Expression]) -> set[int]:
     """Which of the parts SQL says."""
     with closing(duckdb.connect()) as tables:
-        said = in_sql(tables, program, put_rows(tables, program, seen), parts)
-    for index, found in said.items():
-        part = parts[index]
-        for each, value in zip(seen, found, strict=True):
-            meant = carry(evaluate(part, scope_of(program, each)), part.type)
+        put_rows(tables, program, seen)
+        said = in_sql(tables, program, parts)
+    for place, each in enumerate(seen):
+        scope = scope_of(program, each)
+        for index, found in said.items():
+            part, value = parts[index], found[place]
+            meant = carry(evaluate(part, scope), part.type)
             value = of_kind(value, part.type)
             assert (type(value), value) == (type(meant), meant), (part, each.facts, each.values)
     return {*said}

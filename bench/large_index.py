@@ -33,7 +33,7 @@ from tollkeeper.engine.search.blocks import (
     change_members,
     pack_list,
 )
-from tollkeeper.engine.search.outcomes import outcome_digits
+from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, outcome_digits
 from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.terms import (
     NAMED,
@@ -236,7 +236,7 @@ def repeat_index(folder: Path, repetition: Repetition) -> None:
             with index_file.transaction(index):
                 for facet in Facet:
                     index.execute(_REPEAT_POSTINGS, given | {"facet": facet})
-                for statement in (_REPEAT_OUTCOMES, _REPEAT_MINUTES, _REPEAT_LABELS):
+                for statement in _REPEAT:
                     index.execute(statement, given)
         sequence, arrived, amendment, _ = index_file.read_index_place(index)
         again = repetition.times - 1
@@ -253,7 +253,10 @@ _REPEAT_POSTINGS = f"""
 INSERT INTO postings SELECT account, facet, :copy, value, members FROM postings
 WHERE account = {ACCOUNT} AND facet = :facet AND block = :block
 """
-_REPEAT_OUTCOMES = "INSERT INTO outcomes SELECT :copy, bytes FROM outcomes WHERE block = :block"
+_REPEAT_OUTCOMES = f"""
+INSERT INTO outcomes SELECT piece + (:more >> {PIECE_SHIFT}), bytes FROM outcomes
+WHERE piece BETWEEN :first >> {PIECE_SHIFT} AND (:beyond - 1) >> {PIECE_SHIFT}
+"""
 _REPEAT_MINUTES = """
 INSERT INTO minutes SELECT minute + :minutes, first + :more
 FROM minutes WHERE first >= :first AND first < :beyond
@@ -262,6 +265,10 @@ _REPEAT_LABELS = """
 INSERT INTO labels SELECT account, payment + :more, source, label, at, sequence + :more
 FROM labels WHERE payment >= :first AND payment < :beyond
 """
+_REPEAT_CHANGED = """
+INSERT INTO changed SELECT account, :copy, sequence + :more FROM changed WHERE block = :block
+"""
+_REPEAT = _REPEAT_OUTCOMES, _REPEAT_MINUTES, _REPEAT_LABELS, _REPEAT_CHANGED
 
 
 def fill_journal(folder: Path, drawn: Iterable[Drawn]) -> None:
@@ -331,12 +338,21 @@ class _Filling:
             if digit:
                 for bit in bits:
                     outcomes[bit] |= digit
-        self._index.execute("INSERT INTO outcomes VALUES (?, ?)", (block, outcomes))
+        first = block * SIZE >> PIECE_SHIFT
+        self._index.executemany(
+            "INSERT INTO outcomes VALUES (?, ?)",
+            [
+                (first + (begin >> PIECE_SHIFT), outcomes[begin : begin + PIECE])
+                for begin in range(0, SIZE, PIECE)
+                if any(outcomes[begin : begin + PIECE])
+            ],
+        )
         rows = [
             (ACCOUNT, facet, block, value, _packed(bits))
             for (facet, value), bits in members.items()
         ]
         self._index.executemany("INSERT INTO postings VALUES (?, ?, ?, ?, ?)", sorted(rows))
+        self._index.execute("INSERT INTO changed VALUES (?, ?, ?)", (ACCOUNT, block, self.last[0]))
 
     def _of_user(self, payment: Drawn) -> tuple[tuple[Facet, int], ...]:
         """What all payments of a user have in common."""

@@ -55,6 +55,8 @@ def main() -> None:
         with closing(Follower(folder)) as follower:
             took, cost = follow(folder, follower, FOLLOWED, 11)
             lags = sorted(follow(folder, follower, 1, seed)[0] for seed in range(50))
+            while follower.keep_totals():
+                pass
         show(
             f"The index of {payments:,} payments",
             ["", "measured"],

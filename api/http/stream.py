@@ -7,7 +7,7 @@ that nothing is queued for a viewer that is slow, and the loop of payments does 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 import msgspec
@@ -16,6 +16,7 @@ from litestar.response import Stream
 from tollkeeper.api.http.authentication import may_still
 from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.filtering import with_filter
+from tollkeeper.api.http.limits import MOST_STREAMS
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter, whole
 from tollkeeper.api.http.queries import read_count, read_place, show_place
@@ -44,7 +45,7 @@ _encode = msgspec.json.Encoder().encode
     "stream_decisions",
     tag=PAYMENTS,
     summary="Follow decisions as they are made",
-    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most `most` payments come at a time, {SENT_AT_A_TIME} when it is left out, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`.
+    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most `most` payments come at a time, {SENT_AT_A_TIME} when it is left out, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`. An account follows at most {MOST_STREAMS} at once, more get 429.
 """,
     scope="payments:read",
     of_merchants=True,
@@ -77,11 +78,23 @@ async def stream_decisions(
     # What can't be answered is refused here, with the status that says so.
     new, _ = await request.search.ask(account, FindNew(wanted, after, at_a_time), NewPayments)
     begin = new.last if after is None else after
-    events = _events(request, wanted, at_a_time, new, begin, lasting)
+    loop, limiter = asyncio.get_running_loop(), request.service.limiter
+    end = limiter.open_stream(account, lasting, loop.time())
+    events = _events(request, wanted, at_a_time, new, begin, end)
+    events = _closing(events, lambda: limiter.close_stream(account, end))
     return Stream(events, media_type=_EVENT_STREAM, headers={"cache-control": "no-store"})
 
 
 ROUTES = (stream_decisions,)
+
+
+async def _closing(events: AsyncIterator[bytes], close: Callable[[], None]) -> AsyncIterator[bytes]:
+    """The events; then, or when the client goes, `close` is called."""
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close()
 
 
 async def _events(
@@ -90,11 +103,10 @@ async def _events(
     at_a_time: int,
     new: NewPayments,
     begin: int,
-    lasting: float,
+    end: float,
 ) -> AsyncIterator[bytes]:
     search, key = request.search, request.key
     loop = asyncio.get_running_loop()
-    end = loop.time() + lasting
     # A client that loses the connection here resumes before what it was not sent yet.
     yield f"retry: {_RETRY_MS}\nid: {show_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()

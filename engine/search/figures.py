@@ -6,18 +6,19 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import compress
-from typing import Literal, TypeAlias
+from operator import add
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.search.blocks import are_members, descending, sliceable, stretch
+from tollkeeper.engine.search.blocks import SHIFT, are_members, descending, sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
-from tollkeeper.engine.search.outcomes import OUTCOME_VALUES, OUTCOMES, POSITIONS
-from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.outcomes import OUTCOMES, POSITIONS
+from tollkeeper.engine.search.reading import AccountIndex, Selection, Totals
 from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_block
-from tollkeeper.engine.search.tally import Tally
+from tollkeeper.engine.search.tally import Tally, tally_of
 from tollkeeper.engine.search.terms import Facet
 
 Dimension: TypeAlias = Literal[
@@ -66,6 +67,16 @@ def figures(
     return counting.figures(asked)
 
 
+def count_block(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
+    """By each dimension, the totals of all payments of a block."""
+    members = index.members(Facet.PAYMENT, 0, block)
+    whole = TimeSpan(0, 0, block << SHIFT, (block + 1) << SHIFT)
+    for by in get_args(Dimension):
+        counting = _Counting(index, by, money=False)
+        counting.take(block, members, [whole])
+        yield Facet[by.upper()], counting.totals()
+
+
 class _Counting:
     """Counts by span and value, block after block.
 
@@ -79,12 +90,14 @@ class _Counting:
         self._currencies = index.names(Facet.CURRENCY) if money else {}
         # How many payments there are, then how many with each of what a tally counts.
         self._counts: defaultdict[tuple[int, int], list[int]]
-        self._counts = defaultdict(lambda: [0] * (1 + len(OUTCOMES)))
+        self._counts = defaultdict(_NOTHING.copy)
         self._sums: defaultdict[tuple[int, int, str], int] = defaultdict(int)
 
     def take(self, block: int, members: int, asked: list[TimeSpan]) -> None:
         """Counts a set of a block, all of it within the spans."""
         stretches = list(spans_of_block(asked, block))
+        if len(stretches) == 1 and self._take_all(block, members.bit_count(), stretches[0][0]):
+            return
         few, many = [], []
         for value, having in self._values(block, members):
             if having.bit_count() <= _FEW:
@@ -95,6 +108,18 @@ class _Counting:
             self._take_few(block, few, stretches)
         if many:
             self._take_many(block, many, stretches)
+
+    def _take_all(self, block: int, payments: int, number: int) -> bool:
+        """Adds what is kept of a block's totals; whether those are of so many payments."""
+        if self._currencies:
+            return False
+        totals = self._index.totals(Facet.ACTION if self._by is None else self._by, block)
+        if sum(counts[0] for counts in totals.values()) != payments:
+            return False
+        for value, counts in totals.items():
+            of = number, _EVERY_VALUE if self._by is None else value
+            self._counts[of] = [*map(add, self._counts[of], counts)]
+        return True
 
     def _values(self, block: int, members: int) -> Iterator[tuple[int, int]]:
         if self._by is None:
@@ -173,26 +198,30 @@ class _Counting:
             for value, having in self._index.facet(Facet.CURRENCY, block).items()
         ]
 
+    def totals(self) -> Totals:
+        """By value, over all spans."""
+        totals: Totals = defaultdict(lambda: _NOTHING)
+        for (_, value), counts in self._counts.items():
+            totals[value] = [*map(add, totals[value], counts)]
+        return totals
+
     def figures(self, asked: list[TimeSpan]) -> list[Figure]:
         if self._by is None:
             kept, names = [_EVERY_VALUE], {}
         else:
-            totals: defaultdict[int, int] = defaultdict(int)
-            for (_, value), counts in self._counts.items():
-                totals[value] += counts[0]
-            kept = sorted(totals, key=lambda value: (-totals[value], value))[:MOST_VALUES]
+            totals = self.totals()
+            kept = sorted(totals, key=lambda value: (-totals[value][0], value))[:MOST_VALUES]
             names = {
                 value: str(value) if self._by is Facet.VERSION else name or "none"
                 for value, name in self._index.names(self._by).items()
             }
             names |= {_NO_VALUE: "none"}
-        nothing = [0] * (1 + len(OUTCOMES))
         return [
             Figure(
                 span.start,
                 span.end,
                 None if self._by is None else names.get(value, str(value)),
-                self._tally(self._counts.get((number, value), nothing)),
+                tally_of(self._counts.get((number, value), _NOTHING)),
                 {
                     name: self._sums[number, value, name]
                     for name in self._currencies.values()
@@ -203,13 +232,6 @@ class _Counting:
             for value in kept
             if self._by is None or (number, value) in self._counts
         ]
-
-    def _tally(self, counts: list[int]) -> Tally:
-        found = dict(zip(OUTCOMES, counts[1:], strict=True))
-        return Tally(
-            counts[0],
-            *({name: found[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
-        )
 
 
 def _cut(members: int, stretches: list[SpanPart]) -> list[int]:
@@ -229,6 +251,7 @@ def _numbers(by_bit: Mapping[int, bytes], bits: list[int]) -> list[int]:
     return numbers
 
 
+_NOTHING = [0] * (1 + len(OUTCOMES))
 _EVERY_VALUE = -1
 _NO_VALUE = -2
 

@@ -26,7 +26,7 @@ from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
     MOST_LISTED,
     MOST_LISTED_BYTES,
-    SIZE,
+    SHIFT,
     bit_of,
     block_of,
     by_block,
@@ -36,8 +36,14 @@ from tollkeeper.engine.search.blocks import (
     remove_members,
     unpack,
 )
-from tollkeeper.engine.search.outcomes import OutcomeDigits, outcome_digits
-from tollkeeper.engine.search.reading import MINUTE
+from tollkeeper.engine.search.outcomes import (
+    PIECE,
+    PIECE_SHIFT,
+    OutcomeDigits,
+    outcome_digits,
+    place_in_piece,
+)
+from tollkeeper.engine.search.reading import MINUTE, AccountIndex
 from tollkeeper.engine.search.terms import (
     NAMED,
     Facet,
@@ -51,6 +57,7 @@ from tollkeeper.engine.search.terms import (
     read_facts,
     reported_terms,
 )
+from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 
 TAKEN_AT_ONCE = 8192
 """How many sequence numbers one transaction takes in."""
@@ -109,12 +116,23 @@ class Follower:
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
                 changes.take(entry)
-            changes.write()
+            changes.write(last)
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
             changes.renew(amendments, last)
             amendment = amendments[-1].number if amendments else followed.amendment
             index_file.note(self._index, last, self._arrival_of(last), amendment)
         return last - followed.sequence + len(amendments)
+
+    def keep_totals(self) -> bool:
+        """Counts a block that was left alone for long; whether there was one."""
+        if left_alone(self._index) is None:
+            return False
+        with index_file.transaction(self._index):
+            found = left_alone(self._index)
+            if found is not None:
+                account, block = found
+                keep_totals(AccountIndex(self._index, self._tail, account), block)
+        return True
 
     def _hashes_by(self, key: bytes) -> Hashes:
         """Those of the last stretch, which know many values, while the key is the same."""
@@ -166,6 +184,8 @@ class _Changes:
         # way round.
         self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
+        # By account, the blocks whose totals are no longer true.
+        self._changed: set[tuple[int, int]] = set()
         # The payments of the stretch, by account and id, with the facts of their last report.
         self._reported: dict[tuple[int, str], tuple[int, Any]] = {}
         self._names: dict[tuple[int, Facet, int], str] = {}
@@ -200,12 +220,14 @@ class _Changes:
             else:
                 terms = self._terms_of(known) | self._read_labels(account, sequence)
                 self._change(account, sequence, frozenset(), terms)
-        self.write()
+        self.write(last)
         for account in {account for account, _ in payments}:
             self._index.execute(_FORGET_NAMES, {"account": account})
 
-    def write(self) -> None:
-        """Writes what was taken."""
+    def write(self, last: int) -> None:
+        """Writes what was taken, up to a sequence number."""
+        self._changed.update(self._new)
+        drop_totals(self._index, self._changed, last)
         moved: _Moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
             for (account, sequence), found in terms.items():
@@ -227,6 +249,7 @@ class _Changes:
             "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
             [(*of, name) for of, name in self._names.items()],
         )
+        self._changed.clear()
         for held in (self._new, self._come, self._gone, self._reported, self._names):
             held.clear()
 
@@ -240,14 +263,15 @@ class _Changes:
     ) -> None:
         """Shares out new payments: those that stand behind a small set, which is not read, and those
         that are put among others."""
-        digits, outcomes = self._digits_of(account), self._outcomes_of(block)
+        digits, base = self._digits_of(account), block << SHIFT
         for terms, bits in new.alike.items():
             digit = 0
             for facet, value in self._values(account, terms):
                 moved[account, facet, block, value][0].extend(bits)
                 digit += digits.get((facet, value), 0)
-            for bit in bits:
-                outcomes[bit] |= digit
+            if digit:
+                for bit in bits:
+                    self._piece_of(base + bit)[place_in_piece(bit)] |= digit
         for (facet, text), bits in new.entities.items():
             of = account, facet, block, self._hash(account, facet, text)
             if of in moved or len(bits) > MOST_LISTED:
@@ -259,11 +283,11 @@ class _Changes:
         for (account, sequence), found in self._gone.items():
             gone = self._digits_in(account, found)
             if gone:
-                self._outcomes_of(block_of(sequence))[bit_of(sequence)] &= ~gone
+                self._piece_of(sequence)[place_in_piece(sequence)] &= ~gone
         for (account, sequence), found in self._come.items():
             come = self._digits_in(account, found)
             if come:
-                self._outcomes_of(block_of(sequence))[bit_of(sequence)] |= come
+                self._piece_of(sequence)[place_in_piece(sequence)] |= come
         self._index.executemany(
             "INSERT OR REPLACE INTO outcomes VALUES (?, ?)", list(self._outcomes.items())
         )
@@ -278,11 +302,13 @@ class _Changes:
         digits = self._digits_of(account)
         return sum(digits.get(term, 0) for term in found)
 
-    def _outcomes_of(self, block: int) -> bytearray:
-        if block not in self._outcomes:
-            row = self._index.execute(_OUTCOMES, (block,)).fetchone()
-            self._outcomes[block] = bytearray(row[0] if row else SIZE)
-        return self._outcomes[block]
+    def _piece_of(self, sequence: int) -> bytearray:
+        piece = sequence >> PIECE_SHIFT
+        outcomes = self._outcomes.get(piece)
+        if outcomes is None:
+            row = self._index.execute(_OUTCOMES, (piece,)).fetchone()
+            outcomes = self._outcomes[piece] = bytearray(row[0] if row else PIECE)
+        return outcomes
 
     def _take_payment(self, entry: Entry) -> None:
         account, sequence = entry.account, entry.sequence
@@ -350,6 +376,7 @@ class _Changes:
         return self._values(account, label_terms(dict(rows.fetchall())))
 
     def _change(self, account: int, sequence: int, gone: _Found, come: _Found) -> None:
+        self._changed.add((account, block_of(sequence)))
         have, lost = self._come[account, sequence], self._gone[account, sequence]
         lost |= gone - have
         have -= gone
@@ -367,8 +394,9 @@ class _Changes:
 
     def _clear(self, account: int, block: int, gone: int) -> None:
         """Takes payments out of every set of their block."""
+        self._changed.add((account, block))
         for sequence in descending(block, gone):
-            self._outcomes_of(block)[bit_of(sequence)] = 0
+            self._piece_of(sequence)[place_in_piece(sequence)] = 0
         for facet in Facet:
             rows = self._index.execute(_OF_BLOCK, (account, facet, block)).fetchall()
             for value, stored in rows:
@@ -412,7 +440,7 @@ _APPEND = (
     f" CASE WHEN length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
     " THEN CAST(members || excluded.members AS BLOB) ELSE grown(members, excluded.members) END"
 )
-_OUTCOMES = "SELECT bytes FROM outcomes WHERE block = ?"
+_OUTCOMES = "SELECT bytes FROM outcomes WHERE piece = ?"
 _DELETE = f"DELETE FROM postings WHERE {_OF}"
 _OF_BLOCK = "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
 # The sequence numbers of a minute begin with its first payment, whatever the clock did later.

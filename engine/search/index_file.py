@@ -12,12 +12,10 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.side_file import create_file
 
 _FILE = "search.db"
-_VERSION = 3
+_VERSION = 5
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
-# Sets of 8 KiB are read from where the system has the file in memory, not copied a page at a time.
-_MAPPED_BYTES = 2**36
 _PATIENCE_S = 30.0
 
 _TABLES = """
@@ -37,7 +35,15 @@ CREATE TABLE labels (
   account INTEGER NOT NULL, payment INTEGER NOT NULL, source TEXT NOT NULL, label TEXT NOT NULL,
   at INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (account, payment, source)
 ) WITHOUT ROWID;
-CREATE TABLE outcomes (block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE outcomes (piece INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE totals (
+  account INTEGER NOT NULL, block INTEGER NOT NULL, facet INTEGER NOT NULL, value INTEGER NOT NULL,
+  counts BLOB NOT NULL, PRIMARY KEY (account, block, facet, value)
+) WITHOUT ROWID;
+CREATE TABLE changed (
+  account INTEGER NOT NULL, block INTEGER NOT NULL, sequence INTEGER NOT NULL,
+  PRIMARY KEY (account, block)
+) WITHOUT ROWID;
 CREATE INDEX labels_in_order ON labels(account, sequence);
 """
 
@@ -71,7 +77,7 @@ def connect_to_read(folder: Path) -> sqlite3.Connection:
         f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA query_only = ON")
-    connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
+    # Not mapped: around each page of a mapped file the system reads far more than is asked for.
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
 

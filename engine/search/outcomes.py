@@ -6,6 +6,7 @@ is counted, so that few payments of many blocks are tallied without the sets of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, get_args
 
@@ -23,6 +24,13 @@ OUTCOME_VALUES: tuple[tuple[Facet, tuple[str, ...]], ...] = (
 
 OUTCOMES = tuple((facet, name) for facet, names in OUTCOME_VALUES for name in names)
 """Each of these values with its facet."""
+
+PIECE_SHIFT = 10
+PIECE = 1 << PIECE_SHIFT
+"""The bytes of so many sequence numbers are stored as one: a change rewrites no more."""
+
+OutcomeCounts: TypeAlias = list[int]
+"""How many payments there are, then how many of them each of `OUTCOMES`."""
 
 OutcomeDigits: TypeAlias = Mapping[tuple[int, int], int]
 """By a term's value, the bits that it sets in the byte of a payment; no two of a facet are set."""
@@ -61,3 +69,17 @@ POSITIONS = tuple(
     tuple(OUTCOMES.index(named) + 1 for named in outcome_names(byte)) for byte in range(256)
 )
 """By a payment's byte, the places among `OUTCOMES`, counted from 1, of what it says."""
+
+
+def count_outcomes(outcomes: bytes) -> OutcomeCounts:
+    """Counts payments by their bytes."""
+    counts = [len(outcomes)] + [0] * len(OUTCOMES)
+    for byte, times in Counter(outcomes).items():
+        for position in POSITIONS[byte]:
+            counts[position] += times
+    return counts
+
+
+def place_in_piece(sequence: int) -> int:
+    """Where a payment's byte stands in its piece."""
+    return sequence & PIECE - 1

@@ -80,6 +80,7 @@ def follow(source: JournalSource) -> None:
                 while True:
                     taken = follower.step()
                     if taken < TAKEN_AT_ONCE:
+                        follower.keep_totals()
                         time.sleep(_PAUSE_S if taken < _MANY else _LONGER_PAUSE_S)
         except (sqlite3.Error, OSError, JournalError) as error:
             sys.stderr.write(f"the index can't follow the journal: {error}\n")
@@ -87,8 +88,8 @@ def follow(source: JournalSource) -> None:
 
 
 def answer_from(held: threading.local, source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
-    """What the index says, of which each thread keeps a file open: the system takes milliseconds to
-    map a large one anew."""
+    """What the index says, of which each thread keeps a file open, and with it the pages that every
+    question reads."""
     opened: IndexFile | None = getattr(held, "opened", None)
     held.opened = None
     if opened is not None and not opened.is_there():

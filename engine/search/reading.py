@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import reduce
 from operator import or_
+from typing import TypeAlias
+
+import msgspec
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.source import JournalSource, folder_of
@@ -18,6 +21,8 @@ from tollkeeper.engine.labels.label import LabelSource, Verdict
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search import index_file
 from tollkeeper.engine.search.blocks import (
+    SHIFT,
+    SIZE,
     block_of,
     by_block,
     numbers_below,
@@ -26,6 +31,7 @@ from tollkeeper.engine.search.blocks import (
 )
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least
+from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, OutcomeCounts
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
@@ -33,6 +39,12 @@ MOST_BEGINNING = 10_000
 MINUTE = 60_000_000
 _LAST = 2**63 - 1
 _OF = "account = ? AND facet = ? AND block = ?"
+
+
+Totals: TypeAlias = dict[int, OutcomeCounts]
+"""What became of the payments that have each value of a facet."""
+
+_decode_counts = msgspec.msgpack.Decoder(OutcomeCounts).decode
 
 
 class AccountIndex:
@@ -99,18 +111,44 @@ class AccountIndex:
             (self.account, facet, block, limit),
         ).fetchall()
 
-    def outcomes(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        """The blocks from `first` to `last`, with what became of each payment by its position."""
-        yield from self.connection.execute(
-            "SELECT block, bytes FROM outcomes WHERE block BETWEEN ? AND ? ORDER BY block",
-            (first, last),
-        )
-
     def outcomes_of(self, block: int) -> bytes:
-        """What became of each payment of a block that has some, by its position."""
-        row = self.connection.execute("SELECT bytes FROM outcomes WHERE block = ?", (block,))
-        outcomes: bytes = row.fetchone()[0]
-        return outcomes
+        """What became of each payment of a block, by its position."""
+        outcomes = bytearray(SIZE)
+        first = block << SHIFT - PIECE_SHIFT
+        for piece, stored in self.connection.execute(
+            "SELECT piece, bytes FROM outcomes WHERE piece BETWEEN ? AND ?",
+            (first, first + SIZE // PIECE - 1),
+        ):
+            begin = piece - first << PIECE_SHIFT
+            outcomes[begin : begin + PIECE] = stored
+        return bytes(outcomes)
+
+    def outcomes_in(self, pieces: Collection[int]) -> dict[int, bytes]:
+        """What became of the payments of these pieces, by their places in them."""
+        rows = self.connection.execute(
+            "SELECT piece, bytes FROM outcomes WHERE piece IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(pieces)),),
+        )
+        return dict(rows.fetchall())
+
+    def totals(self, facet: Facet, block: int) -> Totals:
+        """What is kept of the payments of a block by a facet's values; empty where nothing is."""
+        rows = self.connection.execute(
+            "SELECT value, counts FROM totals WHERE account = ? AND block = ? AND facet = ?",
+            (self.account, block, facet),
+        )
+        return {value: _decode_counts(counts) for value, counts in rows.fetchall()}
+
+    def totals_in(
+        self, facet: Facet, value: int, blocks: Sequence[int]
+    ) -> dict[int, OutcomeCounts]:
+        """What is kept of the payments of several blocks that have a term, by the blocks."""
+        rows = self.connection.execute(
+            "SELECT block, counts FROM totals WHERE account = ? AND facet = ? AND value = ?"
+            " AND block IN (SELECT value FROM json_each(?))",
+            (self.account, facet, value, json.dumps(blocks)),
+        )
+        return {block: _decode_counts(counts) for block, counts in rows.fetchall()}
 
     def value(self, facet: Facet, text: str | int) -> int:
         return self.hashes.value(self.account, facet, text)

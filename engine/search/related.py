@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from tollkeeper.engine.search.blocks import SHIFT, is_list, members_listed, numbers_from, unpack
+from tollkeeper.engine.search.outcomes import PIECE_SHIFT, count_outcomes, place_in_piece
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
@@ -47,9 +49,13 @@ def find_related(
         )
         for facet, value in entities_of(read_facts(known))
     ]
-    for block, outcomes in index.outcomes(blocks[-1], blocks[0]):
+    for block in reversed(blocks):
         for each in shared:
-            each.add(block, outcomes, None if seen is None else seen.get(block, 0))
+            each.add(block, None if seen is None else seen.get(block, 0))
+    pieces = {sequence >> PIECE_SHIFT for each in shared for sequence in each.alone}
+    outcomes = index.outcomes_in(pieces)
+    for each in shared:
+        each.add_alone(outcomes)
     found = (each.related() for each in shared)
     return [each for each in found if each is not None]
 
@@ -79,22 +85,22 @@ class _Shared:
         self._facet = facet
         self._value = value
         self._stored = stored
+        self._totals = index.totals_in(facet, index.value(facet, value), [*stored])
         self._tallying = Tallying(index)
-        self._outcomes = bytearray()
+        self.alone: list[int] = []
         self._first: int | None = None
         self._last = 0
 
-    def add(self, block: int, outcomes: bytes, seen: int | None) -> None:
-        """Counts those of a block that are `seen`, or all of them where that is None."""
+    def add(self, block: int, seen: int | None) -> None:
+        """Counts those of a block that are `seen`, or all of them where that is None; of a few that
+        no totals are kept of, what became of them is not known yet."""
         stored, base = self._stored.get(block), block << SHIFT
         if stored is None:
             return
         if seen is None and is_list(stored):
-            bits = array("H", stored)
-            if base < self._begin:
-                bits = members_listed(stored, self._begin - base)
+            bits = members_listed(stored, max(self._begin - base, 0))
             if bits:
-                self._outcomes += bytes(map(outcomes.__getitem__, bits))
+                self._add_listed(block, bits)
                 self._note(base + bits[0], base + bits[-1])
             return
         members = unpack(stored) & numbers_from(block, self._begin)
@@ -105,6 +111,22 @@ class _Shared:
             self._note(
                 base + (members & -members).bit_length() - 1, base + members.bit_length() - 1
             )
+
+    def _add_listed(self, block: int, bits: array[int]) -> None:
+        totals = self._totals.get(block)
+        if totals is not None and totals[0] == len(bits):
+            self._tallying.add_counts(totals)
+        else:
+            base = block << SHIFT
+            self.alone += [base + bit for bit in bits]
+
+    def add_alone(self, outcomes: Mapping[int, bytes]) -> None:
+        """Counts the few, whose bytes are among these pieces."""
+        self._tallying.add_counts(
+            count_outcomes(
+                bytes(outcomes[each >> PIECE_SHIFT][place_in_piece(each)] for each in self.alone)
+            )
+        )
 
     def _note(self, first: int, last: int) -> None:
         self._first = first if self._first is None else self._first
@@ -119,5 +141,5 @@ class _Shared:
             value=self._value,
             first=self._index.arrived(self._first),
             last=self._index.arrived(self._last),
-            tally=self._tallying.tally(self._outcomes),
+            tally=self._tallying.tally(),
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from operator import add
 
 from msgspec import Struct
 
-from tollkeeper.engine.search.outcomes import OUTCOME_VALUES, outcome_names
+from tollkeeper.engine.search.outcomes import OUTCOME_VALUES, OUTCOMES, OutcomeCounts
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.terms import Facet
 
 
 class Tally(Struct, frozen=True):
@@ -26,26 +25,30 @@ class Tallying:
 
     def __init__(self, index: AccountIndex) -> None:
         self._index = index
-        self._total = 0
-        self._counts: Counter[tuple[Facet, str]] = Counter()
+        self._counts = [0] * (1 + len(OUTCOMES))
 
     def add(self, block: int, members: int) -> None:
         """Counts a set of a block."""
-        self._total += members.bit_count()
+        counts = [members.bit_count()]
         for facet, names in OUTCOME_VALUES:
             having = self._index.facet(facet, block)
             for name in names:
-                own = having.get(self._index.value(facet, name))
-                if own is not None:
-                    self._counts[facet, name] += (members & own).bit_count()
+                own = having.get(self._index.value(facet, name), 0)
+                counts.append((members & own).bit_count())
+        self.add_counts(counts)
 
-    def tally(self, outcomes: bytes | bytearray = b"") -> Tally:
-        """Of all that was counted, and of payments that stand by themselves, each with its byte."""
-        counts = self._counts.copy()
-        for byte, count in Counter(outcomes).items():
-            for named in outcome_names(byte):
-                counts[named] += count
-        return Tally(
-            self._total + len(outcomes),
-            *({name: counts[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
-        )
+    def add_counts(self, counts: OutcomeCounts) -> None:
+        """Adds what was counted already."""
+        self._counts = [*map(add, self._counts, counts)]
+
+    def tally(self) -> Tally:
+        """Of all that was counted."""
+        return tally_of(self._counts)
+
+
+def tally_of(counts: OutcomeCounts) -> Tally:
+    found = dict(zip(OUTCOMES, counts[1:], strict=True))
+    return Tally(
+        counts[0],
+        *({name: found[facet, name] for name in names} for facet, names in OUTCOME_VALUES),
+    )

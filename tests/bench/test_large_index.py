@@ -48,9 +48,11 @@ def test_filled_in_bulk_it_is_what_its_writer_makes(
 
 
 def contents(folder: Path) -> dict[str, list[Any]]:
-    """Every row of every table, with sets as their members: a small one may have been a large one."""
+    """Every row of every table, with sets as their members: a small one may have been a large one.
+    How long ago a block changed is told by the steps."""
     with closing(sqlite3.connect(folder / "search.db")) as index:
         tables = index.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         rows = {table: index.execute(f"SELECT * FROM {table}").fetchall() for (table,) in tables}
     rows["postings"] = [(*of, unpack(members)) for *of, members in rows["postings"]]
+    rows["changed"] = [(account, block) for account, block, _ in rows["changed"]]
     return {table: sorted(found) for table, found in rows.items()}

@@ -19,6 +19,7 @@ from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.search import figures as counting
+from tollkeeper.engine.search import totals
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
@@ -93,11 +94,18 @@ async def compare(folder: Path, happened: list[Any], asked: list[str], stops: li
         settings = {"retention_days": 6, "holdout": {"percent": 60}}
         await shop.do(ChangeSettings("shop", settings))
         await shop.publish(RULE)
-        with closing(Follower(folder)) as follower:
+        with (
+            closing(Follower(folder)) as follower,
+            mock.patch.object(totals, "_LEFT_ALONE", 0),
+            mock.patch.object(totals, "_FEW", 0),
+            mock.patch.object(totals, "_ALONE", 0),
+        ):
 
             async def follow(_shop: Shop) -> None:
                 await shop.engine.journal.flush()
                 follower.catch_up()
+                while follower.keep_totals():
+                    pass
 
             for stop in sorted(stops, reverse=True):
                 happened = [*happened[:stop], (0, ("call", follow)), *happened[stop:]]
@@ -322,8 +330,9 @@ def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -
 @example(
     [(0, ("pay", bare())), (4 * DAY, ("pay", bare())), (4 * DAY, ("purge", None))],
     ["", "user:u"],
-    [1],
+    [1, 2],
 )
+@example([(0, ("pay", bare())), (1, ("label", (0, "review", "fraud")))], [""], [1])
 def test_what_is_found_is_what_the_journal_says(
     happened: list[Any], asked: list[str], stops: list[int]
 ) -> None:

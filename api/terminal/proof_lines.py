@@ -62,7 +62,7 @@ def _verdict_text(proof: Proof) -> str:
 def _why(verdict: ProofVerdict) -> str:
     if not verdict.because:
         return "can't be met by any payment"
-    earlier = " and ".join(f"`{each}`" for each in verdict.because)
+    earlier = " or ".join(f"`{each}`" for each in verdict.because)
     return f"is never reached: wherever it is met, {earlier} is met before"
 
 

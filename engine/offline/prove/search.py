@@ -282,7 +282,9 @@ def _hints(encoder: Encoder) -> Iterator[Formula]:
             yield z3.Or(*(each.arguments[0].value == z3.StringVal(text) for text in samples))
     for _, term, _ in encoder.histories.values():
         if isinstance(term.type, t.Number) and term.type.scale is None:
-            yield term.value * 64 == z3.ToReal(z3.FreshInt())
+            # So many parts of so small a number are a double, and so are its small multiples.
+            parts = z3.FreshInt()
+            yield z3.And(term.value * 64 == z3.ToReal(parts), parts > -_FEW, parts < _FEW)
     for exists, rate in encoder.rates.values():
         yield z3.Implies(exists, rate == 10**RATE_SCALE)
 
@@ -297,6 +299,7 @@ def _texts_of_all_entropies() -> Iterator[str]:
 
 
 _TEXTS = tuple(_texts_of_all_entropies())
+_FEW = 2**46
 _OF_ADDRESSES = (functions.email_local, functions.email_domain)
 _ADDRESSES = ("a@b.test", "q7xk2vz9w4tb@shop.test", "A", "q7xk2vz9w4tbp1mhd8jc5nr3gs6fyl0@b.test")
 _SAMPLES: Mapping[Any, tuple[str, ...]] = {

@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
-from tollkeeper.engine.offline.prove.questions import SECONDS, ProofVerdict
+from tollkeeper.engine.offline.prove.questions import SECONDS
 from tollkeeper.engine.offline.prove.search import SLACK
+
+_Answer = TypeVar("_Answer")
 
 _PATIENCE = SLACK + 1
 """How many times its seconds a question may compute before its process is killed."""
@@ -31,11 +33,11 @@ class Worker:
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def ask(self, question: Callable[..., ProofVerdict | None], *given: Any) -> ProofVerdict | None:
+    def ask(self, question: Callable[..., _Answer], *given: Any) -> _Answer | None:
         """The answer; None when the copy had to be killed."""
         pipe = self._pipe or self._start()
         pipe.send((question, given, self._seconds))
-        found: ProofVerdict | BaseException | None = pipe.recv()
+        found: _Answer | BaseException | None = pipe.recv()
         if isinstance(found, BaseException):
             raise found
         return found

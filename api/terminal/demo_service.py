@@ -28,7 +28,9 @@ from tollkeeper.api.http.serve import (
     stop_by_signals,
 )
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.terminal.demo_attack import WATCH, with_blocks
 from tollkeeper.api.terminal.traffic import ONE_DAY, TrafficItem, traffic
+from tollkeeper.api.terminal.traffic.live import ATTACK, guess_cards
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.open import open_engine
@@ -45,12 +47,18 @@ DEMO_ACCOUNT = "demo"
 DEMO_RULE = "web_checkout"
 HOST = "127.0.0.1"
 PAUSE_S = 0.25
+ATTACK_DELAY_S = 5.0
+ATTACK_PAUSE_S = 0.75
 SEED = 7
 CHARGEBACK = "chargeback"
 UNDISPUTED = 5
 """So many frauds that were paid are not yet charged back: the bank hears of each later."""
-# An evening's traffic of a small shop under attack; it lies in the past, as it must.
-EVENING = replace(ONE_DAY.scaled(0.03), hours=3, bots=ONE_DAY.bots)
+# An evening's traffic of a small shop; it lies in the past, as it must. BINs are guessed beside it.
+EVENING = replace(
+    ONE_DAY.scaled(0.03),
+    hours=3,
+    bots={kind: count for kind, count in ONE_DAY.bots.items() if kind != ATTACK},
+)
 
 SAMPLE: dict[str, Any] = {
     "payment": {
@@ -130,12 +138,17 @@ async def _serve(
 
 
 async def _furnish(engine: Engine) -> str:
-    """The account with the shipped rules in force; its key."""
+    """The account with the shipped rules in force, its own edit of one, and a monitor; its key."""
     await _perform(engine, CreateAccount(DEMO_ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):
         text = path.read_text()
         if path.stem != "bot_behaviour":
             await _perform(engine, Store(DEMO_ACCOUNT, "rule", path.stem, text, activate=True))
+    starter = (SHIPPED / f"{DEMO_RULE}.rule").read_text()
+    await _perform(
+        engine, Store(DEMO_ACCOUNT, "rule", DEMO_RULE, with_blocks(starter), activate=True)
+    )
+    await _perform(engine, Store(DEMO_ACCOUNT, "event", "payment", WATCH, activate=True))
     chargeback = (SHIPPED / "events" / f"{CHARGEBACK}.rule").read_text()
     await _perform(engine, Store(DEMO_ACCOUNT, "event", CHARGEBACK, chargeback, activate=True))
     key = (await _perform(engine, CreateKey(DEMO_ACCOUNT, ("payments", "rules", "admin")))).key
@@ -167,20 +180,38 @@ async def _shop(
         await asyncio.sleep(0.02)
     show(access)
     headers = {"authorization": f"Bearer {access.key}"}
-    async with httpx.AsyncClient(base_url=access.url, headers=headers) as client:
-        frauds: deque[str] = deque()
-        for item in traffic(SEED, datetime.now(UTC) - timedelta(hours=EVENING.hours), EVENING):
-            if "payment" in item.body:
-                await _report(client, item, show)
-                await asyncio.sleep(PAUSE_S)
-                continue
-            update = dict(item.body["update"])
-            id_ = update.pop("id")
-            await client.patch(f"/payments/{id_}", json={"payment": update})
-            if item.bot and update["status"] == "succeeded":
-                frauds.append(id_)
-            if len(frauds) > UNDISPUTED:
-                await client.post("/events", json=_chargeback(frauds.popleft()))
+    async with (
+        httpx.AsyncClient(base_url=access.url, headers=headers) as client,
+        asyncio.TaskGroup() as acting,
+    ):
+        acting.create_task(_evening(client, show))
+        acting.create_task(_attack(client, show))
+
+
+async def _evening(client: httpx.AsyncClient, show: Callable[[DemoAccess | Sample], None]) -> None:
+    frauds: deque[str] = deque()
+    for item in traffic(SEED, datetime.now(UTC) - timedelta(hours=EVENING.hours), EVENING):
+        if "payment" in item.body:
+            await _report(client, item, show)
+            await asyncio.sleep(PAUSE_S)
+            continue
+        update = dict(item.body["update"])
+        id_ = update.pop("id")
+        await client.patch(f"/payments/{id_}", json={"payment": update})
+        if item.bot and update["status"] == "succeeded":
+            frauds.append(id_)
+        if len(frauds) > UNDISPUTED:
+            await client.post("/events", json=_chargeback(frauds.popleft()))
+
+
+async def _attack(client: httpx.AsyncClient, show: Callable[[DemoAccess | Sample], None]) -> None:
+    """Card numbers are guessed now; the issuer is asked about no payment that is denied."""
+    await asyncio.sleep(ATTACK_DELAY_S)
+    for item, answered in guess_cards():
+        action = await _report(client, item, show)
+        body = {"payment": {"status": "blocked"} if action == "deny" else answered}
+        await client.patch(f"/payments/{item.body['payment']['id']}", json=body)
+        await asyncio.sleep(ATTACK_PAUSE_S)
 
 
 def _chargeback(payment_id: str) -> dict[str, Any]:
@@ -190,12 +221,17 @@ def _chargeback(payment_id: str) -> dict[str, Any]:
 
 async def _report(
     client: httpx.AsyncClient, item: TrafficItem, show: Callable[[DemoAccess | Sample], None]
-) -> None:
+) -> str | None:
+    """The action that was decided, None where the payment was not taken."""
     analyze = {"bot_behaviour": True, "rule": {"name": DEMO_RULE}}
     body = {"payment": {**item.body["payment"], "analyze": analyze}}
     answer = await client.post("/payments", json=body)
-    if answer.status_code == httpx.codes.CREATED:
-        show(Sample(item, answer.json()["payment"]["analyses"]))
+    if answer.status_code != httpx.codes.CREATED:
+        return None
+    analyses = answer.json()["payment"]["analyses"]
+    show(Sample(item, analyses))
+    action: str = analyses["bot_behaviour"]["action"]
+    return action
 
 
 def curl_line(access: DemoAccess) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl
@@ -51,18 +53,29 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
     """
     needed: RouteScope = route.opt["scope"]
     wait = 0.0
+    if announced := route.opt["deprecated"]:
+        state_of(request).answer_headers += announced
     if needed is not None:
         key = _key_for(request, route, needed)
         known = state_of(request)
-        allowance = known.service.limiter.take(key, route.opt["demand"], monotonic())
-        known.answer_headers += allowance.headers()
-        wait = allowance.wait
+        known.allowance = known.service.limiter.take(key, route.opt["demand"], monotonic())
+        wait = known.allowance.wait
         if needed == "personal:read":
             engine = known.service.engine
             engine.accesses.note(key, request["path"], engine.clock())
         if request["query_string"]:
             _check_query(request["query_string"], route.opt["query"])
     return wait
+
+
+def count_reports(request: Exchange, more: int) -> None:
+    """Counts what a request holds beyond its first report, for which it was let in.
+
+    Raises `Problem` 429 when others have since taken more than there was.
+    """
+    known = state_of(request.scope)
+    take = known.service.limiter.take
+    known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
 
 async def await_turn(request: RequestScope, route: BaseRouteHandler, wait: float) -> None:
@@ -82,16 +95,23 @@ def _key_for(
     return key
 
 
-def _check_query(query: bytes, known: frozenset[str]) -> None:
-    sent = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
-    unknown = [name for name in sent if name not in known]
-    if unknown:
-        message = "this operation reads no parameter of this name"
-        raise invalid(
-            cap_violations(
-                [Violation(printable_name(name), "unknown_member", message) for name in unknown]
-            )
+def _check_query(query: bytes, known: Mapping[str, bool]) -> None:
+    """`known` says of each parameter whether it may be given several times."""
+    sent = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    found = [
+        Violation(
+            printable_name(name), "unknown_member", "this operation reads no parameter of this name"
         )
+        for name in sent
+        if name not in known
+    ]
+    found += [
+        Violation(name, "invalid_value", "this parameter is given once")
+        for name, times in sent.items()
+        if times > 1 and not known.get(name, True)
+    ]
+    if found:
+        raise invalid(cap_violations(found))
 
 
 def key_of_request(request: RequestScope) -> ApiKey:

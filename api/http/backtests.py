@@ -131,10 +131,8 @@ async def start_backtest(request: Request) -> BacktestAnswer:
         tried = _BacktestCandidate(kind, name, number, since)
     else:
         assert sent.text is not None
-        read = await asyncio.to_thread(_read, account, sent.text)
-        program = encode_program(read)
-        kind = "rule" if isinstance(read, Rule) else "scorecard"
-        tried = _BacktestCandidate(kind, read.name, None, since)
+        kind, name, program = await asyncio.to_thread(_read, account, sent.text)
+        tried = _BacktestCandidate(kind, name, None, since)
     run = request.jobs.start(
         account.number,
         new_run("backtest", tried, now, key.id),
@@ -195,8 +193,8 @@ async def end_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: 
 ROUTES = (start_backtest, list_backtests, read_backtest, end_backtest)
 
 
-def _read(account: Account, text: str) -> Rule | Scorecard:
-    """Raises `Problem` 422."""
+def _read(account: Account, text: str) -> tuple[Decider, str, bytes]:
+    """The kind, name and stored form of what the text says. Raises `Problem` 422."""
     reading = read_file(text.encode("utf-8", "surrogatepass"), known_of(account))
     program = reading.program
     if program is None:
@@ -204,7 +202,8 @@ def _read(account: Account, text: str) -> Rule | Scorecard:
     if not isinstance(program, Rule | Scorecard):
         message = f"this is {program_kind(program)} `{program.name}`: nothing in it decides"
         raise invalid([Violation("text", "invalid_value", message)])
-    return program
+    kind: Decider = "rule" if isinstance(program, Rule) else "scorecard"
+    return kind, program.name, encode_program(program)
 
 
 def _members(run: JobRun) -> dict[str, Any]:

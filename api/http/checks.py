@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Literal
@@ -249,7 +250,8 @@ async def check(
         found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
     except JobExceededError as error:
         raise invalid([Violation("text", "out_of_range", f"checking it: {error}")]) from None
-    answer = _answer(found, sent.text, request.engine.active[key.account].plans())
+    plans = request.engine.active[key.account].plans()
+    answer = await asyncio.to_thread(_answer, found, sent.text, plans)
     active = found.name and found.kind and active_version(request.account, found.kind, found.name)
     if active:
         differences = await request.jobs.brief(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, cast
@@ -29,10 +30,21 @@ RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered on connections beyond the limit too."""
 SLOW_S = 1.0
 """A head that is on its way for longer may be given up for the others of its address."""
+LINGER_S = 2.0
+"""How long a client that was refused may go on with what it sends, which is not read."""
+_MOST_UNREAD = 16 * 1024 * 1024
+"""And how many bytes of it."""
 _AGREE_S = 0.2
 """How long the other side of an idle connection over TLS has to agree that it ends."""
 _LONGEST_TARGET = 65_535
 """How many bytes of path and query httptools takes apart."""
+
+_AROUND_TARGET = len("GET  HTTP/1.1\r\n\r\n")
+_AROUND_HEADER = len(": \r\n")
+
+
+class HeadTooLargeError(Exception):
+    """Ends the reading of a head."""
 
 
 class Heads:
@@ -116,11 +128,13 @@ class Awaited:
 class Cycle(RequestResponseCycle):
     """One request and its answer; head and body are one write when the length is known.
 
-    `task` runs it, and is one of `tasks` until it ends.
+    `task` runs it, and is one of `tasks` until it ends. `leave` closes the connection of a client that
+    may still be sending.
     """
 
     tasks: set[asyncio.Task[None]]
     task: asyncio.Task[None]
+    leave: Callable[[], None]
     _head: Any = None
 
     async def run_asgi(self, app: Any) -> None:
@@ -163,7 +177,10 @@ class Cycle(RequestResponseCycle):
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:
-            self.transport.close()
+            if self.more_body:
+                self.leave()
+            else:
+                self.transport.close()
         self.on_response()
 
 
@@ -179,8 +196,8 @@ def _length(start: Any) -> bytes:
 class Connection(HttpToolsProtocol):
     """Beyond `limit_concurrency` connections the one closes whose head is slowest; without any, a
     request is refused, but for health and figures. A head has `timeout_keep_alive`
-    seconds to arrive, from the connection's start or from the head's own, and about `head_bytes`;
-    a body that doesn't come with its head has `body_seconds`."""
+    seconds to arrive, from the connection's start or from the head's own, and `head_bytes`; a body
+    that doesn't come with its head has `body_seconds`."""
 
     def __init__(
         self,
@@ -202,8 +219,11 @@ class Connection(HttpToolsProtocol):
         # uvicorn would refuse in a body of its own, and without `Retry-After`.
         self.limit_concurrency = None
         self._in_head = True
-        self._head_bytes = 0
+        # What has arrived since the last message ended: of a head that is not whole, its bytes.
+        self._arrived = 0
         self._in_body = False
+        # How many bytes were left unread of a client that was refused, None before.
+        self._unread: int | None = None
         # When the head or the body that is on its way has to be whole.
         self._due: asyncio.TimerHandle | None = None
         # Since when there is neither a request nor a part of one, None while there is.
@@ -244,14 +264,18 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = None
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.transport.is_closing():
+        if self._unread is not None:
+            self._unread += len(data)
+            if self._unread > _MOST_UNREAD:
+                self.transport.close()
             return
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > self._most_in_head:
-                self._refuse_head(f"a head has at most {self._most_in_head} bytes")
-                return
+        self._arrived += len(data)
+        super().data_received(data)
+        if self.transport.is_closing() or self._unread is not None:
+            return
+        if self._in_head and self._arrived > self._most_in_head:
+            self._refuse_head()
+            return
         self._await_more()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -265,12 +289,13 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
-        self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._in_body = True
         self._is_here()
+        if self._head_size() > self._most_in_head:
+            raise HeadTooLargeError
         version = self.parser.get_http_version()
         path, raw_path, query = _parts(self.url)
         scope = self.scope
@@ -291,7 +316,7 @@ class Connection(HttpToolsProtocol):
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        cycle.tasks = self.tasks
+        cycle.tasks, cycle.leave = self.tasks, self.leave
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -307,11 +332,12 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_body = False
+        self._arrived = 0
         self._is_here()
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._unread is not None:
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -348,14 +374,22 @@ class Connection(HttpToolsProtocol):
         """A request to upgrade is answered as any other, and is nothing to warn of."""
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
-        if len(self.url) > _LONGEST_TARGET:
-            self._refuse_head(f"path and query have at most {_LONGEST_TARGET} bytes")
+        if len(self.url) > _LONGEST_TARGET or self._head_size() > self._most_in_head:
+            self._refuse_head()
         else:
             self._refuse(
                 HTTPStatus.BAD_REQUEST, Violation("body", "malformed_request", "this is not HTTP")
             )
 
-    def _refuse_head(self, message: str) -> None:
+    def _head_size(self) -> int:
+        """Bytes of the request's line and headers, as far as they are whole."""
+        lines = sum([len(name) + len(value) + _AROUND_HEADER for name, value in self.headers])
+        return _AROUND_TARGET + len(self.url) + lines
+
+    def _refuse_head(self) -> None:
+        message = f"a head has at most {self._most_in_head} bytes"
+        if len(self.url) > _LONGEST_TARGET:
+            message = f"path and query have at most {_LONGEST_TARGET} bytes"
         self._refuse(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Violation("headers", "too_large", message)
         )
@@ -403,4 +437,17 @@ class Connection(HttpToolsProtocol):
         head = b"".join(b"%b: %b\r\n" % each for each in headers)
         self.transport.write(b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) + head)
         self.transport.write(b"\r\n" + body)
-        self.transport.close()
+        if self.cycle is None or self.cycle.response_complete:
+            self.leave()
+        else:
+            self.transport.close()
+
+    def leave(self) -> None:
+        """Closes the connection once the client has done so, at the latest in `LINGER_S`: what it sent
+        and nobody took would take the answer away with it (RFC 9112, section 9.6)."""
+        self._is_here()
+        self._unread = 0
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._due = self.loop.call_later(LINGER_S, self.transport.close)

@@ -122,6 +122,8 @@ def _route_descriptions(types: dict[str, Any]) -> dict[str, Json]:
 def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> None:
     """Add what the framework does not know: errors, bodies, examples."""
     described.pop("deprecated", None)
+    if operation.deprecated is not None:
+        described["deprecated"] = True
     for parameter in described.get("parameters", ()):
         _tidy(parameter)
     if operation.unlisted:

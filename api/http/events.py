@@ -12,6 +12,7 @@ from litestar import MediaType, Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.answers import InstantText
+from tollkeeper.api.http.authentication import count_reports
 from tollkeeper.api.http.bodies import (
     admit,
     idempotency_key,
@@ -26,7 +27,7 @@ from tollkeeper.api.http.examples import EVENT
 from tollkeeper.api.http.examples import EVENTS as EVENT_BATCH
 from tollkeeper.api.http.files import FileName
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import path_parameter, query_parameter
+from tollkeeper.api.http.parameters import SEVERAL, path_parameter, query_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENT_TYPES, EVENTS
 from tollkeeper.engine.events.accept import AcceptedEvent, accept_event
@@ -174,6 +175,7 @@ async def submit_batch(
     if not 1 <= len(batch) <= MAX_EVENTS:
         message = f"a batch has 1 to {MAX_EVENTS} events"
         raise invalid([Violation("events", "out_of_range", message)])
+    count_reports(request, len(batch) - 1)
     active = request.engine.active[request.key.account]
     results = await accepted_all(request.engine, active, batch, arrived)
     kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
@@ -236,6 +238,7 @@ async def read_metric(
             "The value of the metric's key; given once for each of several keys, in order.",
             {"type": "array", "items": {"type": "string"}},
         ),
+        SEVERAL,
     ] = None,
 ) -> MetricAnswer:
     engine, account = request.engine, request.key.account

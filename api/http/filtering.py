@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 from tollkeeper.api.http.errors import invalid
-from tollkeeper.api.http.parameters import FLAG, MOMENT, query_parameter, whole
+from tollkeeper.api.http.parameters import FLAG, MOMENT, SEVERAL, query_parameter, whole
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
@@ -124,7 +124,7 @@ def with_filter(
     types = get_type_hints(handler, include_extras=True)
     types.pop("wanted")
     added = {
-        name: Annotated[str | None, query_parameter(doc, schema, example)]
+        name: Annotated[str | None, query_parameter(doc, schema, example), SEVERAL]
         for name, (doc, schema, example) in _DESCRIBED.items()
     }
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -8,6 +8,7 @@ it is a report, so that one account's requests come to others' payments one by o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -22,6 +23,10 @@ WORK_BURST_S: Final = 10.0
 CHANGES_BURST_S: Final = 5.0
 SIGN_INS_BURST_S: Final = 60.0
 """A bucket that was left alone holds what its rate gives in so many seconds."""
+MOST_STREAMS: Final = 20
+"""How many streams of decisions an account may follow at once on a listener: each asks the index
+twice a second."""
+_STREAM_AGAIN_S: Final = 5
 LONGEST_TURN_S: Final = 0.5
 """For so long what is no report waits for its turn before it is refused."""
 MAX_ADDRESSES: Final = 10_000
@@ -72,21 +77,25 @@ class Limiter:
         self._of_accounts: dict[tuple[int, bool], Bucket] = {}
         self._of_keys: dict[tuple[int, str, bool], tuple[Bucket, Bucket]] = {}
         self._changes: dict[int, Bucket] = {}
+        self._streams: dict[int, list[float]] = {}
         self._sign_ins = settings.address_sign_ins
         self._sign_ins_full_at: dict[str, float] = {}
 
-    def take(self, key: ApiKey, demand: Demand, now: float) -> Allowance:
-        """Takes one token for a request; `now` in seconds of a steady clock.
+    def take(
+        self, key: ApiKey, demand: Demand, now: float, tokens: int = 1, at_hand: int = 1
+    ) -> Allowance:
+        """Takes `tokens` for a request; `now` in seconds of a steady clock.
 
-        Raises `Problem` 429 when a bucket has none within the request's patience, and takes none then.
+        Raises `Problem` 429 when a bucket has not `at_hand` of them within the request's patience, and
+        takes none then. What it lacks of the others comes off what follows: no batch is too large for ever.
         """
         reports = demand == "report"
         of = key.account, key.id, reports
         own, shared = self._of_keys.get(of) or self._open(of)
         rate, burst = own.rate, own.burst
         patience = 0.0 if reports else LONGEST_TURN_S
-        full_in = (own.full_at - now if own.full_at > now else 0.0) + 1 / rate
-        shared_in = (shared.full_at - now if shared.full_at > now else 0.0) + 1 / shared.rate
+        full_in = (own.full_at - now if own.full_at > now else 0.0) + at_hand / rate
+        shared_in = (shared.full_at - now if shared.full_at > now else 0.0) + at_hand / shared.rate
         if full_in > burst + patience:
             raise _too_many("key", rate, _noun(reports), full_in - burst)
         if shared_in > burst + patience:
@@ -94,6 +103,8 @@ class Limiter:
         wait = max(0.0, full_in - burst, shared_in - burst)
         if demand == "change":
             wait = max(wait, self._take_change(key.account, now))
+        full_in += (tokens - at_hand) / rate
+        shared_in += (tokens - at_hand) / shared.rate
         own.full_at, shared.full_at = now + full_in, now + shared_in
         if (burst - shared_in) * shared.rate < (burst - full_in) * rate:
             rate, full_in = shared.rate, shared_in
@@ -123,6 +134,23 @@ class Limiter:
         )
         own = Bucket(limits.key_reports if reports else limits.key_work, burst)
         return self._of_keys.setdefault(of, (own, shared))
+
+    def open_stream(self, account: int, lasting: float, now: float) -> float:
+        """Counts a stream of an account until it is closed, but no longer than it may last (s); when
+        that is. Raises `Problem` 429 when the account follows as many as it may.
+        """
+        ends = [end for end in self._streams.get(account, ()) if end > now]
+        if len(ends) >= MOST_STREAMS:
+            message = f"an account may follow {MOST_STREAMS} streams at once"
+            raise too_many_requests(message, _STREAM_AGAIN_S)
+        end = now + lasting
+        self._streams[account] = [*ends, end]
+        return end
+
+    def close_stream(self, account: int, end: float) -> None:
+        """Counts the stream no longer that would have lasted until `end`."""
+        with suppress(ValueError):
+            self._streams[account].remove(end)
 
     def take_sign_in(self, address: str, now: float) -> None:
         """Takes one token for an attempt to sign in from an address, an IPv6 one with its neighbours.

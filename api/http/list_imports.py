@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from io import BytesIO
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -16,7 +16,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import LISTS
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import has_value
+from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.csv_file import read_csv
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.imports import MAX_REPORTED, BadEntry
@@ -67,13 +67,9 @@ class PreviewAnswer(Struct, frozen=True):
 )
 async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
     spec = find_list(request.account, name).spec
-    entries, bad = await asyncio.to_thread(_read, await read_text(request), spec)
+    text = await read_text(request)
     held = request.engine.active[request.key.account].contents[name]
-    there = {entry.value: has_value(held, entry.value) for entry in entries}
-    lines = [MalformedLine(each.place, each.message) for each in bad[:MAX_REPORTED]]
-    new = [value for value, known in there.items() if not known]
-    present = [value for value, known in there.items() if known]
-    return PreviewAnswer(ImportPreview(new, present, lines, len(bad)))
+    return PreviewAnswer(await asyncio.to_thread(_preview, text, spec, held))
 
 
 @operation(
@@ -92,13 +88,27 @@ async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
 )
 async def import_entries(request: Request, name: NamedList) -> PutAnswer:
     spec = find_list(request.account, name).spec
-    entries, bad = await asyncio.to_thread(_read, await read_text(request), spec)
+    given = await asyncio.to_thread(_shown_entries, await read_text(request), spec)
+    put = await request.perform(PutEntries(request.account.name, name, given))
+    return PutAnswer(PutCount(name, put.count or 0))
+
+
+def _preview(text: bytes, spec: Spec, held: Contents) -> ImportPreview:
+    entries, bad = _read(text, spec)
+    there = {entry.value: has_value(held, entry.value) for entry in entries}
+    lines = [MalformedLine(each.place, each.message) for each in bad[:MAX_REPORTED]]
+    new = [value for value, known in there.items() if not known]
+    present = [value for value, known in there.items() if known]
+    return ImportPreview(new, present, lines, len(bad))
+
+
+def _shown_entries(text: bytes, spec: Spec) -> list[dict[str, Any]]:
+    """Raises `Problem` 422 for a file of which a line is no entry."""
+    entries, bad = _read(text, spec)
     if bad:
         wrong = [Violation(each.place, "invalid_format", each.message) for each in bad]
         raise invalid(cap_violations(wrong))
-    given = [show_entry(spec, entry) for entry in entries]
-    put = await request.perform(PutEntries(request.account.name, name, given))
-    return PutAnswer(PutCount(name, put.count or 0))
+    return [show_entry(spec, entry) for entry in entries]
 
 
 def _read(text: bytes, spec: Spec) -> tuple[list[ListEntry], list[BadEntry]]:

@@ -75,7 +75,8 @@ def observe_requests(
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *more]
+                allowed = () if state.allowance is None else state.allowance.headers()
+                message["headers"] = [*message["headers"], *more, *allowed]
             await send(message)
 
         try:
@@ -164,6 +165,10 @@ def check_head(scope: HTTPScope, headers: Mapping[bytes, bytes]) -> None:
     """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
     if b"host" not in headers and scope["http_version"] == "1.1":
         raise malformed_head("host", "a request of HTTP/1.1 names its host")
+    coding = headers.get(b"transfer-encoding")
+    if coding is not None and coding.strip().lower() != b"chunked":
+        message = "send the body as it is or `chunked`, in no other coding"
+        raise malformed_head("transfer-encoding", message)
     names = [name for name, _ in scope["headers"]]
     if len(headers) == len(names):
         return

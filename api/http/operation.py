@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
 
 from litestar.handlers import HTTPRouteHandler
@@ -12,6 +14,7 @@ from litestar.params import QueryParameter
 
 from tollkeeper.api.http.authentication import ANY_SCOPE, RouteScope, authorize
 from tollkeeper.api.http.limits import Demand
+from tollkeeper.api.http.parameters import SEVERAL
 from tollkeeper.api.http.request import Request
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -26,6 +29,8 @@ YAML: Final = "application/yaml"
 SECURITY: Final = "key"
 """The document's name for a key in the header `Authorization`."""
 _DECLARED: Final = "operation"
+_NOTICE: Final = timedelta(days=181)
+"""Six months, the shortest of which have so many days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,38 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Deprecation:
+    """That an operation goes: from `since` on it should not be used, at `until`, both in UTC, it
+    stops, and the page `instead` says what takes its place.
+
+    Raises `ValueError` for less than the six months that are promised (docs/api.md, "Stability").
+    """
+
+    since: datetime
+    until: datetime
+    instead: str
+
+    def __post_init__(self) -> None:
+        if self.until - self.since < _NOTICE:
+            raise ValueError("what goes is announced six months before")
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """As RFC 9745 and RFC 8594 have them."""
+        return [
+            (b"deprecation", b"@%d" % self.since.timestamp()),
+            (b"sunset", format_datetime(self.until.astimezone(UTC), usegmt=True).encode()),
+            (b"link", f'<{self.instead}>; rel="deprecation"'.encode()),
+        ]
+
+    def text(self) -> str:
+        """What the document says of it."""
+        return (
+            f"Deprecated since {self.since:%Y-%m-%d}; it stops on {self.until:%Y-%m-%d}. "
+            f"[What takes its place]({self.instead})."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """What an operation's description has beyond what the framework reads from a handler.
 
@@ -76,6 +113,7 @@ class Operation:
     repeatable: bool
     query: frozenset[str]
     unlisted: tuple[str, ...]
+    deprecated: Deprecation | None
 
 
 def operation(
@@ -95,6 +133,7 @@ def operation(
     unlisted: tuple[str, ...] = (),
     of_merchants: bool = False,
     demand: Demand = "work",
+    deprecated: Deprecation | None = None,
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of `answers` is its usual status.
 
@@ -108,8 +147,9 @@ def operation(
         if answer.type is not None:
             handler.__annotations__["return"] = answer.type
         query = _query_parameters(handler)
+        names = frozenset(query)
         declared = Operation(
-            scope, answers, sent, refusals, errors or {}, repeatable, query, unlisted
+            scope, answers, sent, refusals, errors or {}, repeatable, names, unlisted, deprecated
         )
         return HTTPRouteHandler(
             path,
@@ -117,7 +157,9 @@ def operation(
             operation_id=name,
             tags=[tag],
             summary=summary,
-            description=_with_scope(doc, scope),
+            description=_with_scope(
+                doc if deprecated is None else f"{deprecated.text()}\n\n{doc}", scope
+            ),
             security=[] if scope is None else [{SECURITY: []}],
             status_code=usual,
             response_description=answer.doc,
@@ -134,6 +176,7 @@ def operation(
                 "query": query,
                 "of_merchants": of_merchants,
                 "demand": demand,
+                "deprecated": [] if deprecated is None else deprecated.headers(),
             },
             sync_to_thread=None,
         )(handler)
@@ -141,14 +184,15 @@ def operation(
     return declare
 
 
-def _query_parameters(handler: Callable[..., Any]) -> frozenset[str]:
-    """The names of the parameters that a handler takes from the query."""
-    return frozenset(
-        found.name or name
+def _query_parameters(handler: Callable[..., Any]) -> dict[str, bool]:
+    """The names of the parameters that a handler takes from the query, and whether each may be
+    given several times."""
+    return {
+        found.name or name: SEVERAL in type_.__metadata__
         for name, type_ in get_type_hints(handler, include_extras=True).items()
         for found in getattr(type_, "__metadata__", ())
         if isinstance(found, QueryParameter)
-    )
+    }
 
 
 def operation_of(route: HTTPRouteHandler) -> Operation:

@@ -34,6 +34,10 @@ AHEAD: Final = {"type": "string", "pattern": f"^([1-9][0-9]{{0,3}}[mhd]|{_ISO_86
 MOST_WHOLE: Final = 10**18 - 1
 
 
+SEVERAL: Final = "several"
+"""Beside a parameter of the query in its annotation: it may be given several times."""
+
+
 def query_parameter(
     doc: str,
     schema: dict[str, Any] = TEXT,

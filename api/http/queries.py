@@ -20,7 +20,7 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
         return None
     spot = request.engine.folder_key.spot_of(NameUse.CURSOR, request.key.account, text)
     if spot is None:
-        raise _wrong(name, "invalid_value", "this is not the cursor of a page")
+        raise _wrong(name, "invalid_value", "this is not what an earlier answer gave to go on from")
     return spot.sequence
 
 

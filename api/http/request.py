@@ -9,7 +9,7 @@ import litestar
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope
 
-from tollkeeper.api.http.limits import Limiter
+from tollkeeper.api.http.limits import Allowance, Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.offline.jobs.jobs import Jobs
@@ -42,7 +42,7 @@ class RequestState:
 
     `route` is its path as it is described, `headers` the first of each name. `answer_headers` join
     those of the answer. `log` joins the request's log line and holds no personal data and no key.
-    `key` is None until authentication, and where none is needed. `late` says that the body's time
+    `key` and `allowance` are None until authentication, and where no key is needed. `late` says that the body's time
     is over.
     """
 
@@ -52,6 +52,7 @@ class RequestState:
     answer_headers: list[tuple[bytes, bytes]]
     log: dict[str, Any]
     key: ApiKey | None = None
+    allowance: Allowance | None = None
     late: bool = False
 
 

@@ -70,8 +70,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     for longest, and without one the requests of more are refused (503). One address may have
     `heads_per_address` heads on their way; beyond that its slow ones close. A connection is
     closed when for `idle_seconds` no whole request head has arrived on it; a head has at most
-    `head_bytes`, give or take what arrives at once (431). A JSON body has at most `body_bytes`
-    (413), any body `body_seconds` to arrive (408). Once told to stop, the service gives requests
+    `head_bytes` (431). A JSON body has at most `body_bytes` (413), any body `body_seconds` to arrive
+    (408). Once told to stop, the service gives requests
     in flight `drain_seconds`. A key may send `key_reports` payments and events a second, and all keys
     of an account `account_reports`; of other requests `key_work` and `account_work`, of which
     `account_changes` may change what is configured (429).

@@ -248,6 +248,61 @@ def test_a_path_that_is_too_long_is_a_head_that_is_too_large(served: Served, len
     assert said.startswith(b"HTTP/1.1 431 ")
 
 
+@pytest.mark.parametrize(("size", "status"), [(4096, b"200"), (4097, b"431"), (200_000, b"431")])
+def test_a_head_has_as_many_bytes_as_the_setting_says(
+    served: Served, size: int, status: bytes
+) -> None:
+    around = len(LIVE) + len(b"x-more: \r\n")
+    sent = LIVE[:-2] + b"x-more: " + b"a" * (size - around) + b"\r\n\r\n"
+    assert len(sent) == size
+    assert answer_to(served, sent).split()[1] == status
+
+
+def test_small_requests_sent_together_are_no_large_head(served: Served) -> None:
+    together = LIVE * 200
+    with connected(served.service) as kept:
+        kept.sendall(together + LIVE[:-2])
+        told = b""
+        while told.count(b'{"status":"live"}') < 200:
+            told += kept.recv(65536)
+        kept.sendall(LIVE[-2:])
+        assert read_answer(kept).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("size", [100_000, 4_000_000])
+def test_a_client_that_sends_its_whole_body_first_reads_that_it_was_too_large(
+    served: Served, size: int
+) -> None:
+    said = answer_to(served, head(served.headers, size) + b" " * size)
+    assert said.startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize(
+    "refused", [b"no http\r\n\r\n", LIVE[:-2] + b"x-more: " + b"a" * 5000], ids=["400", "431"]
+)
+def test_a_client_that_goes_on_after_its_refusal_is_closed_in_time(
+    served: Served, refused: bytes
+) -> None:
+    with connected(served.service) as talker:
+        talker.sendall(refused)
+        assert read_answer(talker).startswith(b"HTTP/1.1 4")
+        assert talker.recv(1) == b""
+        deadline = time.monotonic() + PATIENCE_S
+        with suppress(OSError):
+            while time.monotonic() < deadline:
+                talker.sendall(b" ")
+                time.sleep(0.05)
+            raise AssertionError("it could go on for as long as it liked")
+
+
+@pytest.mark.parametrize("coding", [b"gzip, chunked", b"gzip\r\ntransfer-encoding: chunked"])
+def test_a_body_in_a_transfer_coding_is_refused(served: Served, coding: bytes) -> None:
+    sent = head(served.headers, 0).replace(b"content-length: 0", b"transfer-encoding: " + coding)
+    said = answer_to(served, sent + b"0\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b'"field":"transfer-encoding","type":"malformed_request"' in said
+
+
 def test_every_answer_is_dated_and_named_also_what_is_no_request(served: Served) -> None:
     for sent in (LIVE, b"no http\r\n\r\n", b"GET /" + b"a" * 300_000):
         said = answer_to(served, sent).lower()

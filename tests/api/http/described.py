@@ -15,13 +15,22 @@ import jsonschema_rs
 from tollkeeper.api.http.document import document
 from tollkeeper.api.http.operation import JSON
 
+DOCUMENT = "urn:document"
+
 
 @cache
 def validator(reference: str) -> Any:
     """Checks values against the schema at a JSON pointer into the document, members and all."""
     return jsonschema_rs.Draft202012Validator(
-        {"$ref": quote(reference, safe="#/~"), **strict(document())}, validate_formats=True
+        {"$ref": DOCUMENT + quote(reference, safe="#/~")},
+        validate_formats=True,
+        registry=_registry(),
     )
+
+
+@cache
+def _registry() -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([(DOCUMENT, strict(document()))])
 
 
 def strict(described: Any) -> Any:

@@ -107,6 +107,16 @@ async def test_an_idempotency_key_holds_for_one_path(service: Service) -> None:
     assert errors(answer) == [("idempotency-key", "idempotency_mismatch")]
 
 
+async def test_an_idempotency_key_holds_for_one_method(service: Service) -> None:
+    headers = {"idempotency-key": "k"}
+    created = await service.client.post("/v1/payments", json=payment(id="p"), headers=headers)
+    update = {"payment": {"status": "blocked"}}
+    updated = await service.client.patch("/v1/payments/p", json=update, headers=headers)
+    assert (created.status_code, updated.status_code) == (201, 200)
+    assert updated.json() == {"payment": {"id": "p", "status": "blocked"}}
+    assert "idempotent-replayed" not in updated.headers
+
+
 async def test_what_the_account_answers_can_be_sent_back(service: Service) -> None:
     read = (await service.client.get("/v1/account")).json()
     answer = await service.client.put("/v1/account", json=read)

@@ -40,6 +40,11 @@ CHANGING_NOTHING = {
 }
 """What is no question, and leaves all that is configured as it is."""
 
+LOGIN = """
+event login
+  field user: string required
+"""
+
 
 @given(st.lists(st.floats(0, 3), max_size=60))
 def test_a_key_never_sends_more_than_its_burst_and_its_rate(pauses: list[float]) -> None:
@@ -53,6 +58,23 @@ def test_a_key_never_sends_more_than_its_burst_and_its_rate(pauses: list[float])
         sent += 1
         assert 0 <= allowance.remaining < allowance.limit
     assert sent <= FEW.key_reports * (REPORTS_BURST_S + now - 100) + 1e-6
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, 50)), max_size=60))
+def test_reports_in_batches_are_as_many_as_one_by_one_but_for_the_last_batch(
+    sent: list[tuple[float, int]],
+) -> None:
+    limiter, now, taken, last = Limiter(FEW), 100.0, 0, 0
+    for pause, batch in sent:
+        now += pause
+        try:
+            allowance = limiter.take(ONE, "report", now, batch)
+        except Problem as problem:
+            now += int(dict(problem.headers)[b"retry-after"])
+            allowance = limiter.take(ONE, "report", now, batch)
+        taken, last = taken + batch, batch
+        assert 0 <= allowance.remaining < allowance.limit
+    assert taken - last <= FEW.key_reports * (REPORTS_BURST_S + now - 100) + 1e-6
 
 
 def test_whoever_waits_as_long_as_told_is_let_in() -> None:
@@ -154,6 +176,23 @@ async def test_one_request_too_many_gets_429_and_payments_go_on(service: Service
     assert refused.headers["retry-after"] == "1"
     assert paid.status_code == 201
     assert (paid.headers["ratelimit-limit"], paid.headers["ratelimit-remaining"]) == ("4", "3")
+
+
+@pytest.mark.anyio
+async def test_each_event_of_a_batch_counts(service: Service) -> None:
+    key, stored = await service.key("shop", "admin"), "/v1/event-types/login/versions?publish=true"
+    assert (await service.client.post(stored, content=LOGIN)).status_code == 201
+    batch = {"events": [{"type": "login", "data": {"user": "u"}}] * 3}
+    async with service.client_with(key, FEW) as client:
+        left = []
+        for _ in range(2):
+            answer = await client.post("/v1/events", json=batch)
+            assert answer.status_code == 201
+            left.append(answer.headers.get_list("ratelimit-remaining"))
+        refused = await client.post("/v1/events", json=batch)
+        one = await client.post("/v1/payments", json=payment())
+    assert left == [["1"], ["0"]]
+    assert (refused.status_code, one.status_code) == (429, 429)
 
 
 @given(st.lists(st.floats(0, 40), max_size=60))

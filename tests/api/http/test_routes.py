@@ -157,5 +157,12 @@ async def test_a_query_parameter_that_is_none_is_refused_at_its_name(service: Se
         assert (answer.status_code, errors(answer)) == (422, [(name, "invalid_value")]), query
 
 
+async def test_a_query_parameter_is_given_once_unless_several_are_read(service: Service) -> None:
+    answer = await service.client.get("/v1/payments?action=deny&limit=5&limit=6&action=allow")
+    assert (answer.status_code, errors(answer)) == (422, [("limit", "invalid_value")])
+    several = await service.client.get("/v1/event-types/none/metrics/none?key=u-1&key=u-2")
+    assert several.status_code == 404
+
+
 def _without(headers: httpx.Headers, names: set[str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name not in names}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.api.http.limits import MOST_STREAMS
 from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
@@ -238,6 +239,18 @@ async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service
     assert found == ["new"]
     await create(shop, "newer", user={"id": "u-ana"})
     assert (await stream(**{"last-event-id": last}))[0] == ["new", "newer"]
+
+
+async def test_an_account_follows_so_many_streams_at_once_and_one_more_when_one_ends(
+    shop: Service,
+) -> None:
+    path = "/v1/decisions/stream?seconds=1"
+    asked = [shop.client.get(path) for _ in range(MOST_STREAMS + 1)]
+    answers = sorted(await asyncio.gather(*asked), key=lambda answer: answer.status_code)
+    assert [answer.status_code for answer in answers] == [200] * MOST_STREAMS + [429]
+    assert answers[-1].headers["retry-after"]
+    assert f"{MOST_STREAMS} streams at once" in answers[-1].text
+    assert (await shop.client.get(path)).status_code == 200
 
 
 async def test_a_stream_says_what_it_skipped(shop: Service) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from pathlib import Path
 from shutil import disk_usage
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -19,3 +21,23 @@ if os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free > 2 * 2**30:
     # Tests end processes, never the machine: nothing of theirs has to outlive it.
     os.environ.setdefault("TMPDIR", str(MEMORY))
     tempfile.tempdir = None
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More workers than processors: services, browsers and databases are waited for."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of running services come first: they wait for much, and other workers reckon meanwhile."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/service/"))
+
+
+def pytest_collection_finish() -> None:
+    """Collections of garbage look at what the tests make, not again at all that was collected."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()

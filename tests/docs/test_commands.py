@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import click
 import pytest
 
 from tollkeeper.cli import main
+from tollkeeper.tests.service.forked_toll import forked_toll, searched
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -63,16 +63,16 @@ def folder(tmp_path: Path) -> Path:
     ids=lambda page: page.name,
 )
 def test_the_commands_of_a_page_work(page: Path, folder: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     made = "" if page.name == "README.md" else "toll accounts create shop\n"
-    done = subprocess.run(
-        ["bash", "-euc", f"set -o pipefail\n{made}{commands_to_run(page)}"],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with forked_toll() as toll:
+        done = subprocess.run(
+            ["bash", "-euc", f"set -o pipefail\n{made}{commands_to_run(page)}"],
+            cwd=folder,
+            env={**os.environ, "PATH": searched(toll)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

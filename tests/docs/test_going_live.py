@@ -9,6 +9,7 @@ from time import monotonic, sleep
 import pytest
 
 from tollkeeper.tests.engine.offline.testing.test_tutorial import BLOCK, commands, run
+from tollkeeper.tests.service.forked_toll import forked_toll
 from tollkeeper.tests.service.process import PATIENCE_S, serving, toll
 
 PAGE = Path(__file__).parents[2] / "docs" / "going-live.md"
@@ -27,16 +28,16 @@ def test_the_way_of_a_change_prints_what_the_page_shows(
     data = tmp_path / "data"
     monkeypatch.setenv("TOLL_DATA", str(data))
     assert toll(data, "accounts", "create", "shop").returncode == 0
-    with serving(data) as service:
+    with serving(data) as service, forked_toll() as forked:
         here, address = tmp_path, service.url.removesuffix("/v1")
         for block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
             for command, shown in commands(block):
                 end = monotonic() + PATIENCE_S
-                printed, here = run(command.replace(ADDRESS, address), here)
+                printed, here = run(command.replace(ADDRESS, address), here, forked)
                 # A shadow looks at a payment after it was answered.
                 while (
                     "report" in command and normal(printed) != normal(shown) and monotonic() < end
                 ):
                     sleep(0.2)
-                    printed, here = run(command, here)
+                    printed, here = run(command, here, forked)
                 assert (command, normal(printed)) == (command, normal(shown))

@@ -25,7 +25,7 @@ from tollkeeper.cli import main
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
 FORKED = get_context("forkserver")
-FORKED.set_forkserver_preload(["__main__", __name__])
+FORKED.set_forkserver_preload(["__main__", __name__, "tollkeeper.tests.service.made_once"])
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

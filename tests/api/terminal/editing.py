@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
 
-ENTRY = "from tollkeeper.cli import main; main()"
+from tollkeeper.tests.service.forked_toll import forked_toll
 
 
 def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]], *options: str) -> None:
     """Runs a script against a server that has the folder open."""
 
-    async def run() -> None:
+    async def run(toll: str) -> None:
         client = make_test_lsp_client()
-        await client.start_io(sys.executable, "-c", ENTRY, "lsp", *options)
+        await client.start_io(toll, "lsp", *options)
         root = lsp.WorkspaceFolder(folder.as_uri(), folder.name)
         await client.initialize_session(
             lsp.InitializeParams(client_capabilities("neovim"), workspace_folders=[root])
@@ -27,7 +26,8 @@ def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]], *op
         await client.shutdown_session()
         await client.stop()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    with forked_toll() as toll:
+        asyncio.run(asyncio.wait_for(run(str(toll)), 60))
 
 
 async def open_text(client: LanguageClient, path: Path, text: str) -> list[lsp.Diagnostic]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tollkeeper.tests.api.terminal.editing import ENTRY
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
+from tollkeeper.tests.service.forked_toll import forked_toll
 
 RULE = """rule draft
   condition dear when currency == "EUR" and amount > 100 then deny
@@ -47,13 +46,13 @@ def payment(id_: str, **more: Any) -> dict[str, Any]:
 
 
 def serve(folder: Path, script: Callable[[Client], Awaitable[None]], *options: str) -> None:
-    command = ["-c", ENTRY, "mcp", str(folder), *options]
-
-    async def run() -> None:
-        async with Client(StdioServerParameters(command=sys.executable, args=command)) as client:
+    async def run(toll: str) -> None:
+        started = StdioServerParameters(command=toll, args=["mcp", str(folder), *options])
+        async with Client(started) as client:
             await script(client)
 
-    asyncio.run(asyncio.wait_for(run(), 120))
+    with forked_toll() as toll:
+        asyncio.run(asyncio.wait_for(run(str(toll)), 120))
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import yaml
 from tollkeeper.api.terminal.testing.run import run_tests
 from tollkeeper.engine.offline.testing.starting import start_folder
 from tollkeeper.tests.engine.offline.testing.conftest import payment
+from tollkeeper.tests.service.forked_toll import forked_toll, searched
 
 ROOT = Path(__file__).parents[4]
 STEPS_ELSEWHERE = ("pip install", "apt-get update")
@@ -64,15 +64,16 @@ def repository(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A host's variables; its own commands write down how they were called."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("gh", "curl"):
         (tools / name).write_text(TELLS)
         (tools / name).chmod(0o755)
-    path = os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {"PATH": path, "HOME": str(tmp_path), "TOLD": str(tmp_path / "told")}
+    with forked_toll() as toll:
+        path = os.pathsep.join([str(tools), searched(toll)])
+        yield {"PATH": path, "HOME": str(tmp_path), "TOLD": str(tmp_path / "told")}
 
 
 def git(repository: Path, *arguments: str) -> str:

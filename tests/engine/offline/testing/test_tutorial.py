@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
+
+from tollkeeper.tests.service.forked_toll import forked_toll, searched
 
 TUTORIAL = Path(__file__).parents[4] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -32,13 +33,17 @@ def commands(block: str) -> list[tuple[str, str]]:
     return found
 
 
-def run(command: str, folder: Path) -> tuple[str, Path]:
+def run(command: str, folder: Path, toll: Path) -> tuple[str, Path]:
     """What a shell prints for the command, and the folder it is in then."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", f'exec 2>&1\n{command}\npwd > "$PWD_FILE"'],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PWD_FILE": str(folder / ".pwd"), "NO_COLOR": "1"},
+        env={
+            **os.environ,
+            "PATH": searched(toll),
+            "PWD_FILE": str(folder / ".pwd"),
+            "NO_COLOR": "1",
+        },
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -51,7 +56,11 @@ def run(command: str, folder: Path) -> tuple[str, Path]:
 
 def test_the_tutorials_commands_print_what_it_shows(tmp_path: Path) -> None:
     folder = tmp_path
-    for block in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
-        for command, shown in commands(block):
-            printed, folder = run(command, folder)
-            assert (command, _SCORE.sub("score", printed)) == (command, _SCORE.sub("score", shown))
+    with forked_toll() as toll:
+        for block in BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+            for command, shown in commands(block):
+                printed, folder = run(command, folder, toll)
+                assert (command, _SCORE.sub("score", printed)) == (
+                    command,
+                    _SCORE.sub("score", shown),
+                )

@@ -133,6 +133,7 @@ def _keys(words: Words) -> Html:
             (("j", "k"), words("keys.rows")),
             (("Enter",), words("keys.open")),
             (("f", "l", "u"), words("keys.verdict")),
+            (("z",), words("keys.undo")),
             (("?",), words("keys.help")),
         )
     ]

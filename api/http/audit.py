@@ -25,7 +25,9 @@ class AuditPage(Struct, frozen=True):
     tag=ACCOUNT,
     summary="Read who changed what, newest first",
     doc="Keys, settings, versions, lists and webhooks; no secret is shown. `personal_data_read` says "
-    "which paths of the scope `personal:read` were asked for with a key: one item for ten seconds.",
+    "which paths of the scope `personal:read` were asked for with a key: one item for ten seconds. "
+    "`verdict_given` and `verdict_taken_back` tell of labels of the source `review`, as long as their "
+    "payments are kept; labels of other sources are under `GET /v1/labels`.",
     scope="audit:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),

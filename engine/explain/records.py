@@ -9,6 +9,7 @@ from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
+from tollkeeper.engine.labels.label import Label, decode_label
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.registry.accesses import decode_access
 from tollkeeper.engine.registry.audit import AuditItem, accessed_item, audit_item
@@ -35,7 +36,7 @@ class DecisionItems:
 
 @dataclass(frozen=True, slots=True)
 class AuditItems:
-    """`cursor` continues, None at the end."""
+    """`cursor` continues, None at the end; a page with fewer items than asked for may have one."""
 
     items: list[AuditItem]
     cursor: int | None
@@ -71,16 +72,30 @@ async def decided_page(
 async def audit_page(
     journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
 ) -> AuditItems:
-    """Every change of the account's configuration, and who read of persons, at `since` (µs) or later."""
+    """Every change of the account's configuration, who read of persons, and who judged which payment,
+    at `since` (µs) or later.
+    """
     pages = [
-        await journal.latest(account, kind, since=since, cursor=cursor, limit=limit)
-        for kind in (Kind.CHANGE, Kind.ACCESS)
+        await journal.latest(
+            account, kind, since=since, wanted=_is_told, cursor=cursor, limit=limit
+        )
+        for kind in (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
     ]
-    found = sorted((entry for page in pages for entry in page.entries), reverse=True)
-    goes_on = len(found) > limit or any(page.cursor is not None for page in pages)
+    # Where a kind's page ends, nothing is known yet of what that kind has further back.
+    known_from = max((page.cursor or 0 for page in pages), default=0)
+    found = sorted(
+        (each for page in pages for each in page.entries if each.sequence >= known_from),
+        reverse=True,
+    )
     entries = found[:limit]
     items = await asyncio.to_thread(lambda: [_audit_item(entry) for entry in entries])
-    return AuditItems(items, entries[-1].sequence if goes_on else None)
+    ends_at = entries[-1].sequence if len(found) > limit else known_from
+    return AuditItems(items, ends_at or None)
+
+
+def _is_told(entry: Entry) -> bool:
+    """Of the labels the log tells those of people; banks and files tell theirs by the thousand."""
+    return entry.kind != Kind.LABEL or decode_label(entry.body).source == "review"
 
 
 def _decision_item(entry: Entry) -> DecisionItem:
@@ -94,4 +109,14 @@ def _decision(entry: Entry) -> Decision:
 def _audit_item(entry: Entry) -> AuditItem:
     if entry.kind == Kind.ACCESS:
         return accessed_item(entry.sequence, entry.arrived, decode_access(entry.body))
+    if entry.kind == Kind.LABEL:
+        return _judged_item(entry, decode_label(entry.body))
     return audit_item(decode_change(entry.sequence, entry.arrived, entry.account, entry.body))
+
+
+def _judged_item(entry: Entry, label: Label) -> AuditItem:
+    """A person's verdict, or that it was taken back."""
+    action = "verdict_taken_back" if label.label is None else "verdict_given"
+    detail = {} if label.label is None else {"label": label.label, "reason": label.reason}
+    told = entry.sequence, entry.arrived, label.by
+    return AuditItem(*told, action, f"payment {entry.id}", detail)

@@ -55,7 +55,11 @@ FIRST_ARRIVAL = (
 IDEMPOTENT = (
     "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
 )
-_INDEXES = {Kind.CHANGE: "changes_by_account", Kind.ACCESS: "accesses_by_account"}
+_INDEXES = {
+    Kind.CHANGE: "changes_by_account",
+    Kind.ACCESS: "accesses_by_account",
+    Kind.LABEL: "labels_by_account",
+}
 """Kinds with an index of their own, which holds them alone."""
 BATCH = 5_000
 # How many entries a stretch has at most: most updates come soon enough to be in that of their payment.

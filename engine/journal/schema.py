@@ -26,7 +26,7 @@ PAGE_BYTES = 8192
 LOG_PAGES = 64
 
 migrations = Migrations("tollkeeper")
-NEWEST = 7
+NEWEST = 8
 
 
 @migrations(name="1")
@@ -150,6 +150,11 @@ def _identity_and_checksums(db: Database) -> None:
 @migrations(name="7")
 def _accesses(db: Database) -> None:
     db.execute(f"CREATE INDEX accesses_by_account ON journal(account) WHERE kind = {Kind.ACCESS:d}")
+
+
+@migrations(name="8")
+def _labels(db: Database) -> None:
+    db.execute(f"CREATE INDEX labels_by_account ON journal(account) WHERE kind = {Kind.LABEL:d}")
 
 
 def prepare(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The audit log: the journal's changes read back, without secrets."""
+"""The audit log: the journal's changes and accesses read back, without secrets."""
 
 from __future__ import annotations
 

@@ -457,7 +457,21 @@ def test_verdicts_are_given_as_fast_as_keys_are_pressed_and_none_is_lost(desk: D
         page.wait_for_timeout(100)
     assert legitimate(desk) == said_before + 20
     assert rows.count() == 0
+    for _ in range(2):
+        page.keyboard.press("z")
+    page.keyboard.press("l")  # before the service has answered that it is taken back
+    assert rows.count() == 1
+    while len(taken_back(desk)) < 2 or legitimate(desk) < said_before + 19:
+        page.wait_for_timeout(100)
+    assert legitimate(desk) == said_before + 19
+    assert f"payment {rows.first.get_attribute('data-id')}" in taken_back(desk)
     page.context.close()
+
+
+def taken_back(desk: Desk) -> list[str]:
+    """Whose verdicts were taken back, as the audit log says, the latest first."""
+    log = desk.client.get("/audit", params={"limit": 20}).json()["audit"]
+    return [each["subject"] for each in log if each["action"] == "verdict_taken_back"]
 
 
 def legitimate(desk: Desk) -> int:

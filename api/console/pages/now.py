@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 from litestar import Request, get
 from litestar.response import Response
 
+from tollkeeper.api.console.alarm import denied_of, find_cause
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import first_page, page
@@ -35,10 +36,6 @@ from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
 _HOUR = timedelta(hours=1)
-_LOUD = 3
-"""A mover this many times its usual number, and mostly refused, is said at the top."""
-_LEAST = 20
-"""Fewer payments than these within the hour are no attack that a banner should tell of."""
 _HIDDEN = ("rule", "condition")
 """Movers that tell of the account's own doing; conditions have a table of their own."""
 _SHOWN = 8
@@ -59,19 +56,20 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         _alone(here),
         _moving(here, hour),
     )
-    behind = await mover_addresses(here, moving)
+    shown = moving[:_SHOWN]
+    behind = await _mover_addresses(here, shown)
     words = here.words
     shows_movers = not here.merchants
     content = element(
         "div",
         element("h1", words("now.title")),
         alone,
-        _banner(here, moving, behind) if shows_movers else Html(""),
+        await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
         _tiles(here, flow["figures"]),
         _flow(here, flow["figures"]),
         element(
             "div",
-            element("section", element("h2", words("now.movers")), _movers(here, moving, behind))
+            element("section", element("h2", words("now.movers")), _movers(here, shown, behind))
             if shows_movers
             else Html(""),
             element(
@@ -96,7 +94,7 @@ async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:
     if here.merchants:
         return []
     movers = (await here.client.get("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
-    return [mover for mover in movers if mover["by"] not in _HIDDEN][:_SHOWN]
+    return [mover for mover in movers if mover["by"] not in _HIDDEN]
 
 
 async def _alone(here: Visit) -> Html:
@@ -127,7 +125,7 @@ async def _alone(here: Visit) -> Html:
     )
 
 
-async def mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:
+async def _mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:
     """The payments of each mover's last hour: a person's value is named by a payment that has it.
 
     None for those who may not search payments.
@@ -160,40 +158,36 @@ def _last_hour(here: Visit) -> str:
     return f"since:{text_of(here.now - _HOUR)} until:{text_of(here.now)}"
 
 
-def _denied_share(tally: JsonObject) -> float:
-    return float(tally["actions"]["deny"]) / tally["payments"] if tally["payments"] else 0.0
-
-
-def _banner(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:
-    for mover, address in zip(movers, behind, strict=True):
-        loud = mover["payments"] > _LOUD * mover["usual"] and mover["payments"] >= _LEAST
-        if loud and _denied_share(mover["tally"]) >= 0.5:
-            return notice(
-                "alarm",
-                element(
-                    "strong",
-                    here.words(
-                        "now.alarm",
-                        by=here.words(f"by.{mover['by']}"),
-                        value=mask_entity(mover["by"], mover["value"]),
-                        payments=number(mover["payments"]),
-                        refused=percent(_denied_share(mover["tally"])),
-                    ),
-                ),
-                " ",
-                Html("")
-                if address is None
-                else element("a", here.words("now.look"), href=address, class_="button"),
-                " ",
-                control_if_allowed(
-                    here,
-                    "lists:write",
-                    element(
-                        "a", here.words("now.contain"), href="/console/contain", class_="button"
-                    ),
-                ),
-            )
-    return notice("calm", here.words("now.calm"))
+async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject]) -> Html:
+    tallies = [each["tally"] for each in firing]  # of each condition, and of none: all traffic
+    payments = sum(each["payments"] for each in tallies)
+    cause = find_cause(movers, payments, sum(each["actions"]["deny"] for each in tallies))
+    if cause is None:
+        return notice("calm", here.words("now.calm"))
+    (address,) = await _mover_addresses(here, [cause])
+    return notice(
+        "alarm",
+        element(
+            "strong",
+            here.words(
+                "now.alarm",
+                by=here.words(f"by.{cause['by']}"),
+                value=mask_entity(cause["by"], cause["value"]),
+                payments=number(cause["payments"]),
+                refused=percent(denied_of(cause), cause["payments"]),
+            ),
+        ),
+        " ",
+        Html("")
+        if address is None
+        else element("a", here.words("now.look"), href=address, class_="button"),
+        " ",
+        control_if_allowed(
+            here,
+            "lists:write",
+            element("a", here.words("now.contain"), href="/console/contain", class_="button"),
+        ),
+    )
 
 
 def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
@@ -279,8 +273,8 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                 _exactly(here, mover["payments"], address),
                 f"{mover['usual']:.1f}",
                 join_html(
-                    bar(_denied_share(mover["tally"]), "deny"),
-                    element("span", percent(_denied_share(mover["tally"])), class_="number"),
+                    bar(denied_of(mover) / mover["payments"], "deny"),
+                    element("span", percent(denied_of(mover), mover["payments"]), class_="number"),
                 ),
                 numeric=(1, 2, 3),
             )

@@ -199,7 +199,16 @@ def _verdict_notice(here: Visit, id_: str) -> Html:
         return notice("good", words("payment.unlabelled"))
     undo = element(
         "form",
-        element("button", words("payment.undo"), name="label", value="", class_="quiet"),
+        element(
+            "button",
+            words("payment.undo"),
+            " ",
+            element("kbd", "z"),
+            name="label",
+            value="",
+            data_undo="",
+            class_="quiet",
+        ),
         method="post",
         action=f"{payment_address(id_)}/label",
         class_="inline",

@@ -39,7 +39,11 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
         element("p", words("review.keys"), class_="hints"),
         element("p", id="refused", class_="bad", role="alert"),
         payment_table(
-            here, found["payments"], data_verdicts="1", data_refused=words("review.refused")
+            here,
+            found["payments"],
+            data_verdicts="1",
+            data_refused=words("review.refused"),
+            data_stands=words("review.stands"),
         ),
     )
     return await _page(here, shown)
@@ -47,7 +51,7 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/review/{id_:str}", status_code=204)
 async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[None]:
-    """The verdict of a key: the row has left the page already."""
+    """The verdict of a key, empty to take it back: the page shows it already."""
     here = await visit(request)
     await judge(here, id_, (await read_form(request))["label"])
     return Response(None, status_code=204, headers=PAGE_HEADERS)

@@ -21,21 +21,31 @@ function step(by) {
   choose(all[Math.min(all.length - 1, Math.max(0, at + by))]);
 }
 
-// A row goes as soon as it is judged, so that the next key means the next row; it comes back if refused.
+// A row goes as soon as it is judged, so that the next key means the next row; it comes back if refused,
+// or taken back. What is sent of one row is sent in order.
+const judged = [];
+
 function judge(verdict) {
   const button = document.querySelector(`.verdicts button[value="${verdict}"]`);
   if (button) return button.click();
   const row = chosen();
   const held = row?.closest("[data-verdicts]");
   if (!held) return;
-  const next = row.nextElementSibling ?? row.previousElementSibling;
   const after = row.nextElementSibling;
+  const next = after ?? row.previousElementSibling;
   row.remove();
   choose(next);
-  send(row.dataset.id, verdict).then((kept) => kept || giveBack(held, row, after));
+  const done = { held, row, after };
+  judged.push(done);
+  send(row, verdict).then((kept) => kept || giveBack(done));
 }
 
-async function send(id, verdict) {
+function send(row, verdict) {
+  row.sent = row.sent ? row.sent.then(() => post(row.dataset.id, verdict)) : post(row.dataset.id, verdict);
+  return row.sent;
+}
+
+async function post(id, verdict) {
   const address = `/console/review/${encodeURIComponent(id)}`;
   const body = new URLSearchParams({ label: verdict });
   try {
@@ -46,12 +56,29 @@ async function send(id, verdict) {
   }
 }
 
-function giveBack(held, row, after) {
-  row.classList.add("refused");
+function putBack({ held, row, after }) {
   row.removeAttribute("aria-selected");
   held.tBodies[0].insertBefore(row, after?.isConnected ? after : null);
-  if (!chosen()) choose(row);
-  document.getElementById("refused").textContent = held.dataset.refused;
+}
+
+function giveBack(done) {
+  judged.splice(judged.indexOf(done), 1);
+  done.row.classList.add("refused");
+  putBack(done);
+  if (!chosen()) choose(done.row);
+  document.getElementById("refused").textContent = done.held.dataset.refused;
+}
+
+async function takeBack() {
+  const button = document.querySelector("button[data-undo]");
+  if (button) return button.click();
+  const done = judged.pop();
+  if (!done) return;
+  putBack(done);
+  choose(done.row);
+  if (await send(done.row, "")) return;
+  done.row.classList.add("refused");
+  document.getElementById("refused").textContent = done.held.dataset.stands;
 }
 
 const pages = { n: "now", p: "payments", v: "review", a: "alerts", r: "rules", l: "lists", s: "score" };
@@ -76,6 +103,7 @@ document.addEventListener("keydown", (event) => {
     if (search) search.focus();
     else location.href = "/console/payments";
   } else if (key in verdicts) judge(verdicts[key]);
+  else if (key === "z") takeBack();
   else return;
   event.preventDefault();
 });

@@ -152,7 +152,10 @@ CREATE TABLE layout (shard int NOT NULL, shards int NOT NULL);
 INSERT INTO layout VALUES (1, 1);
 CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL);
 """
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS)
+_LABELS = f"""
+CREATE INDEX labels_by_account ON journal (account, place) WHERE kind = {Kind.LABEL:d};
+"""
+_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 

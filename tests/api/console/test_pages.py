@@ -215,6 +215,12 @@ async def test_a_verdict_is_a_label_and_can_be_taken_back(own_shop: Shop) -> Non
     assert "Undo" in page.text
     await own_shop.browser.post(address, data={"label": ""})
     assert (await own_shop.service.client.get(labels)).json()["label"] is None
+    log = (await own_shop.service.client.get("/v1/audit?limit=2")).json()["audit"]
+    assert [(each["action"], each["subject"], each["detail"]) for each in log] == [
+        ("verdict_taken_back", "payment order-1", {}),
+        ("verdict_given", "payment order-1", {"label": "fraud", "reason": None}),
+    ]
+    assert {each["by"] for each in log} == {own_shop.key[:13]}
 
 
 async def test_a_verdict_has_a_note_that_its_payment_shows(own_shop: Shop) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.sqlite import SqliteJournal
@@ -73,15 +74,21 @@ async def test_what_can_not_be_written_is_written_the_next_time(
     assert item["detail"]["requests"] == 2
 
 
-async def test_pages_of_the_audit_log_hold_changes_and_accesses_in_one_order(
-    service: Service,
+async def test_pages_of_the_audit_log_hold_changes_accesses_and_verdicts_in_one_order(
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert (await service.client.post("/v1/payments", json=payment(id="p-0"))).status_code == 201
     for number in range(5):
+        for source in ("review", "import", "refund"):
+            told = {"label": "fraud", "reason": str(number)}
+            answer = await service.client.put(f"/v1/payments/p-0/labels/{source}", json=told)
+            assert answer.status_code == 200
         await service.client.get(f"/v1/payments/p-{number}")
         await write_accesses(service.engine)
         settings = {"account": {"clock_skew_ms": number + 1}}
         await service.client.put("/v1/account", json=settings)
     whole = (await service.client.get("/v1/audit")).json()["audit"]
+    monkeypatch.setattr(reads, "PAGE_SCAN", 4)  # so that pages end where others' labels are many
     paged, cursor = [], ""
     while True:
         page = (await service.client.get(f"/v1/audit?limit=2{cursor}")).json()
@@ -90,7 +97,8 @@ async def test_pages_of_the_audit_log_hold_changes_and_accesses_in_one_order(
             break
         cursor = f"&cursor={page['cursor']}"
     assert paged == whole
-    assert [item["action"] for item in whole[:4]] == 2 * ["settings_changed", "personal_data_read"]
+    round_ = ["settings_changed", "personal_data_read", "verdict_given"]
+    assert [item["action"] for item in whole[:15]] == 5 * round_
 
 
 async def test_accesses_are_kept_as_long_as_payments(service: Service) -> None:

@@ -20,6 +20,7 @@ setup(
     include_package_data=False,
     # Each is some times faster in C; where that can't be built, it is in Python.
     ext_modules=[
+        Extension("tollkeeper.engine.intake._digits", ["engine/intake/_digits.c"], optional=True),
         Extension("tollkeeper.engine.intake._members", ["engine/intake/_members.c"], optional=True),
         Extension(
             "tollkeeper.engine.velocity._groups",

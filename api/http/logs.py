@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import time_ns
 from typing import Any, TextIO
 
@@ -37,7 +38,7 @@ _colour = structlog.dev.ConsoleRenderer(colors=True)
 class Lines:
     """Lines on their way to a stream, in place of a logger of structlog's; `word` makes the text of one."""
 
-    def __init__(self, stream: TextIO, word: Callable[[EventDict], str]) -> None:
+    def __init__(self, stream: TextIO, word: Callable[[EventDict], bytes]) -> None:
         self._file = stream.fileno()
         self._word = word
         self._waiting: deque[EventDict] = deque()
@@ -71,7 +72,7 @@ class Lines:
         dropped, self._dropped = self._dropped, 0
         if dropped:
             events.append(_stamp("warning", {"event": "lines_dropped", "count": dropped}))
-        text = "".join(f"{self._word(event)}\n" for event in events).encode(errors="replace")
+        text = b"".join([b"%b\n" % self._word(event) for event in events])
         while text:
             # Past the stream's own buffer, whose lock would hold up the end of the process.
             text = text[os.write(self._file, text) :]
@@ -82,7 +83,7 @@ def logging_to(stream: TextIO = sys.stderr) -> Iterator[None]:
     """Send every log line to `stream` until the block ends."""
     lines = Lines(stream, _on_terminal if stream.isatty() else _as_json)
     structlog.configure(
-        processors=[structlog.processors.format_exc_info, _as_it_is],
+        processors=[_as_it_is],
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
@@ -117,7 +118,9 @@ def request_log() -> FilteringBoundLogger:
 def _as_it_is(
     _logger: Any, method: str, event: EventDict
 ) -> tuple[tuple[EventDict], dict[str, Any]]:
-    """What `Lines` is called with."""
+    """What `Lines` is called with; a failure is worded at once, as what it names may change."""
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(_logger, method, event)
     return (_stamp(method, event),), {}
 
 
@@ -128,20 +131,25 @@ def _stamp(method: str, event: EventDict) -> EventDict:
     return event
 
 
-def _as_json(event: EventDict) -> str:
+def _as_json(event: EventDict) -> bytes:
     dated = _dated(event)
     try:
-        return _encode(dated).decode()
+        return _encode(dated)
     except UnicodeEncodeError:
         # Half of a character, which only escapes can show.
-        return json.dumps(dated, default=str)
+        return json.dumps(dated, default=str).encode()
 
 
-def _on_terminal(event: EventDict) -> str:
-    return _colour(None, "", _dated(event))
+def _on_terminal(event: EventDict) -> bytes:
+    return _colour(None, "", _dated(event)).encode(errors="replace")
 
 
 def _dated(event: EventDict) -> EventDict:
-    moment = datetime.fromtimestamp(event["timestamp"] / 1e9, UTC)
-    event["timestamp"] = f"{moment.replace(tzinfo=None).isoformat()}Z"
+    second, ns = divmod(event["timestamp"], 1_000_000_000)
+    event["timestamp"] = f"{_text_of(second)}.{ns // 1000:06}Z"
     return event
+
+
+@lru_cache(2)
+def _text_of(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

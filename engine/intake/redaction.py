@@ -28,6 +28,15 @@ from tollkeeper.engine.intake.payment import (
     Update,
 )
 
+try:
+    from tollkeeper.engine.intake._digits import may_hold_number as may_hold_number
+except ImportError:  # where C can't be built
+
+    def may_hold_number(_body: bytes, /) -> bool:
+        """Whether a JSON text may hold a card number."""
+        return True
+
+
 Origin = TypeVar("Origin", Backend, Device)
 Methods = TypeVar("Methods", Method, MethodUpdate)
 
@@ -306,6 +315,8 @@ def mask_for(body: bytes) -> Mask | None:
 
     In a flood of digits a text with any run long enough to hold one loses all its digits.
     """
+    if not may_hold_number(body):
+        return None
     # A single byte is found sooner than two, and most bodies have no escape.
     escaped = b"\\" in body and b"\\u" in body
     shown = body.translate(_ESCAPED_AS_ZERO if escaped else _AS_ZERO, _PASSED_OVER)

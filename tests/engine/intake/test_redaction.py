@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
+from tollkeeper.engine.intake import redaction
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.redaction import (
@@ -22,6 +24,7 @@ from tollkeeper.engine.intake.redaction import (
 
 NOW = 1_768_478_400_000_000
 VISA = "4111111111111111"
+DIGITS = "tollkeeper.engine.intake._digits"
 
 
 def stored(**changes: Any) -> Payment:
@@ -324,3 +327,18 @@ def test_a_card_number_hidden_in_an_exponent_is_masked() -> None:
 )  # fmt: skip
 def test_a_value_is_always_found_out_as_its_pattern_says(value: str) -> None:
     assert is_confidential_value(value) == (_CONFIDENTIAL_VALUE.search(value) is not None)
+
+
+@pytest.mark.skipif(find_spec(DIGITS) is None, reason="the look in C isn't built")
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.sampled_from(["4", "4111", "411111", "u00a0", "u0034", "ad", "x", '"'])
+        | st.sampled_from([" ", "-", ".", "_", "/", "\\", "\u00a0", "é"])
+    ).map(lambda parts: "".join(parts).encode())
+)
+def test_the_first_look_at_a_body_says_what_the_second_would(body: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(redaction, "may_hold_number", lambda _body: True)
+        looked_into = mask_for(body) is not None
+    assert redaction.may_hold_number(body) is looked_into

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -62,14 +63,13 @@ def with_console(public: ASGIApp) -> ASGIApp:
     """The public interface with the console beside it, which calls it as anybody does."""
     console = _console()
 
-    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+    def handle(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == ScopeType.HTTP and is_console(scope["path"]):
             scope["state"] = {"public": public}
             # A name may hold any character, a slash too: only its part of the path is decoded.
             scope["path"] = scope["raw_path"].decode("latin-1")
-            await console(scope, receive, send)
-        else:
-            await public(scope, receive, send)
+            return console(scope, receive, send)
+        return public(scope, receive, send)
 
     return handle
 

@@ -13,7 +13,6 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope as RequestScope
 
-from tollkeeper.api.http.bodies import header
 from tollkeeper.api.http.errors import (
     Problem,
     forbidden,
@@ -22,7 +21,7 @@ from tollkeeper.api.http.errors import (
     suspended,
     unauthorized,
 )
-from tollkeeper.api.http.request import Exchange, state_of
+from tollkeeper.api.http.request import Exchange, RequestState, state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.keys import authenticate
@@ -53,11 +52,11 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
     """
     needed: RouteScope = route.opt["scope"]
     wait = 0.0
+    known = state_of(request)
     if announced := route.opt["deprecated"]:
-        state_of(request).answer_headers += announced
+        known.answer_headers += announced
     if needed is not None:
-        key = _key_for(request, route, needed)
-        known = state_of(request)
+        key = _key_for(known, route, needed)
         known.allowance = known.service.limiter.take(key, route.opt["demand"], monotonic())
         wait = known.allowance.wait
         if needed == "personal:read":
@@ -73,7 +72,7 @@ def count_reports(request: Exchange, more: int) -> None:
 
     Raises `Problem` 429 when others have since taken more than there was.
     """
-    known = state_of(request.scope)
+    known = request.known
     take = known.service.limiter.take
     known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
@@ -81,13 +80,13 @@ def count_reports(request: Exchange, more: int) -> None:
 async def await_turn(request: RequestScope, route: BaseRouteHandler, wait: float) -> None:
     """Done in `wait` seconds. Raises as `authorize_scope` for a key that is good no longer then."""
     await asyncio.sleep(wait)
-    _key_for(request, route, route.opt["scope"])
+    _key_for(state_of(request), route, route.opt["scope"])
 
 
 def _key_for(
-    request: RequestScope, route: BaseRouteHandler, needed: NarrowScope | Literal["any"]
+    known: RequestState, route: BaseRouteHandler, needed: NarrowScope | Literal["any"]
 ) -> ApiKey:
-    key = key_of_request(request)
+    key = key_of_request(known)
     if needed != ANY_SCOPE:
         check_scope(key, needed)
         if key.merchants and not route.opt["of_merchants"]:
@@ -114,13 +113,12 @@ def _check_query(query: bytes, known: Mapping[str, bool]) -> None:
         raise invalid(cap_violations(found))
 
 
-def key_of_request(request: RequestScope) -> ApiKey:
+def key_of_request(known: RequestState) -> ApiKey:
     """The key of the request, used now.
 
     Raises `Problem` 401 without a good one, 403 while its account is suspended.
     """
-    presented = presented_key(request)
-    known = state_of(request)
+    presented = presented_key(known)
     engine = known.service.engine
     state, now = engine.state, engine.clock()
     key = authenticate(state, presented, now)
@@ -138,9 +136,9 @@ def key_of_request(request: RequestScope) -> ApiKey:
     return key
 
 
-def presented_key(request: RequestScope) -> str:
+def presented_key(known: RequestState) -> str:
     """The key or session that is sent. Raises `Problem` 401 where there is none."""
-    value = header(request, b"authorization")
+    value = known.headers.get(b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
     return value[7:].strip().decode("latin-1")
@@ -155,7 +153,7 @@ def check_scope(key: ApiKey, scope: NarrowScope) -> None:
 def may_still(request: Exchange, scope: NarrowScope) -> bool:
     """Whether what the request was sent with is still good, for who answers for long."""
     try:
-        check_scope(key_of_request(request.scope), scope)
+        check_scope(key_of_request(request.known), scope)
     except Problem:
         return False
     return True

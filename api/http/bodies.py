@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from litestar import Request
-from litestar.types import HTTPReceiveMessage, Receive, Scope
+from litestar.types import Receive, Scope
 
 from tollkeeper.api.http.errors import (
     JSON,
@@ -25,8 +25,7 @@ from tollkeeper.api.http.errors import (
     unavailable,
     unsupported,
 )
-from tollkeeper.api.http.request import Exchange, state_of
-from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.request import Exchange, RequestState, state_of
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
@@ -72,10 +71,11 @@ async def read_json_bytes(scope: Scope, receive: Receive) -> bytes:
 
     Raises as `read_body`, and `Problem` 415 and 422.
     """
-    said = header(scope, b"content-type")
+    known = state_of(scope)
+    said = known.headers.get(b"content-type")
     if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the body as `application/json`")
-    body = await read_body(scope, receive, _settings(scope).body_bytes)
+    body = await read_body(known, receive, known.service.settings.body_bytes)
     if may_repeat_members(body) and (found := repeated_members(body)):
         raise invalid([Violation(place, "malformed_json", _TWICE) for place in found[:MAX_LISTED]])
     return body
@@ -86,31 +86,31 @@ async def read_text(request: AnyRequest) -> bytes:
     said = header(request.scope, b"content-type")
     if said and not _TEXT.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the text as `text/plain`")
-    return await read_body(request.scope, request.receive, _MAX_TEXT)
+    return await read_body(state_of(request.scope), request.receive, _MAX_TEXT)
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def read_body(known: RequestState, receive: Receive, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
     Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
     says that it is late (`connection.py`), 400 when the client left.
     """
-    coding = header(scope, b"content-encoding")
+    coding = known.headers.get(b"content-encoding")
     if coding and coding.strip().lower() != b"identity":
         raise unsupported("content-encoding", "send the body as it is, in no content coding")
-    declared = header(scope, b"content-length")
+    declared = known.headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
     chunks: list[bytes] = []
     size = 0
     while True:
-        message = cast("HTTPReceiveMessage", await receive())
+        message: Any = await receive()
         if message["type"] == "http.disconnect":
-            state_of(scope).log["disconnected"] = True
+            known.log["disconnected"] = True
             raise incomplete_body()
-        if state_of(scope).late:
-            raise slow_body(_settings(scope).body_seconds)
-        chunk = message["body"]
+        if known.late:
+            raise slow_body(known.service.settings.body_seconds)
+        chunk: bytes = message["body"]
         size += len(chunk)
         if size > limit:
             raise too_large(limit)
@@ -122,10 +122,6 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 def _media_type(said: bytes) -> bytes:
     """The type alone, without its parameters."""
     return said.partition(b";")[0].strip().lower()
-
-
-def _settings(scope: Scope) -> Settings:
-    return state_of(scope).service.settings
 
 
 def admit(engine: Engine) -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -384,8 +385,8 @@ class Connection(HttpToolsProtocol):
 
     def _head_size(self) -> int:
         """Bytes of the request's line and headers, as far as they are whole."""
-        lines = sum([len(name) + len(value) + _AROUND_HEADER for name, value in self.headers])
-        return _AROUND_TARGET + len(self.url) + lines
+        texts = len(b"".join(chain.from_iterable(self.headers)))
+        return _AROUND_TARGET + len(self.url) + texts + _AROUND_HEADER * len(self.headers)
 
     def _refuse_head(self) -> None:
         message = f"a head has at most {self._most_in_head} bytes"
@@ -409,8 +410,9 @@ class Connection(HttpToolsProtocol):
         self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
 
     def _is_here(self) -> None:
-        self._heads.end(self, self._address)
+        # A head that is awaited is due.
         if self._due is not None:
+            self._heads.end(self, self._address)
             self._due.cancel()
             self._due = None
 

@@ -6,7 +6,7 @@ The routes of payments go straight to their handlers, past the framework (`strai
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import getrandbits
 from time import perf_counter
@@ -114,21 +114,21 @@ def _lost_its_account(state: RequestState) -> bool:
     return state.key is not None and state.key.account not in state.service.engine.state.accounts
 
 
-async def _dispatch(
+def _dispatch(
     app: ASGIApp, route: Route | None, scope: HTTPScope, receive: Receive, send: Send
-) -> None:
+) -> Awaitable[None]:
+    """The request's answering. Raises `Problem` 404 and 405."""
     method = scope["method"]
     if route is None:
         raise nothing_here()
     if method not in route.methods:
         raise method_not_allowed(route.allow)
     if method == "OPTIONS":
-        await _tell_methods(send, route)
-    elif method == "HEAD":
+        return _tell_methods(send, route)
+    if method == "HEAD":
         as_get = cast("HTTPScope", {**scope, "method": "GET"})
-        await app(as_get, receive, send)
-    else:
-        await app(scope, receive, send)
+        return app(as_get, receive, send)
+    return app(scope, receive, send)
 
 
 async def _tell_methods(send: Send, route: Route) -> None:
@@ -169,9 +169,9 @@ def check_head(scope: HTTPScope, headers: Mapping[bytes, bytes]) -> None:
     if coding is not None and coding.strip().lower() != b"chunked":
         message = "send the body as it is or `chunked`, in no other coding"
         raise malformed_head("transfer-encoding", message)
-    names = [name for name, _ in scope["headers"]]
-    if len(headers) == len(names):
+    if len(headers) == len(sent := [*scope["headers"]]):
         return
+    names = [name for name, _ in sent]
     for name in _ONCE:
         if names.count(name) > 1:
             raise malformed_head(name.decode(), "this header may be sent once")
@@ -247,22 +247,24 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
     the path has one, percent-encoded, and give the JSON of their usual status. Other methods of
     these paths are for `app`."""
     handlers = {
-        (plain(path), method): route
+        (plain(path), method): (route, route.fn)
         for route in routes
         for path in route.paths
         for method in route.http_methods
     }
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        request = StraightRequest(cast("HTTPScope", scope), receive)
-        handler = handlers.get((request.route, request.scope["method"]))
-        if handler is None:
+        assert scope["type"] == ScopeType.HTTP
+        request = StraightRequest(scope, receive)
+        found = handlers.get((request.known.route, scope["method"]))
+        if found is None:
             await app(scope, receive, send)
             return
+        handler, answer_of = found
         if wait := authorize_scope(request.scope, handler):
             await await_turn(request.scope, handler, wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
-        body: bytes = await handler.fn(request, *ids)
+        body: bytes = await answer_of(request, *ids)
         await _send(send, handler.status_code, body)
 
     return {path: run for path, _ in handlers}

@@ -157,10 +157,13 @@ RawId = Annotated[
     repeatable=True,
 )
 async def create_payment(request: Request) -> bytes:
-    admit(request.engine)
+    engine = request.engine
+    admit(engine)
     body = await read_json_bytes(request.scope, request.receive)
-    arrived = request.engine.clock()
+    arrived = engine.clock()
     repeat_key = idempotency_key(request.scope)
+    if repeat_key is None:
+        return await _create(request, None, body, arrived)
     async with turn_of(request, repeat_key):
         answered = await _answered_before(request, repeat_key, body, arrived)
         return answered or await _create(request, repeat_key, body, arrived)
@@ -310,7 +313,8 @@ ROUTES = (create_payment, update_payment, read_payment, explain_payment)
 
 
 async def _create(request: Request, repeat_key: str | None, body: bytes, arrived: int) -> bytes:
-    engine, active = request.engine, request.engine.active[request.key.account]
+    engine = request.engine
+    active = engine.active[request.key.account]
     payment = read_creation(body, arrived, active.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
@@ -333,11 +337,9 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
 
 
 async def _answered_before(
-    request: Request, repeat_key: str | None, body: bytes, arrived: int
+    request: Request, repeat_key: str, body: bytes, arrived: int
 ) -> bytes | None:
-    """The stored response to an earlier request of this idempotency key. Raises as `repeated`."""
-    if repeat_key is None:
-        return None
+    """The stored response to an earlier request of this idempotency key. Raises as `replay_response`."""
     journal, account = request.engine.journal, request.key.account
     stored = await journal.find_idempotency(account, repeat_key, arrived)
     return None if stored is None else replay_response(request, stored, body)

@@ -83,14 +83,19 @@ class Exchange:
     scope: HTTPScope
 
     @property
+    def known(self) -> RequestState:
+        """What is known of it on its way."""
+        return state_of(self.scope)
+
+    @property
     def service(self) -> Service:
         """What it shares with the other requests of its listener."""
-        return state_of(self.scope).service
+        return self.known.service
 
     @property
     def engine(self) -> Engine:
         """The running engine."""
-        return self.service.engine
+        return self.known.service.engine
 
     @property
     def search(self) -> Search:
@@ -105,7 +110,7 @@ class Exchange:
     @property
     def key(self) -> ApiKey:
         """The key of the request, which has the scope that its operation needs."""
-        key = state_of(self.scope).key
+        key = self.known.key
         assert key is not None
         return key
 
@@ -124,17 +129,17 @@ class Exchange:
     @property
     def route(self) -> str:
         """The request's path as it is described."""
-        return state_of(self.scope).route
+        return self.known.route
 
     @property
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """What joins the headers of the answer."""
-        return state_of(self.scope).answer_headers
+        return self.known.answer_headers
 
     @property
     def log(self) -> dict[str, Any]:
         """What joins the request's log line: no personal data and no key."""
-        return state_of(self.scope).log
+        return self.known.log
 
 
 class Request(Exchange, litestar.Request[None, None, State]):  # type: ignore[misc]
@@ -145,8 +150,11 @@ class StraightRequest(Exchange):
     """A request that goes past the framework, with all of a `Request` that payments' handlers use:
     to make the framework's own takes longer than to read a payment."""
 
-    __slots__ = ("receive", "scope")
+    __slots__ = ("known", "receive", "scope")
+
+    known: RequestState
 
     def __init__(self, scope: HTTPScope, receive: Receive) -> None:
         self.scope = scope
         self.receive = receive
+        self.known = state_of(scope)

@@ -182,7 +182,7 @@ async def _by_openid(
 async def read_session(request: Request) -> SessionAnswer:
     engine = request.engine
     key = request.key
-    found = engine.sessions.find(engine.state, presented_key(request.scope), engine.clock())
+    found = engine.sessions.find(engine.state, presented_key(request.known), engine.clock())
     session = None if found is None else found[0]
     user = request.account.users[key.id] if session is not None and session.is_user else None
     return SessionAnswer(
@@ -208,7 +208,7 @@ async def read_session(request: Request) -> SessionAnswer:
     answers={200: Answer("The session is over.", SignedOutAnswer)},
 )
 async def sign_out(request: Request) -> SignedOutAnswer:
-    return SignedOutAnswer(await end_session(request.engine, presented_key(request.scope)))
+    return SignedOutAnswer(await end_session(request.engine, presented_key(request.known)))
 
 
 ROUTES = (sign_in, read_session, sign_out)

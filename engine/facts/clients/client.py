@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Annotated
+from itertools import chain
+from operator import itemgetter
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -32,6 +34,15 @@ HEADER_LENGTH = 1024
 NAMES_LENGTH = 2048
 
 _Names = tuple[str, ...]
+
+
+class _Places(NamedTuple):
+    """The headers that are read, in the order of `CLIENT_HEADERS`, the names under which each was
+    sent, and what picks their values where each was sent under one."""
+
+    sent: _Names
+    spellings: tuple[_Names, ...]
+    pick: Callable[[Mapping[str, str]], tuple[str, ...]] | None
 
 
 class Client(Struct, frozen=True, gc=False):
@@ -75,30 +86,32 @@ def client(headers: Mapping[str, str] | None) -> Client | None:
     return _read(*_header_set(headers, _header_positions(tuple(headers)))) if headers else None
 
 
-def _header_positions(names: _Names) -> tuple[_Names, tuple[_Names, ...]]:
-    """The headers that are read, in the order of READ, and under which `names` each was sent."""
+def _header_positions(names: _Names) -> _Places:
+    """Where those headers are that are read."""
     found: dict[str, _Names] = {}
     for name in names:
         low = name.lower()
         found[low] = (*found.get(low, ()), name)
     sent = tuple(name for name in CLIENT_HEADERS if name in found)
-    return sent, tuple(found[name] for name in sent)
+    spellings = tuple(found[name] for name in sent)
+    # Of several, `itemgetter` gives a tuple.
+    is_plain = len(sent) > 1 and all(len(each) == 1 for each in spellings)
+    return _Places(sent, spellings, itemgetter(*chain(*spellings)) if is_plain else None)
 
 
-def _header_set(
-    headers: Mapping[str, str], places: tuple[_Names, tuple[_Names, ...]]
-) -> tuple[_Names, tuple[str, ...]]:
+def _header_set(headers: Mapping[str, str], places: _Places) -> tuple[_Names, tuple[str, ...]]:
     """The headers that are read, and their values."""
-    sent, spellings = places
-    # One name in two spellings: the greater value counts, whatever their order.
-    values = [
-        headers[names[0]] if len(names) == 1 else max(map(headers.__getitem__, names))
-        for names in spellings
-    ]
+    sent, spellings, pick = places
+    values: tuple[str, ...]
+    if pick is not None:
+        values = pick(headers)
+    else:
+        # One name in two spellings: the greater value counts, whatever their order.
+        values = tuple(max(map(headers.__getitem__, names)) for names in spellings)
     # One joined length is the cheapest look at all of them.
     if len("".join(values)) > HEADER_LENGTH:
-        values = [value[:HEADER_LENGTH] for value in values]
-    return sent, tuple(values)
+        values = tuple(value[:HEADER_LENGTH] for value in values)
+    return sent, values
 
 
 def _read(names: _Names, values: tuple[str, ...]) -> Client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import sqrt
 
 from tollkeeper.api.console.client import JsonObject
@@ -15,16 +15,19 @@ _NARROW_FIRST = ("card", "device", "ip", "user", "email", "network", "bin", "mer
 """Of values with the same payments, the one that blocks the fewest others."""
 
 
-def find_cause(movers: Iterable[JsonObject], payments: int, denied: int) -> JsonObject | None:
+def find_cause(movers: Iterable[JsonObject], tallies: Sequence[JsonObject]) -> JsonObject | None:
     """The mover whose denials are the furthest beyond those of all other traffic, None when none is loud.
 
-    `payments` and `denied` count all traffic of the movers' span. A busy merchant's honest payments speak
-    against it, so that the BIN, device or address that is denied there comes first.
+    `tallies` are of all traffic of the movers' span. A busy merchant's honest payments speak against it,
+    so that the BIN, device or address that is denied there comes first.
     """
+    payments = sum(each["payments"] for each in tallies)
+    denied = sum(each["actions"]["deny"] for each in tallies)
 
     def rank(mover: JsonObject) -> tuple[float, int]:
-        others, others_denied = payments - mover["payments"], denied - denied_of(mover)
-        usual = (max(others_denied, 0) + 1) / (max(others, 0) + 2)
+        # Figures that are asked for one after another may differ by what came between.
+        others = max(payments - mover["payments"], 0)
+        usual = (min(max(denied - denied_of(mover), 0), others) + 1) / (others + 2)
         expected = mover["payments"] * usual
         beyond = (denied_of(mover) - expected) / sqrt(expected * (1 - usual))
         return beyond, -_NARROW_FIRST.index(mover["by"])

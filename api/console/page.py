@@ -24,6 +24,19 @@ NAVIGATION = (
     ("settings", "/console/settings", "settings:read"),
 )
 """Each page's name, its address, and the scope it needs."""
+GO_KEYS = {
+    "now": "n",
+    "payments": "p",
+    "review": "v",
+    "alerts": "a",
+    "rules": "r",
+    "lists": "l",
+    "score": "s",
+    "report": "t",
+    "changes": "c",
+    "settings": "e",
+}
+"""The key that leads to a page, after `g`."""
 STYLES = ("vendor/uplot.css", "console.css")
 _PUBLIC = "https://YOUR-HOST"
 
@@ -37,7 +50,7 @@ def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -
         _header(visit),
         element("main", *content, id="main", tabindex="-1"),
         _calls(words, visit.client.calls),
-        _keys(words),
+        _keys(visit),
     )
     return document(words, title, body, ("console.js", "vendor/htmx.js", *scripts))
 
@@ -75,6 +88,7 @@ def _header(visit: Visit) -> Html:
             href=address,
             aria_current="page" if _is_here(visit.path, address) else None,
             data_page=name,
+            data_go=GO_KEYS[name],
         )
         for name, address, scope in NAVIGATION
         if visit.may(scope) and visit.sees(name)
@@ -120,16 +134,20 @@ def _curl(call: MadeCall) -> str:
     return " ".join(parts)
 
 
-def _keys(words: Words) -> Html:
+def _keys(visit: Visit) -> Html:
+    words = visit.words
+    pages = [
+        (("g", GO_KEYS[name]), words(f"frame.{name}"))
+        for name, _, scope in NAVIGATION
+        if visit.may(scope) and visit.sees(name)
+    ]
     rows = [
         element(
             "div", element("dt", *(element("kbd", key) for key in keys)), element("dd", meaning)
         )
         for keys, meaning in (
             (("/",), words("keys.search")),
-            (("g", "n"), words("keys.now")),
-            (("g", "p"), words("keys.payments")),
-            (("g", "r"), words("keys.rules")),
+            *pages,
             (("j", "k"), words("keys.rows")),
             (("Enter",), words("keys.open")),
             (("f", "l", "u"), words("keys.verdict")),

@@ -29,6 +29,7 @@ from tollkeeper.api.http.serve import (
 )
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.terminal.demo_attack import WATCH, with_blocks
+from tollkeeper.api.terminal.demo_trial import with_a_challenge
 from tollkeeper.api.terminal.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.api.terminal.traffic.live import ATTACK, guess_cards
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
@@ -39,6 +40,7 @@ from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.publish.sign_in import MakeLink
+from tollkeeper.engine.publish.trials import SetShadow
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.asking import searching
@@ -138,16 +140,21 @@ async def _serve(
 
 
 async def _furnish(engine: Engine) -> str:
-    """The account with the shipped rules in force, its own edit of one, and a monitor; its key."""
+    """The account with the shipped rules in force, its own edit of one and a further one on trial, and a
+    monitor; its key.
+    """
     await _perform(engine, CreateAccount(DEMO_ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):
         text = path.read_text()
         if path.stem != "bot_behaviour":
             await _perform(engine, Store(DEMO_ACCOUNT, "rule", path.stem, text, activate=True))
     starter = (SHIPPED / f"{DEMO_RULE}.rule").read_text()
-    await _perform(
-        engine, Store(DEMO_ACCOUNT, "rule", DEMO_RULE, with_blocks(starter), activate=True)
-    )
+    edited = with_blocks(starter)
+    await _perform(engine, Store(DEMO_ACCOUNT, "rule", DEMO_RULE, edited, activate=True))
+    tried = Store(DEMO_ACCOUNT, "rule", DEMO_RULE, with_a_challenge(edited), activate=False)
+    version = (await _perform(engine, tried)).version
+    assert version is not None
+    await _perform(engine, SetShadow(DEMO_ACCOUNT, "rule", DEMO_RULE, version))
     await _perform(engine, Store(DEMO_ACCOUNT, "event", "payment", WATCH, activate=True))
     chargeback = (SHIPPED / "events" / f"{CHARGEBACK}.rule").read_text()
     await _perform(engine, Store(DEMO_ACCOUNT, "event", CHARGEBACK, chargeback, activate=True))

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -22,6 +22,7 @@ _SIZE = {"width": 1280, "height": 900}
 _SETTLE_S = 60
 """So long the demo's attack is let to show in the figures."""
 _OTHER_SIZES = {"narrow": {"width": 360, "height": 800}, "zoomed": {"width": 640, "height": 450}}
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 _DENSE = ("now", "payments", "payment")
 _THRESHOLD = re.compile(r"(>=? *)(\d+)")
 
@@ -55,26 +56,35 @@ def _take_all(page: Page, home: str) -> None:
     payment = _address_of(page, "table.payments tbody a")
     page.goto(payment)
     rule = _address_of(page, "header.decision a")
+    page.goto(f"{home}/alerts")
+    alert = _address_of(page, "table.rows tbody a")
     pages = (
         ("now", home, ".uplot"),
         ("payments", denied, "table.payments"),
         ("payment", payment, "pre.rule"),
         ("rule", rule, "table"),
+        ("alerts", f"{home}/alerts", "table"),
+        ("alert", alert, "table"),
+        ("contain", f"{home}/contain", "table"),
         ("edit", f"{rule}/edit", "#findings h2"),
         ("users", f"{home}/settings/users", "main"),
         ("keys", f"{home}/settings/keys", "table"),
     )
     after_proposing = (
-        ("contain", f"{home}/contain", "table"),
         ("changes", f"{home}/changes", "article"),
-        ("review", f"{home}/review", "main"),
-        ("alerts", f"{home}/alerts", "main"),
         ("lists", f"{home}/lists", "main"),
         ("score", f"{home}/score", ".uplot"),
         ("report", f"{home}/report", "table"),
         ("settings", f"{home}/settings", "main"),
     )
     _take(page, pages)
+    page.goto(f"{home}/review")
+    page.click("main form button")
+    page.wait_for_selector("table.payments")
+    page.keyboard.press("j")
+    for scheme in _SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=FOLDER / f"review-{scheme}.png")
     _propose(page, home, rule)
     _take(page, after_proposing)
 
@@ -82,7 +92,7 @@ def _take_all(page: Page, home: str) -> None:
 def _take(page: Page, pages: tuple[tuple[str, str, str], ...]) -> None:
     """Each page is a name, an address, and what is there once it is ready."""
     for name, address, ready in pages:
-        for scheme in ("light", "dark"):
+        for scheme in _SCHEMES:
             page.emulate_media(color_scheme=scheme)
             page.goto(address)
             page.wait_for_selector(ready)

@@ -56,6 +56,10 @@ def test_its_attack_raises_an_alert_from_which_the_console_stops_it() -> None:
             stopped = f"bin:{bin_} condition:blocked action:deny status:blocked"
             assert next(True for _ in lines if counted(client, stopped) >= 5)
             assert alerts(client)[0]["mark"]["state"] == "acknowledged"
+            rule = client.get("/rules/web_checkout").json()["rule"]
+            tried = client.get("/rules/web_checkout/shadow").json()["shadow"]
+            assert (rule["active"], tried["version"]) == (2, 3)
+            assert tried["evaluated"] > 0
 
 
 def alerts(client: httpx.Client) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from litestar import Request, get, post
 from litestar.params import FromPath
 from litestar.response import Response
 
+from tollkeeper.api.console.alarm import find_cause
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.asked_lists import FIELDS, lists_asked_by, read_live_rules
 from tollkeeper.api.console.client import JsonObject, segment
@@ -43,7 +44,7 @@ from tollkeeper.api.html import Html, element, join_html
 
 CONTAIN = "/console/contain"
 _SUGGESTED = 6
-"""How many values are suggested, those with most payments beyond their usual first."""
+"""How many values are suggested."""
 _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 """For how many hours a value may be blocked with a click."""
 
@@ -52,11 +53,12 @@ _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 class BlockOffer:
     """A value that stands out, one of its payments, and what blocking it would have done.
 
-    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it. `span` are the 24 hours that the counts are of, as a search says them.
+    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it. `span` are the 24 hours that the counts are of, as a search says them, and `hour` that in which it stands out.
     """
 
     mover: JsonObject
     like: str
+    hour: str
     span: str
     day: int
     denied: int
@@ -215,9 +217,9 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
     if not here.may("personal:read"):
         return Html("")
     words = here.words
-    query = {"since": text_of(until - AROUND), "until": text_of(until), "limit": "30"}
-    movers = (await here.client.get("/v1/figures/movers", query))["movers"]
-    wanted = [mover for mover in movers if mover["by"] in FIELDS][:_SUGGESTED]
+    query = {"since": text_of(until - AROUND), "until": text_of(until)}
+    movers = await _movers(here, query)
+    wanted = movers[:_SUGGESTED]
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
     rules = await read_live_rules(here)
@@ -262,12 +264,26 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
     )
 
 
+async def _movers(here: Visit, query: Mapping[str, str]) -> list[JsonObject]:
+    """What can be blocked, the least usual first, but before all what most of the denials are of."""
+    moving, every = await asyncio.gather(
+        here.client.get("/v1/figures/movers", {**query, "limit": "30"}),
+        here.client.get("/v1/figures", query),
+    )
+    movers = [mover for mover in moving["movers"] if mover["by"] in FIELDS]
+    cause = find_cause(movers, [each["tally"] for each in every["figures"]])
+    return sorted(movers, key=lambda mover: mover is not cause)
+
+
 async def _weigh_block(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
 ) -> BlockOffer | None:
     """None for a value that no payment of the day has any more."""
     by, value = mover["by"], mover["value"]
-    span = f"since:{text_of(until - timedelta(days=1))} until:{text_of(until)}"
+    hour, span = (
+        f"since:{text_of(until - reach)} until:{text_of(until)}"
+        for reach in (AROUND, timedelta(days=1))
+    )
     query = f'{by}:"{value}" {span}'
 
     async def count(more: str) -> int:
@@ -285,7 +301,7 @@ async def _weigh_block(
         return None
     like = newest["payments"][0]["id"]
     lists = lists_asked_by(rules, by)
-    return BlockOffer(mover, like, span, day, denied, passed, lists, next(iter(rules), None))
+    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, next(iter(rules), None))
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
@@ -314,7 +330,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
         if offer.lists
         else Html(""),
         element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
-        number(mover["payments"]),
+        payments_link(here, number(mover["payments"]), f"{own}{offer.hour}", **shared),
         f"{mover['usual']:.1f}",
         link(offer.day),
         link(offer.denied, " action:deny"),

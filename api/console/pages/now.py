@@ -35,6 +35,8 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
+_SHORTEST = 60
+"""So many minutes the flow is shown at least, of an account that has just begun."""
 _HOUR = timedelta(hours=1)
 _HIDDEN = ("rule", "condition")
 """Movers that tell of the account's own doing; conditions have a table of their own."""
@@ -159,9 +161,8 @@ def _last_hour(here: Visit) -> str:
 
 
 async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject]) -> Html:
-    tallies = [each["tally"] for each in firing]  # of each condition, and of none: all traffic
-    payments = sum(each["payments"] for each in tallies)
-    cause = find_cause(movers, payments, sum(each["actions"]["deny"] for each in tallies))
+    # Of each condition, and of none: all traffic.
+    cause = find_cause(movers, [each["tally"] for each in firing])
     if cause is None:
         return notice("calm", here.words("now.calm"))
     (address,) = await _mover_addresses(here, [cause])
@@ -226,6 +227,8 @@ def _share(spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
 
 def _flow(here: Visit, flow: list[JsonObject]) -> Html:
     actions = ("deny", "challenge", "allow")
+    begun = next((at for at, each in enumerate(flow) if each["tally"]["payments"]), len(flow))
+    flow = flow[min(begun, len(flow) - _SHORTEST) :]
     moments = [read_instant(each["start"]).timestamp() for each in flow]
     series = [[each["tally"]["actions"][action] for each in flow] for action in actions]
     quarter = [flow[start : start + 15] for start in range(0, len(flow), 15)]
@@ -234,7 +237,7 @@ def _flow(here: Visit, flow: list[JsonObject]) -> Html:
         [
             row(
                 read_instant(part[0]["start"]).astimezone(here.zone).strftime("%H:%M"),
-                *(number(sum(each["tally"]["actions"][a] for each in part)) for a in actions),
+                *(_decided_link(here, part, action) for action in actions),
                 numeric=(1, 2, 3),
             )
             for part in quarter
@@ -253,6 +256,13 @@ def _flow(here: Visit, flow: list[JsonObject]) -> Html:
         data_select="/console/payments",
         data_zone=here.zone.key,
     )
+
+
+def _decided_link(here: Visit, part: list[JsonObject], action: str) -> Html:
+    """How many payments of some minutes were decided so, leading to them."""
+    count = sum(each["tally"]["actions"][action] for each in part)
+    span = f"since:{part[0]['start']} until:{part[-1]['end']}"
+    return payments_link(here, number(count), f"action:{action} {span}")
 
 
 def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:

@@ -86,6 +86,8 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
         ask(f"{path}/related"), ask(f"{path}/labels"), ask(f"{path}/notes")
     )
     explanation, refused = await _read_explanation(here, path)
+    # What merchants have in common is not theirs to see, and trials count over all of them.
+    tried = [] if here.merchants else (await ask(f"{path}/shadows"))["shadows"]
     content = join_html(
         _verdict_notice(here, id_),
         _head(here, shown, labels["label"]),
@@ -95,6 +97,7 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             element(
                 "div",
                 await _rule(here, explanation),
+                _trials(here, tried),
                 _score(here, explanation),
                 class_="main",
             ),
@@ -290,6 +293,31 @@ async def _rule(here: Visit, explanation: JsonObject | None) -> Html:
         body,
         _histories(here, rule),
     )
+
+
+def _trials(here: Visit, tried: list[JsonObject]) -> Html:
+    """What each version on trial would have decided."""
+    if not tried:
+        return Html("")
+    items = []
+    for each in tried:
+        name = f"{each['name']} v{each['version']}"
+        would = each["would"]
+        said = (
+            here.words("payment.trial_failed")
+            if would is None
+            else join_html(
+                action_badge(here, would["action"]),
+                element("small", f" {would['condition']}") if would["condition"] else "",
+            )
+        )
+        shown = (
+            element("a", name, href=f"/console/rules/{segment(each['name'])}")
+            if each["kind"] == "rule" and here.may("rules:read")
+            else element("span", name)
+        )
+        items.append(element("li", shown, " → ", said))
+    return element("section", element("h2", here.words("payment.trials")), element("ul", *items))
 
 
 def _nearest(here: Visit, rule: JsonObject) -> Html:
@@ -512,7 +540,9 @@ def _related_table(here: Visit, id_: str, related: list[JsonObject]) -> Html:
                 ),
                 payments_link(here, number(tally["payments"]), None, of=id_, by=each["by"]),
                 percent(tally["actions"]["deny"], tally["payments"]),
-                number(tally["labels"]["fraud"]),
+                payments_link(
+                    here, number(tally["labels"]["fraud"]), "label:fraud", of=id_, by=each["by"]
+                ),
                 since_text(here, each["first"]),
                 numeric=(1, 2, 3, 4),
             )

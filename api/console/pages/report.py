@@ -196,8 +196,8 @@ def _what_denials_do(
     rows = [
         row(
             words(f"report.{each.source}"),
-            number(each.known),
-            number(each.wrong),
+            _known_link(here, each, each.known, "label:fraud label:legitimate"),
+            _known_link(here, each, each.wrong, "label:legitimate"),
             percent(each.share),
             numeric=(1, 2, 3),
         )
@@ -215,6 +215,15 @@ def _what_denials_do(
         element("p", words("report.prevented"), " ", element("strong", " · ".join(kept))),
         element("p", words("report.prevented_note"), class_="hints"),
     )
+
+
+def _known_link(here: Visit, of: WrongDenials, count: int, label: str) -> Html:
+    """A count of what a source knows, leading to its payments where a search finds them."""
+    if of.source != "reviewed":
+        return element("span", number(count))
+    merchant = here.query.get("merchant")
+    named = "" if not merchant else f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
+    return payments_link(here, number(count), f"action:deny {label} since:{SPAN}{named}")
 
 
 def _amounts(currency: str, denied: str, low: Decimal, high: Decimal) -> str:

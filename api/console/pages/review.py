@@ -12,7 +12,13 @@ from tollkeeper.api.console.answers import PAGE_HEADERS, html
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import judge
-from tollkeeper.api.console.parts import control_if_allowed, instant, number, payment_table
+from tollkeeper.api.console.parts import (
+    control_if_allowed,
+    instant,
+    number,
+    payment_table,
+    payments_link,
+)
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -63,7 +69,7 @@ async def _page(here: Visit, shown: Html) -> Response[str]:
     button = element("button", words("review.take"), autofocus="")
     content = join_html(
         element("h1", words("frame.review")),
-        element("p", words("review.count", count=number(count))),
+        element("p", payments_link(here, number(count), _WAITING), " ", words("review.count")),
         control_if_allowed(
             here,
             "labels:write",

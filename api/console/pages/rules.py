@@ -20,10 +20,12 @@ from tollkeeper.api.console.parts import (
     control_if_allowed,
     field,
     instant,
+    mask_id,
     money_column,
     moneys,
     notice,
     number,
+    payment_address,
     payments_link,
     percent,
     proposed_address,
@@ -269,7 +271,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
                 f"v{each['version']}",
                 payments_link(here, number(tally["payments"]), query),
                 money_column(moneys(each["money"])),
-                number(tally["actions"]["deny"]),
+                payments_link(here, number(tally["actions"]["deny"]), f"{query} action:deny"),
                 _precision(here, precision),
                 percent(each["came_back"]["succeeded"], each["came_back"]["of"]),
                 since_text(here, each["last"]),
@@ -344,7 +346,12 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
         return Html("")
     report = (await here.client.get(f"/v1/rules/{segment(found['name'])}/shadow"))["shadow"]
     rows = [
-        row(f"{turn['was']} → {turn['would_be']}", number(turn["count"]), numeric=(1,))
+        row(
+            f"{turn['was']} → {turn['would_be']}",
+            number(turn["count"]),
+            _examples(here, turn["examples"]),
+            numeric=(1,),
+        )
         for turn in report["turns"]
     ]
     end = element(
@@ -366,12 +373,28 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
             ),
         ),
         table(
-            [here.words("rule.turn"), here.words("payment.payments")],
+            [here.words(f"rule.{title}") for title in ("turn", "otherwise", "examples")],
             rows,
             here.words("rule.shadow"),
             numeric=(1,),
         ),
         control_if_allowed(here, "rules:write", end),
+    )
+
+
+def _examples(here: Visit, examples: list[JsonObject]) -> Html:
+    """Payments that a shadow would have decided otherwise."""
+    return join_html(
+        *(
+            element(
+                "span",
+                element("a", mask_id(each["payment"]), href=payment_address(each["payment"]))
+                if here.may("personal:read")
+                else mask_id(each["payment"]),
+                " ",
+            )
+            for each in examples
+        )
     )
 
 

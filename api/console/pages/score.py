@@ -34,7 +34,7 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
     content = join_html(
         element("h1", words("frame.score")),
         element("p", words("score.note", since=since)),
-        _curve(here, buckets),
+        _curve(here, buckets, since),
         element("h2", words("score.thresholds")),
         _thresholds(here, buckets, since),
         element("h2", words("score.holdout")),
@@ -44,23 +44,27 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def _label_count(bucket: JsonObject, label: str) -> int:
-    found = bucket["by"].get(label, 0)
+    by = bucket["by"]
+    found = bucket["payments"] - sum(by.values()) if label == "none" else by.get(label, 0)
     return int(found)
 
 
-def _curve(here: Visit, buckets: list[JsonObject]) -> Html:
+def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
     words = here.words
-    rows = [
-        row(
-            f"{buckets[start]['score']:.2f}–{buckets[min(start + 9, 100)]['score']:.2f}",
-            *(
-                number(sum(_label_count(each, label) for each in buckets[start : start + 10]))
-                for label in _LABELS
-            ),
-            numeric=(1, 2, 3),
+    rows = []
+    for start in range(0, 101, 10):
+        band = buckets[start : start + 10]
+        low, high = (f"{float(each['score']):.2f}" for each in (band[0], band[-1]))
+        query = f"score:{low}..{high} since:{since}"
+        links = (
+            payments_link(
+                here,
+                number(sum(_label_count(each, label) for each in band)),
+                f"{query} label:{label}",
+            )
+            for label in _LABELS
         )
-        for start in range(0, 101, 10)
-    ]
+        rows.append(row(f"{low}–{high}" if start < 100 else low, *links, numeric=(1, 2, 3)))
     names = [words(f"label.{label}") for label in _LABELS]
     shown = table([words("payments.score"), *names], rows, words("score.spread"), numeric=(1, 2, 3))
     return chart(
@@ -92,7 +96,7 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
                 percent(count, every),
                 percent(caught, fraud),
                 percent(caught, caught + honest),
-                number(honest),
+                payments_link(here, number(honest), f"{query} label:legitimate"),
                 numeric=(0, 1, 2, 3, 4, 5),
             )
         )

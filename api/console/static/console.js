@@ -81,7 +81,6 @@ async function takeBack() {
   document.getElementById("refused").textContent = done.held.dataset.stands;
 }
 
-const pages = { n: "now", p: "payments", v: "review", a: "alerts", r: "rules", l: "lists", s: "score" };
 const verdicts = { f: "fraud", l: "legitimate", u: "unsure" };
 let going = false;
 
@@ -90,8 +89,7 @@ document.addEventListener("keydown", (event) => {
   const { key } = event;
   if (going) {
     going = false;
-    const link = document.querySelector(`nav [data-page="${pages[key]}"]`);
-    if (link) link.click();
+    for (const link of document.querySelectorAll("nav [data-go]")) if (link.dataset.go === key) link.click();
     return;
   }
   if (key === "g") going = true;

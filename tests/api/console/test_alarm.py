@@ -32,10 +32,10 @@ def mover(by: str, payments: int, denied: int, usual: float = 0.0) -> dict[str, 
 def test_the_alarm_names_what_is_denied_beyond_all_other_traffic(
     movers: list[dict[str, Any]], cause: str | None
 ) -> None:
-    found = find_cause(movers, 500, 230)
+    found = find_cause(movers, [{"payments": 500, "actions": {"deny": 230}}])
     assert (None if found is None else found["by"]) == cause
 
 
 def test_an_hour_of_nothing_but_the_attack_has_its_cause() -> None:
-    found = find_cause([mover("bin", 30, 30)], 30, 30)
-    assert found is not None
+    attack = mover("bin", 30, 30)
+    assert find_cause([attack], [attack["tally"]]) is attack

@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from html import unescape
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from tollkeeper.api.console.answers import POLICY
 from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
 from tollkeeper.api.console.words import languages
-from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
@@ -152,36 +150,6 @@ async def test_a_portuguese_page_has_no_english_word_but_those_that_its_calls_an
     texts = re.sub(r"<(pre|code|option|textarea)\b.*?</\1>", "", shown, flags=re.DOTALL)
     found = words_of(unescape(each) for each in re.findall(r">([^<>]+)<", texts))
     assert (found & ENGLISH) - PORTUGUESE - given == set()
-
-
-COUNTED = {
-    "/console": 2,
-    "/console/payments/order-1": 5,
-    "/console/rules/gate": 2,
-    "/console/score": 10,
-    "/console/report": 2,
-    "/console/contain": 3,
-}
-"""Pages that count payments, and how many of their numbers at least lead to them."""
-
-
-@pytest.mark.parametrize("address", ADDRESSES)
-async def test_every_number_on_a_page_is_the_number_of_payments_behind_its_link(
-    shop: Shop, address: str
-) -> None:
-    patient = Settings(key_work=10_000, account_work=10_000, account_changes=10_000)
-    async with shop.service.client_with(None, patient) as browser:
-        browser.headers["cookie"] = shop.browser.headers["cookie"]
-        await _follow_numbers(browser, address)
-
-
-async def _follow_numbers(browser: httpx.AsyncClient, address: str) -> None:
-    page = (await browser.get(address)).text
-    links = re.findall(r'<a href="(/console/payments\?[^"]+)">([\d\u202f]+)</a>', page)
-    assert len(links) >= COUNTED.get(address, 0)
-    for link, number in links:
-        found = (await browser.get(link.replace("&amp;", "&"))).text
-        assert f'id="count" role="status">{number} payments<' in found, link
 
 
 async def test_the_rules_own_text_is_lit_with_the_payments_values(shop: Shop) -> None:

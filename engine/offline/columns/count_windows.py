@@ -34,6 +34,10 @@ from tollkeeper.engine.offline.backtest.plan import ReplayPlan, can_change, plan
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.backtest.replay import without_cycles
 from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.count_columns import (
+    brought_rows,
+    read_columns,
+)
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
@@ -42,10 +46,11 @@ from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, guarde
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.progress import Progress
-from tollkeeper.grammar.program import Rule, Scorecard
+from tollkeeper.grammar.program import History, Rule, Scorecard
 
 PAYMENTS_A_PROCESS = 50_000
-"""So many payments to count are worth a process of their own."""
+COLUMNS_A_PROCESS = 1_000_000
+"""So many payments to count are worth a process of their own, from entries and from columns."""
 LAST_NUMBER = 2**62
 """Beyond all sequence numbers."""
 _HOT = 1.5
@@ -66,10 +71,14 @@ class WindowsAsked:
     late: int
 
 
+def histories_of(asked: WindowsAsked) -> list[History]:
+    """The windows as their program has them."""
+    return [asked.program.histories[index] for index in asked.indexes]
+
+
 def plan_of(asked: WindowsAsked) -> ReplayPlan:
     """What counting the windows needs of history."""
-    histories = [asked.program.histories[index] for index in asked.indexes]
-    plan = plan_windows(asked.program, histories, full_vocabulary(), asked.late)
+    plan = plan_windows(asked.program, histories_of(asked), full_vocabulary(), asked.late)
     return replace(plan, update=lambda entry: entry.body)
 
 
@@ -82,12 +91,23 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
         return {}
     with TemporaryDirectory(prefix="toll-columns-") as folder:
         with open_history(asked, start_of(asked, plan_of(asked))) as exported:
-            payments = sum(exported.progress.parts[part].payments for part in exported.parts)
-            processes = min(len(os.sched_getaffinity(0)), payments // PAYMENTS_A_PROCESS)
-            parts = list(split_windows(asked, exported, Path(folder), max(1, processes)))
+            parts = [
+                part
+                for windows in alike_windows(asked)
+                for part in split_windows(
+                    windows, exported, Path(folder), _processes(windows, exported)
+                )
+            ]
         for done, _ in enumerate(_performed(parts), start=1):
             progress(done / len(parts))
         return join_parts(parts, tables)
+
+
+def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
+    """By how many processes windows of the same keys are worth being counted."""
+    payments = sum(exported.progress.parts[part].payments for part in exported.parts)
+    each = COLUMNS_A_PROCESS if _are_said(asked) else PAYMENTS_A_PROCESS
+    return max(1, min(len(os.sched_getaffinity(0)), payments // each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +173,13 @@ def spans_at(asked: WindowsAsked, tables: Any, cuts: Sequence[int]) -> list[Coun
     ]
 
 
-_READS = f"kind = {Kind.PAYMENT:d} AND came >= {{since}}"
+_IS_PAYMENT = f"kind = {Kind.PAYMENT:d}"
+_READS = f"{_IS_PAYMENT} AND came >= {{since}}"
 
 
 def _has_hot_key(key: str, most: int, tables: Any) -> bool:
     shares = (
-        f"SELECT count(*) AS share FROM happened AS seen WHERE kind = {Kind.PAYMENT:d}"
+        f"SELECT count(*) AS share FROM happened AS seen WHERE {_IS_PAYMENT}"
         f" GROUP BY {key} % {most}"
     )
     query = f"SELECT coalesce(max(share) * {most} > sum(share) * {_HOT}, FALSE) FROM ({shares})"
@@ -185,13 +206,22 @@ def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
 
 
 def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
-    """The windows by their keys."""
+    """The windows by their keys, those that can't be counted from columns apart."""
     digests = Digests(asked.program.lets)
-    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[str | bool, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
-        alike[tuple(map(digests.of, asked.program.histories[index].keys))].append(index)
+        is_said = _are_said(replace(asked, indexes=(index,)))
+        keys = asked.program.histories[index].keys
+        alike[is_said, *map(digests.of, keys)].append(index)
     for indexes in alike.values():
         yield replace(asked, indexes=tuple(indexes))
+
+
+def _are_said(asked: WindowsAsked) -> bool:
+    """Whether the windows, all of the same keys, can be counted from columns."""
+    plan = plan_of(asked)
+    facts = FactRows(plan.read, "told")
+    return brought_rows(asked.program, histories_of(asked), plan, facts) is not None
 
 
 def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
@@ -310,23 +340,36 @@ def count_rows(
     part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
 ) -> Iterator[list[Any]]:
     """What the payments among the rows, in SQL, read in the windows: columns of `values_schema`."""
+    asked, tables = part.asked, exported.tables
+    forms = [column_form(each.type)[1] for each in histories_of(asked)]
+    brought = brought_rows(asked.program, histories_of(asked), plan, facts)
+    found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]]
+    is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen" if brought else "SELECT FALSE"
+    if brought is not None and tables.execute(is_exact).fetchall() == [(True,)]:
+        reads = f"reads AND came >= {asked.since} AND place >= {part.span.first}"
+        found = read_columns(brought, plan, tables, rows, f"({_IS_PAYMENT} AND {reads})")
+    else:
+        found = _read_entries(part, plan, exported, facts, rows)
+    for sequences, values in found:
+        columns = zip(forms, values, strict=True)
+        yield [pa.array(sequences), *(array(held) for array, held in columns)]
+
+
+def _read_entries(
+    part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
+) -> Iterator[tuple[list[int], Iterable[Sequence[Any]]]]:
+    """The sequence numbers of the rows that are read, and what the program read of each window."""
     asked, first = part.asked, part.span.first
     tables, elsewhere = exported.tables, frozenset[int]()
     if _can_move(asked, plan):
-        others = f"SELECT place FROM ({rows}) WHERE kind = {Kind.PAYMENT:d} AND NOT reads"
+        others = f"SELECT place FROM ({rows}) WHERE {_IS_PAYMENT} AND NOT reads"
         elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
     slices = SequenceSlices(read_happened(tables, plan, facts, rows))
     span = (exported.progress.parts[exported.parts[0]].first - 1, exported.progress.sequence)
     history = configured_history(exported.changes, NUMBER, asked.program, span, slices.between)
     windows, environment = PlannedWindows(plan), history.situation.environment
-    forms = [column_form(asked.program.histories[index].type)[1] for index in asked.indexes]
     sequences: list[int] = []
     values: list[Sequence[Any]] = []
-
-    def arrays() -> list[Any]:
-        columns = zip(forms, zip(*values, strict=True), strict=True)
-        return [pa.array(sequences), *(array(held) for array, held in columns)]
-
     with without_cycles():
         for batch in history.happened:
             if isinstance(batch, Situation):
@@ -344,10 +387,10 @@ def count_rows(
                     sequences.append(place)
                     values.append(windows.read(payment, body, decision, environment))
             if len(sequences) >= ROW_GROUP:
-                yield arrays()
+                yield sequences, zip(*values, strict=True)
                 sequences, values = [], []
         if sequences:
-            yield arrays()
+            yield sequences, zip(*values, strict=True)
 
 
 def _can_move(asked: WindowsAsked, plan: ReplayPlan) -> bool:

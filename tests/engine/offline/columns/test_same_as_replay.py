@@ -223,6 +223,8 @@ rule checkout
   condition mailed when count(payments by email_domain(user.email) over 2d) > 3 then challenge
   condition near when count(payments by ip_network(device.ip_address, 24), user.id over 2d) > 2 then deny
   condition listed when count(payments by user.id over 9h where user.id in @watched) > 1 then challenge
+  condition failed when any(payments by user.id over 5h where status == "failed")
+    or max(earlier payments.amount by user.id over 7h) > 4 then deny
 """
 SCORED = """
 scorecard bot_behaviour
@@ -454,6 +456,7 @@ def test_windows_are_counted_in_several_processes(
     evening: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows_module, "PAYMENTS_A_PROCESS", 100)
+    monkeypatch.setattr(windows_module, "COLUMNS_A_PROCESS", 100)
     of = (rule(REPLAYED), (0, to_microseconds(START) + DAY), {}, quiet)
     assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
         evening / "data", "shop", *of

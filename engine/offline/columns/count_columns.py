@@ -1,0 +1,206 @@
+"""Windows whose keys, tests and values SQL says, counted from columns.
+
+What payments bring to a series is asked of all of them at once. The series are those that count live,
+and hear of it in the same order.
+"""
+
+# ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tollkeeper.engine.columns.columns import carried_values
+from tollkeeper.engine.columns.write import ROW_GROUP
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.offline.backtest.plan import ReplayPlan
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.sql import DIALECT, SMALL, NotExactError, guarded
+from tollkeeper.engine.offline.columns.window_values import translation_of
+from tollkeeper.engine.velocity.contract import Group, SeriesPlan
+from tollkeeper.engine.velocity.series import FASTEST, Series
+from tollkeeper.engine.velocity.series_set import SeriesSet
+from tollkeeper.grammar import types as t
+from tollkeeper.grammar.program import Expression, History, Rule, Scorecard, Value
+
+_SHARED = ("came", "at", "payment", "is_new", "is_told", "is_read")
+_Element: TypeAlias = tuple[Any, Any]
+_Row: TypeAlias = tuple[int, int, int, bool, bool, bool, Any, bool, Any]
+"""When (µs) it arrived and when the payment happened, the payment's number, whether it is its creation,
+whether updates tell of the payment, whether it reads, its group, whether it brings something, and what.
+"""
+_Known: TypeAlias = tuple[int, _Element | None]
+"""When (µs) a payment happened, and what it brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtElement:
+    """What a payment brings to a series, in SQL: whether it does, and its value, of type `kind`."""
+
+    plan: SeriesPlan
+    brings: str
+    value: str
+    kind: t.Type
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtRows:
+    """What rows of `happened` bring to series with the same `keys`; `guards` says in SQL whether that
+    is exact of all of them.
+    """
+
+    keys: tuple[str, ...]
+    elements: tuple[BroughtElement, ...]
+    guards: str
+
+
+def _is_of_payments(history: History) -> bool:
+    """Whether a window that has an end counts payments."""
+    return (
+        history.series.collection == "payments"
+        and history.series.event is None
+        and history.over is not None
+    )
+
+
+def brought_rows(
+    program: Rule | Scorecard, histories: Sequence[History], plan: ReplayPlan, facts: FactRows
+) -> BroughtRows | None:
+    """What the series of windows with the same keys get, None if SQL can't say it exactly."""
+    if not all(map(_is_of_payments, histories)):
+        return None
+    translation = translation_of(program, facts)
+
+    def say(node: Expression) -> str:
+        said = translation.say(node)
+        text = said.value.sql(DIALECT)
+        if not isinstance(node.type, t.Number) or node.type.scale is None:
+            return text
+        if said.largest >= SMALL:
+            raise NotExactError("numbers of more than 64 bits")
+        return f"CAST({text} AS BIGINT)"
+
+    windows = dict(zip((each.series for each in plan.reading.plan.windows), histories, strict=True))
+    elements = []
+    try:
+        for each in plan.series:
+            series = windows[each.digest].series
+            # `any` and `all` look at what the test gives of each record.
+            test, value = (None, series.where) if each.missing else (series.where, series.value)
+            said = "TRUE" if value is None else say(value)
+            tests = [] if test is None else [f"coalesce({say(test)}, FALSE)"]
+            if value is not None and not each.missing:
+                tests.append(f"({said}) IS NOT NULL")
+            kind = t.Boolean() if value is None else value.type
+            elements.append(BroughtElement(each, " AND ".join(tests) or "TRUE", said, kind))
+        keys = tuple(map(say, histories[0].keys))
+    except (NotExactError, RecursionError):
+        return None
+    return BroughtRows(keys, tuple(elements), guarded(translation.guards))
+
+
+def read_columns(
+    brought: BroughtRows, plan: ReplayPlan, tables: Any, rows: str, reads: str
+) -> Iterator[tuple[list[int], list[list[Value | None]]]]:
+    """The sequence numbers of the rows for which `reads` holds, and what they read in each window."""
+    told_of = f"payment IN (SELECT payment FROM ({rows}) WHERE kind = {Kind.UPDATE:d})"
+    columns = {
+        "place": "place",
+        "payment": "payment",
+        "came": "came",
+        "at": "happened_at",
+        "is_new": f"kind = {Kind.PAYMENT:d}",
+        "is_read": reads,
+        "is_told": "FALSE" if plan.changing is None else told_of,
+        **{f"key_{number}": key for number, key in enumerate(brought.keys)},
+        **{f"brings_{number}": each.brings for number, each in enumerate(brought.elements)},
+        **{f"value_{number}": each.value for number, each in enumerate(brought.elements)},
+    }
+    selected = ", ".join(f"{said} AS {name}" for name, said in columns.items())
+    query = f"SELECT {selected} FROM ({rows}) AS seen ORDER BY place"
+    counting = [_CountedSeries(each, plan) for each in brought.elements]
+    for batch in tables.cursor().sql(query).to_arrow_reader(ROW_GROUP):
+        held = {name: batch.column(name) for name in columns}
+        shared = [held[name].to_pylist() for name in _SHARED]
+        groups = _groups([held[f"key_{number}"] for number in range(len(brought.keys))])
+        found: dict[int, list[Value | None]] = {}
+        for number, each in enumerate(counting):
+            brings = held[f"brings_{number}"]
+            values = _values(brought.elements[number].kind, held[f"value_{number}"])
+            found |= each.count(zip(*shared, groups, brings.to_pylist(), values, strict=True))
+        places = held["place"].filter(held["is_read"]).to_pylist()
+        yield places, [found[index] for index in sorted(found)]
+
+
+def _groups(keys: Sequence[Any]) -> list[Group | None]:
+    """Each row's group, None when a part of its key is missing."""
+    parts = [each.to_pylist() for each in keys]
+    if len(parts) == 1:
+        return [*parts[0]]
+    return [None if None in key else key for key in zip(*parts, strict=True)]
+
+
+def _values(kind: t.Type, column: Any) -> list[Any]:
+    values = column.to_pylist()
+    return carried_values(kind, values) if isinstance(kind, t.Ip) else values
+
+
+class _CountedSeries:
+    """A series of a plan, and how the windows over it are read."""
+
+    def __init__(self, element: BroughtElement, plan: ReplayPlan) -> None:
+        over, clock = element.plan.over, FASTEST.clock()
+        assert over is not None
+        self._series = Series(element.plan, over, 0, plan.late, clock, FASTEST)
+        self._set = SeriesSet({element.plan.digest: self._series}, {}, clock)
+        self._late, self._reach = plan.late, over + plan.late
+        windows = enumerate(plan.reading.plan.windows)
+        own = [(index, each) for index, each in windows if each.series == element.plan.digest]
+        self._earlier = {at: self._series.reader(each) for at, each in own if each.earlier}
+        self._readers = {at: self._series.reader(each) for at, each in own if not each.earlier}
+        # What payments brought that updates tell of, while a window reaches them.
+        self._known: dict[int, _Known] = {}
+
+    def count(self, rows: Iterable[_Row]) -> dict[int, list[Value | None]]:
+        """What the rows that are read find in each window, by the window's index."""
+        found = {index: list[Value | None]() for index in (*self._earlier, *self._readers)}
+        earlier = [(found[index].append, read) for index, read in self._earlier.items()]
+        later = [(found[index].append, read) for index, read in self._readers.items()]
+        arrive, put, clock, late = self._set.arrive, self._series.put, self._set.clock, self._late
+        known = self._known
+        for arrived, at, payment, is_new, is_told, is_read, group, brings, value in rows:
+            arrive(arrived)
+            counts = brings and group is not None
+            can_read = is_read and group is not None and at >= clock.newest - late
+            if is_read:
+                for append, read in earlier:
+                    append(read(group, at) if can_read else None)
+            if not is_new:
+                self._change(payment, at, (group, value) if counts else None)
+            elif counts:
+                put(at, group, value)
+            if is_told and is_new:
+                known[payment] = at, (group, value) if counts else None
+            if is_read:
+                for append, read in later:
+                    append(read(group, at) if can_read else None)
+        self._forget(clock.newest - self._reach)
+        return found
+
+    def _change(self, payment: int, at: int, element: _Element | None) -> None:
+        """Takes out what a payment brought, and puts in what it brings from now on."""
+        was = self._known.get(payment)
+        if was is None or was[1] == element:
+            return
+        if was[1] is not None:
+            self._series.take(at, *was[1])
+        if element is not None:
+            self._series.put(at, *element)
+        self._known[payment] = at, element
+
+    def _forget(self, horizon: int) -> None:
+        """No window reaches back to the event time `horizon` (µs) any more."""
+        held = self._known.items()
+        self._known = {payment: each for payment, each in held if each[0] > horizon}

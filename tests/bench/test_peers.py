@@ -23,6 +23,7 @@ from tollkeeper.bench.rules import (
     show_rows,
 )
 from tollkeeper.engine.programs.compile.python import compile_rule
+from tollkeeper.tests.examples import examples
 
 BODIES = list(documents(11, 400))
 COMPILED = compile_rule(checked(TWELVE), VOCABULARY).decide
@@ -42,7 +43,7 @@ def test_the_twelve_conditions_and_none_are_each_some_payments_outcome():
     assert set(outcomes) == set(range(-1, 12))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_compiled_rule_always_decides_as_the_hand_written_function(seed):
     for body in documents(seed, 20):

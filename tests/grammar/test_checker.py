@@ -15,6 +15,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import check
 from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.parser import parse
+from tollkeeper.tests.examples import examples
 
 
 @pytest.fixture
@@ -340,7 +341,7 @@ WORDS = sorted({word for text in TEXTS for word in re.findall(r"@?\w+|[^\s\w]+|\
 
 
 @settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.grammar.program import Rule
+from tollkeeper.tests.examples import examples
 
 VALUES = {
     "amount": (None, 0, 1, 1.5, 2, 3, 100),
@@ -138,7 +139,7 @@ def text_of(rule) -> str:
 
 
 @settings(
-    max_examples=400,
+    max_examples=examples(400),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -167,7 +168,7 @@ def test_a_condition_is_called_unreachable_only_when_it_is(check_text, rule):
 
 
 @settings(
-    max_examples=200,
+    max_examples=examples(200),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

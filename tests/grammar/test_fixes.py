@@ -16,6 +16,7 @@ from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.tests.examples import examples
 
 HERE = Path(__file__).parent
 FILES = sorted([*HERE.glob("broken/*.rule"), *HERE.glob("mistakes/*.rule")])
@@ -85,7 +86,7 @@ def test_safe_fixes_add_no_error_and_leave_none_of_their_own(path):
     assert not any(fix.safe for each in found_in(after) for fix in each.fixes[:1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(alphabet="abc &|='\"!\n", max_size=60))
 def test_safe_fixes_of_any_text_end_and_stay(text):
     once = applied_safely(text, found_in)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tollkeeper.grammar import syntax
 from tollkeeper.grammar.formatter import WIDTH, format_file
 from tollkeeper.grammar.parser import parse
+from tollkeeper.tests.examples import examples
 
 CORRECT = sorted((Path(__file__).parent / "correct").glob("*.rule"))
 
@@ -171,7 +172,7 @@ def texts(draw: st.DrawFn) -> str:
     return "".join(written)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(texts())
 def test_formatting_changes_neither_the_meaning_nor_a_comment_and_is_done_once(text):
     before = read(text)
@@ -182,7 +183,7 @@ def test_formatting_changes_neither_the_meaning_nor_a_comment_and_is_done_once(t
     assert format_file(formatted) == formatted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(texts())
 def test_no_line_ends_in_a_space_and_no_two_blank_lines_follow_each_other(text):
     formatted = format_file(text)

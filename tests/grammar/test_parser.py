@@ -18,6 +18,7 @@ from tollkeeper.grammar.parser import (
     parse_bytes,
     reserved_words,
 )
+from tollkeeper.tests.examples import examples
 
 HERE = Path(__file__).parent
 CORRECT = sorted((HERE / "correct").glob("*.rule"))
@@ -275,7 +276,7 @@ def settled(parsed: ParsedFile, length: int) -> bool:
     return within and (parsed.file is not None or bool(parsed.diagnostics))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_file_or_get_diagnostics(content):
     assert settled(parse_bytes(content), len(content) + 1)
@@ -303,7 +304,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=60), st.sampled_from([" ", "\n", ""]))
 @example(["rule"], "\n")
 def test_any_words_of_the_language_are_a_file_or_get_diagnostics(words, between):
@@ -312,7 +313,7 @@ def test_any_words_of_the_language_are_a_file_or_get_diagnostics(words, between)
     assert settled(parse(f"rule x {text}"), len(text) + 7)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_any_damaged_file_is_a_file_or_gets_diagnostics(data):
     text = data.draw(st.sampled_from(CORRECT + BROKEN)).read_text()

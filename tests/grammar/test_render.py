@@ -21,6 +21,7 @@ from tollkeeper.grammar.render import (
     as_text,
 )
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.tests.examples import examples
 
 TEXT = 'rule checkout\n  condition visa\n    when method.card.netwrok == "visa"\n    then allow\n'
 START = TEXT.index("netwrok")
@@ -110,7 +111,7 @@ def test_text_from_a_file_cannot_move_the_cursor():
     assert "\u202e" not in shown
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200), st.data())
 def test_any_span_of_any_text_can_be_shown(text, data):
     start = data.draw(st.integers(0, len(text)))

@@ -13,7 +13,7 @@ from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving
 
 CLIENTS = 8
-ROUNDS = 3
+ROUNDS = 2
 ACKNOWLEDGED = 100
 """So many answers of a round are waited for before the service is killed."""
 

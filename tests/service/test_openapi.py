@@ -13,12 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tollkeeper.tests.examples import NIGHT
 from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving_within
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT = DOCS / "openapi.json"
 REASONS = re.compile(r"(?:`(\w+)`|a (diagnostic)) at `([^`]+)`")
-EXAMPLES = 4
+PHASES = "examples,coverage,fuzzing" if NIGHT else "examples,coverage"
+EXAMPLES = 8
 AT_ONCE = 1_000_000
 """Requests a second: so many that none waits for its turn."""
 CHECKS = [
@@ -49,7 +51,7 @@ def test_answers_agree_with_the_document_and_what_it_allows_is_refused_for_liste
     command = [
         *(Path(sys.executable).with_name("schemathesis"), "run", DOCUMENT),
         *("--url", url, "--header", f"Authorization: Bearer {key}"),
-        *("--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
+        *("--phases", PHASES, "--max-examples", str(EXAMPLES)),
         *("--checks", ",".join(CHECKS), "--request-timeout", str(PATIENCE_S)),
         # A stream goes on for as long as it is asked to: tests/api/http/test_search.py has it.
         *("--include-path-regex", paths, "--exclude-path", "/v1/decisions/stream"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.api.http.document import document
 from tollkeeper.tests.api.http.service import Service, open_service, payment
+from tollkeeper.tests.examples import examples
 
 REQUESTS = 3000
 ODD_REQUESTS = 1000
@@ -190,7 +191,7 @@ def test_thousands_of_mutated_payments_never_get_a_500(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies=st.lists(st.binary(max_size=200) | st.text(max_size=80).map(str.encode), max_size=20))
 def test_any_bytes_always_get_an_answer(tmp_path_factory: Any, bodies: list[bytes]) -> None:
     async def story() -> None:

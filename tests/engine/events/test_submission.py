@@ -16,6 +16,7 @@ from tollkeeper.engine.registry.changes import AccountCreated, Activated, Record
 from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
 from tollkeeper.engine.registry.versions import encode_file, store_version
 from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.tests.examples import examples
 
 NOW = 1_789_000_000_000_000
 TYPE = """
@@ -69,7 +70,7 @@ def active():
     return load_account(state.accounts[1], {})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(sent=EVENTS | JSON)
 def test_reading_an_event_never_fails(active, sent):
     found = read_event(json.dumps({"event": sent}).encode(), NOW, active)

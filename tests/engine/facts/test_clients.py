@@ -17,6 +17,7 @@ from tollkeeper.engine.facts.clients.agreement import LAWS
 from tollkeeper.engine.facts.clients.client import CLIENT_HEADERS, HEADER_LENGTH
 from tollkeeper.engine.facts.clients.products import PEOPLE
 from tollkeeper.engine.facts.clients.user_agent import claim
+from tollkeeper.tests.examples import examples
 
 CASES = [
     case
@@ -106,7 +107,7 @@ def test_headers_that_are_not_read_change_nothing(headers, others):
 
 
 @given(st.lists(case_headers, max_size=30), st.integers(0, 3))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_what_is_kept_is_what_would_be_read(requests, capacity):
     clients = Clients(capacity)
     assert [clients(headers) for headers in requests] == [client(headers) for headers in requests]

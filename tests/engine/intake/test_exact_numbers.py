@@ -14,6 +14,7 @@ from tollkeeper.engine.intake.payment import MAX_AMOUNT, Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.grammar.types import METADATA_SCALE
+from tollkeeper.tests.examples import examples
 
 NOW = 1_768_478_400_000_000
 # Up to here doubles lie closer than the 6th decimal, so that one of them reads as any number.
@@ -31,13 +32,13 @@ exponent = st.just("") | st.builds(
 written = st.builds("".join, st.tuples(st.sampled_from(["", "", "-"]), whole, fraction, exponent))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(written)
 def test_two_decimals_are_always_told_as_exact_arithmetic_would(text: str) -> None:
     assert has_two_decimals(text) == ((Fraction(text) * 100).denominator == 1)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(written)
 def test_an_amount_is_always_accepted_by_its_exact_value(text: str) -> None:
     body = b'{"payment":{"type":"purchase","currency":"BRL","method":{"type":"pix"},"merchant":{"id":"m"},"amount":%b}}'
@@ -52,7 +53,7 @@ def test_an_amount_is_always_accepted_by_its_exact_value(text: str) -> None:
         assert [violation.field for violation in read] == ["payment.amount"]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(written.filter(lambda text: not text.lstrip("-").isdigit()))
 def test_a_metadata_number_always_reads_as_what_was_written(text: str) -> None:
     double = double_of(text)

@@ -17,6 +17,7 @@ from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.payment import CreationBody, Payment, Update, UpdateBody
 from tollkeeper.engine.intake.read import creation_of, read_creation, read_update, update_of
+from tollkeeper.tests.examples import examples
 
 NOW = to_microseconds(datetime(2026, 1, 15, 12, 0, tzinfo=UTC))
 RULES: FieldRules = rules_at(NOW, DEFAULT_LIMITS)
@@ -187,7 +188,7 @@ def members(read: Any) -> Any:
     return read if isinstance(read, tuple) else asdict(read)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(creations)
 def test_a_valid_creation_is_always_accepted(sent: Any) -> None:
     body = json.encode({"payment": sent})
@@ -199,7 +200,7 @@ def test_a_valid_creation_is_always_accepted(sent: Any) -> None:
     assert len(payment.transactions) == len(sent["transactions"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(creations, st.sampled_from(NEAR_MISSES))
 def test_both_ways_refuse_what_only_just_fails(sent: Any, miss: Any) -> None:
     body = json.encode({"payment": sent | miss})
@@ -207,7 +208,7 @@ def test_both_ways_refuse_what_only_just_fails(sent: Any, miss: Any) -> None:
     assert isinstance(creation_of(body, RULES), tuple)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(updates)
 def test_a_valid_update_is_always_accepted(sent: Any) -> None:
     body = json.encode({"payment": sent})
@@ -215,21 +216,21 @@ def test_a_valid_update_is_always_accepted(sent: Any) -> None:
     assert isinstance(read_update(body, NOW), Update)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(mutated(creations))
 def test_both_ways_agree_on_a_mutated_creation(body: bytes) -> None:
     assert_agree(body)
     read_creation(body, NOW)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(mutated(updates))
 def test_both_ways_agree_on_a_mutated_update(body: bytes) -> None:
     assert_agree(body)
     read_update(body, NOW)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     creations,
     st.from_regex(
@@ -241,21 +242,21 @@ def test_both_ways_agree_on_any_number(sent: Any, number: bytes) -> None:
     assert_agree(json.encode({"payment": whole}).replace(b":7", b":" + number))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(creations, st.integers(4, 30), headers)
 def test_both_ways_agree_on_a_large_body(sent: Any, count: int, more: Any) -> None:
     large = {f"X-{number}": "x" * 8000 for number in range(count)}
     assert_agree(json.encode({"payment": sent | {"device": {"headers": large | more}}}))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(anything.map(json.encode) | st.binary(max_size=40))
 def test_both_ways_agree_on_anything(body: bytes) -> None:
     assert_agree(body)
     assert isinstance(read_creation(body, NOW), tuple)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(creations)
 def test_a_payment_is_always_stored_and_read_back_as_it_was(sent: Any) -> None:
     payment = read_creation(json.encode({"payment": sent}), NOW)
@@ -263,7 +264,7 @@ def test_a_payment_is_always_stored_and_read_back_as_it_was(sent: Any) -> None:
     assert json.decode(json.encode(payment), type=Payment) == payment
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(creations)
 def test_a_stored_payment_has_only_the_interfaces_names(sent: Any) -> None:
     payment = read_creation(json.encode({"payment": sent}), NOW)
@@ -271,7 +272,7 @@ def test_a_stored_payment_has_only_the_interfaces_names(sent: Any) -> None:
     assert stored.keys() <= sent.keys() | {"id", "status", "timestamp"}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=30))
 def test_what_both_refuse_has_violations_with_places(body: bytes) -> None:
     violations = read_creation(body, NOW)

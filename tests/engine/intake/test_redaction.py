@@ -21,6 +21,7 @@ from tollkeeper.engine.intake.redaction import (
     mask_for,
     mask_number,
 )
+from tollkeeper.tests.examples import examples
 
 NOW = 1_768_478_400_000_000
 VISA = "4111111111111111"
@@ -231,7 +232,7 @@ def luhn(digits: str) -> bool:
     return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.integers(0, 10**14 - 1).map(lambda n: f"4{n:014}"),
     st.text("ab x-:.", max_size=5),
@@ -249,7 +250,7 @@ def test_a_valid_number_is_always_masked(
     assert mask_card_numbers(shown) == shown
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text("0123456789 -x", max_size=60))
 def test_only_digits_are_ever_altered(text: str) -> None:
     shown = mask_card_numbers(text)
@@ -260,7 +261,7 @@ def test_only_digits_are_ever_altered(text: str) -> None:
         assert mask_for(json.encode({"text": text})) is mask_card_numbers
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers() | st.floats(allow_nan=False))
 def test_a_number_is_masked_as_its_text_is(number: float) -> None:
     shown = mask_number(number)
@@ -273,7 +274,7 @@ def escaped(text: str, chosen: list[bool]) -> bytes:
     return ('{"text":"' + "".join(parts) + '"}').encode()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data(), st.text("0123456789 -x", max_size=40))
 def test_no_escape_ever_hides_a_card_number(data: st.DataObject, text: str) -> None:
     hidden = data.draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
@@ -301,7 +302,7 @@ def test_a_flood_of_digits_loses_them_all(separator: str) -> None:
     assert payment.metadata["count"] == 2
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text("0123456789 -x", max_size=60))
 def test_what_is_blotted_out_never_shows_more_than_what_is_masked(text: str) -> None:
     assert mask_card_numbers(blot_digits(text)) == blot_digits(text)
@@ -315,7 +316,7 @@ def test_a_card_number_hidden_in_an_exponent_is_masked() -> None:
     assert read.metadata == {"a": "41111111****1111"}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tollkeeper.engine.lists import layers
 from tollkeeper.engine.lists.layers import HeldEntry, Layers
+from tollkeeper.tests.examples import examples
 
 KEYS = range(40)
 
@@ -50,7 +51,9 @@ class LayersLikeADict(RuleBasedStateMachine):
             assert {key: snapshot.get(key) for key in KEYS if snapshot.get(key)} == model
 
 
-LayersLikeADict.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+LayersLikeADict.TestCase.settings = settings(
+    max_examples=examples(60), stateful_step_count=40, deadline=None
+)
 TestLayersLikeADict = LayersLikeADict.TestCase
 
 

@@ -9,6 +9,7 @@ from tollkeeper.engine.lists.contents import build_contents
 from tollkeeper.engine.lists.imports import BadEntry
 from tollkeeper.engine.lists.maxmind_file import BadDatabase, read_maxmind
 from tollkeeper.engine.lists.spec import TableSpec
+from tollkeeper.tests.examples import examples
 
 PLACES = TableSpec(
     "network", {"country": "string", "region": "string", "asn": "number", "vpn": "boolean"}
@@ -72,7 +73,7 @@ def test_a_file_that_is_no_database_says_so(tmp_path):
 
 @settings(
     deadline=None,
-    max_examples=150,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.data())

@@ -27,6 +27,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.tests.examples import examples
 
 STORED = Path(__file__).parent / "stored"
 SHIPPED = sorted((Path(__file__).parents[3] / "rules").rglob("*.rule"))
@@ -112,7 +113,7 @@ _rules = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(_rules)
 def test_a_stored_program_always_comes_back_as_it_was(rule):
     # Equality alone would take 1, 1.0 and true for the same.

@@ -14,6 +14,7 @@ from tollkeeper.engine.velocity.contract import Window
 from tollkeeper.engine.velocity.decay import HALVES, STEPS_A_HALF, WEIGHTS, DecayGroups
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.grammar.types import Number
+from tollkeeper.tests.examples import examples
 
 SECOND = 1_000_000
 HALF = 60 * SECOND
@@ -53,7 +54,7 @@ def weighed(found: list[tuple[int, str, int]], group: str, at: int, scale: int) 
     return size if scaled >= 0 else -size
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(elements, elements, st.integers(0, 53 * HALF), st.integers(0, 2**32))
 def test_a_total_is_what_its_records_weigh_in_any_order(
     kept: list[Any], gone: list[Any], at: int, seed: int

@@ -27,6 +27,7 @@ from tollkeeper.tests.engine.velocity.worlds import (
     plan,
     window,
 )
+from tollkeeper.tests.examples import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -162,7 +163,7 @@ def recorded(arrived: list[tuple[Paid, int, int]], now: int = START) -> list[obj
     return records
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(before=arrivals, after=arrivals, instead=arrivals)
 async def test_nothing_that_arrives_later_moves_an_aggregate(
     before: list[tuple[Paid, int, int]],
@@ -174,7 +175,7 @@ async def test_nothing_that_arrives_later_moves_an_aggregate(
     assert first[: len(before)] == second[: len(before)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(before=arrivals, last=facts, late=st.sampled_from([0, 1, HOUR, DAY]))
 async def test_a_rebuilt_window_gives_what_the_live_one_gave(
     before: list[tuple[Paid, int, int]], last: Paid, late: int

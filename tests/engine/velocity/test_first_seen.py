@@ -16,6 +16,7 @@ from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.velocity import first_seen_store
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
+from tollkeeper.tests.examples import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,7 @@ def test_seen_times_in_memory_are_those_of_a_plain_list(
     plain.agrees(seen_times)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(filled=steps, happened=steps, meanwhile=steps)
 def test_stored_seen_times_are_those_of_a_plain_list(
     filled: list[Any], happened: list[Any], meanwhile: list[Any]

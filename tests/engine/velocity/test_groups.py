@@ -15,6 +15,7 @@ from tollkeeper.engine.velocity.groups import Groups
 from tollkeeper.engine.velocity.series import FASTEST, PLAIN, Memory
 from tollkeeper.grammar.types import Boolean, Duration, Number, String, Type
 from tollkeeper.tests.engine.velocity.worlds import HOUR, MEMORIES, MINUTE, START, same, window
+from tollkeeper.tests.examples import examples
 
 REACH = 3 * HOUR
 LONGEST = HOUR
@@ -59,7 +60,7 @@ def values(held: Groups, name: str, group: Any, at: int) -> list[Any]:
 
 @pytest.mark.skipif(FASTEST is PLAIN, reason="the extension was not built here")
 @pytest.mark.parametrize("name", SERIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_both_give_the_same_whatever_happens(name: str, data: Any) -> None:
     functions, type_, some = SERIES[name]

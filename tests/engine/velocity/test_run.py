@@ -21,6 +21,7 @@ from tollkeeper.tests.engine.velocity.worlds import (
     same,
     window,
 )
+from tollkeeper.tests.examples import examples
 
 FUNCTIONS: dict[str, tuple[tuple[str, ...], Type, list[Any]]] = {
     "amounts": (("sum", "avg", "min", "max", "distinct"), Number(2), [0, 1, -250, 10**37]),
@@ -33,7 +34,7 @@ times = st.integers(0, 40) | st.sampled_from([MINUTE - 1, MINUTE, HOUR, HOUR + 7
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_a_tree_always_gives_what_a_recount_gives(name: str, data: Any) -> None:
     functions, type_, values = FUNCTIONS[name]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from tollkeeper.engine.velocity.contract import SeriesPart
 from tollkeeper.engine.velocity.snapshot import SnapshotError, SnapshotOrigin, look_through, write
+from tollkeeper.tests.examples import examples
 
 ORIGIN = SnapshotOrigin("journal", 7, "1.0")
 simple = (
@@ -50,7 +51,7 @@ def test_a_snapshot_gives_what_was_written(series: list[list[tuple[object, list[
         assert [each.name for each in Path(folder).iterdir()] == ["snapshot"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(at=st.integers(0, 400), bits=st.integers(1, 255), cut=st.booleans())
 def test_a_change_of_any_byte_is_always_found(at: int, bits: int, cut: bool) -> None:
     parts = [SeriesPart(1, "s", 100, 5, (["a", "b"], [1, 1], bytes(16), [1, 2]))] * 3

@@ -27,6 +27,7 @@ from tollkeeper.grammar.services.mentions import (
 from tollkeeper.grammar.services.outline import folds, outline, tokens
 from tollkeeper.grammar.services.signature import call_at
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.tests.examples import examples
 
 RULES = sorted((Path(__file__).parents[3] / "rules").rglob("*.rule"))
 CARDS = "definitions cards\n  list stolen: string\n  let busy = amount > 5\n"
@@ -219,7 +220,7 @@ def test_the_argument_at_hand_is_told() -> None:
 
 
 @given(text=st.text(st.sampled_from('rule a\nlet=count(payments.@"[]#é😀\\/'), max_size=80))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_text_and_no_place_breaks_a_service(text: str, read: Read) -> None:
     document = read(f"rule a\n  {text}")
     for offset in range(0, len(document.text) + 1, 7):

@@ -43,6 +43,7 @@ from tollkeeper.engine.velocity.contract import LATE, Record, State
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule, Value
+from tollkeeper.tests.examples import examples
 
 START = 1_789_000_000_000_000
 RULE = b"""
@@ -250,7 +251,7 @@ def bare(**more: Any) -> dict[str, Any]:
 DECLINED = Transaction("declined", Connector("c", None, "51"), None, None, from_microseconds(START))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps, st.integers(0, 5), st.sampled_from([2 * HOUR, LATE]))
 @example([(0, bare(transactions=(DECLINED,))), (30 * HOUR, bare())], 0, LATE).via(
     "a window's beginning"

@@ -29,7 +29,7 @@ from tollkeeper.tests.engine.programs.compile.payments import TEXTS, VOCABULARY
 from tollkeeper.tests.engine.programs.compile.programs import rules
 from tollkeeper.tests.engine.programs.compile.test_agreement import scalars
 
-PROGRAMS = int(os.environ.get("TOLLKEEPER_PROOFS", "12"))
+PROGRAMS = int(os.environ.get("TOLLKEEPER_PROOFS", "6"))
 SECONDS = 2.0
 GOALS = 4
 PAYMENTS = 20

@@ -13,7 +13,7 @@ from tollkeeper.engine.offline.prove.regexes import found_in
 from tollkeeper.engine.offline.prove.terms import UnsayableError, text_formula
 from tollkeeper.grammar.regexes import compile_regex
 
-EXPRESSIONS = int(os.environ.get("TOLLKEEPER_EXPRESSIONS", "300"))
+EXPRESSIONS = int(os.environ.get("TOLLKEEPER_EXPRESSIONS", "100"))
 _ATOMS = ("a", "K", "s", "é", ".", "[0-9]", "[^a-c]", r"\d", r"\W", r"\s", r"\.", "", "-")
 _TEXTS = st.text(alphabet="aAbkKsS\u017f\u212aé0 9\n._-", max_size=6)
 

@@ -22,7 +22,7 @@ from tollkeeper.grammar.checker.walk import children
 from tollkeeper.tests.engine.programs.compile.payments import VOCABULARY, Situation, situation
 from tollkeeper.tests.engine.programs.compile.programs import rule, rules
 
-PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "250"))
+PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "60"))
 PAYMENTS = 40
 THOROUGH = settings(
     max_examples=PROGRAMS,

@@ -16,6 +16,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY, situation
 from tollkeeper.tests.engine.programs.compile.programs import rules
 from tollkeeper.tests.engine.programs.compile.test_programs import checked, paid
+from tollkeeper.tests.examples import examples
 
 RULE = """
 rule checkout
@@ -64,7 +65,7 @@ def test_the_condition_with_most_of_what_it_needs_came_nearest() -> None:
 
 
 @given(rules(), st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(HealthCheck))
 def test_an_explanation_always_says_what_the_compiled_rule_decides(
     program: p.Rule, seed: int
 ) -> None:

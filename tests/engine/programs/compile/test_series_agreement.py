@@ -35,7 +35,7 @@ ENTRIES = (
         {"x": {"y": [""]}},
     ),
 )
-PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "100"))
+PROGRAMS = int(os.environ.get("TOLLKEEPER_PROGRAMS", "40"))
 _OF_NOW = (p.Score,)
 """What a historical record doesn't have."""
 

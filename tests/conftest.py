@@ -20,8 +20,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any_machine")
-# Collecting garbage more seldom saves a twentieth of the time.
-gc.set_threshold(20_000)
 
 MEMORY = Path("/dev/shm")
 if os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free > 2 * 2**30:

@@ -38,10 +38,12 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(
                     clients.submit(
                         report, service, headers, name, stop, acknowledged, created, updated
                     )
-                for _ in range(ACKNOWLEDGED):
-                    assert acknowledged.acquire(timeout=PATIENCE_S)
-                service.kill()
-                stop.set()
+                try:
+                    for _ in range(ACKNOWLEDGED):
+                        assert acknowledged.acquire(timeout=PATIENCE_S)
+                    service.kill()
+                finally:
+                    stop.set()
 
     with (
         serving(folder) as service,

@@ -209,9 +209,11 @@ def test_an_owner_that_ends_in_order_hands_over_and_one_that_was_paused_follows(
 
         with ThreadPoolExecutor(1) as paying:
             paid = paying.submit(pay_on)
-            running[0].process.terminate()
-            assert running[0].process.wait(PATIENCE_S) == 0
-            ending.set()
+            try:
+                running[0].process.terminate()
+                assert running[0].process.wait(PATIENCE_S) == 0
+            finally:
+                ending.set()
             count = paid.result()
         kept = [each[1] for each in told(Database(on_database, tmp_path / "1"))]
         assert kept == [f"t{number}" for number in range(count)]

@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from tollkeeper.tests.examples import examples
 
+# A process that others are forked from may have no second thread, which could hold a lock meanwhile.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile(
     "any_machine",
     max_examples=examples(100),
@@ -30,7 +33,7 @@ if os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free > 2 * 2**30:
 
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors: services, browsers and databases are waited for."""
-    return max(2, (os.cpu_count() or 1) * 3 // 2)
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

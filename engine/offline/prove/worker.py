@@ -21,6 +21,8 @@ _Answer = TypeVar("_Answer")
 
 _PATIENCE = SLACK + 1
 """How many times its seconds a question may compute before its process is killed."""
+_STALLED = 20
+"""How many times that long it may take on the clock: a process may wait for what never comes."""
 _START_S = 30.0
 
 
@@ -84,7 +86,7 @@ def _serve(pipe: Connection) -> None:
                 os._exit(0)
             theirs.close()
             with ours:
-                heard = wait([pipe, ours])
+                heard = wait([pipe, ours], seconds * _PATIENCE * _STALLED)
                 found = _received(ours) if ours in heard else None
             os.kill(copy, signal.SIGKILL)
             os.waitpid(copy, 0)

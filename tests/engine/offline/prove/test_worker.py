@@ -30,6 +30,11 @@ def test_a_question_ends_with_the_process_that_asked_it(tmp_path: Path) -> None:
         time.sleep(0.02)
 
 
+def test_a_question_that_waits_without_computing_has_no_answer(tmp_path: Path) -> None:
+    with open_worker(0.001) as worker:
+        assert worker.ask(wait_for_ever, tmp_path) is None
+
+
 def test_a_question_whose_process_dies_has_no_answer_and_the_next_one_has() -> None:
     with open_worker() as worker:
         assert worker.ask(die) is None

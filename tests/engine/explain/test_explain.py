@@ -98,6 +98,7 @@ async def test_settings_are_those_of_then_among_many_changes(tmp_path: Path) -> 
             await pay(shop, f"p-{number}")
             expected[f"p-{number}"] = thresholds
         assert shop.engine.journal.last_sequence() > 256
-        for ids in (expected, reversed(expected)):
+        some = list(expected)[::5]
+        for ids in (some, some[::-1]):
             for id_ in ids:
                 assert (await explained(shop, id_)).thresholds == expected[id_]

@@ -14,6 +14,7 @@ DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY_S = 86_400
 
 
 Rfc3339: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -57,7 +58,8 @@ def read_iso_8601(text: str) -> datetime:
 
 def to_microseconds(instant: datetime) -> int:
     """Microseconds from 1970-01-01T00:00:00Z to `instant`, which has an offset."""
-    return (instant - _EPOCH) // _MICROSECOND
+    since = instant - _EPOCH
+    return (since.days * _DAY_S + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_microseconds(microseconds: int) -> datetime:

@@ -170,11 +170,14 @@ class Cycle(RequestResponseCycle):
             self.keep_alive = False
         elif not self.keep_alive:
             headers.append(_CLOSE)
-        lines = b"".join([b"%b: %b\r\n" % each for each in headers])
+        parts = [STATUS_LINE[head["status"]]]
+        for name, value in headers:
+            parts += (name, b": ", value, b"\r\n")
+        lines = b"".join(parts)
         # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
-        if not lines.count(b"\n") == lines.count(b"\r") == len(headers):
+        if not lines.count(b"\n") == lines.count(b"\r") == len(headers) + 1:
             raise RuntimeError("a header has a line break")
-        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[head["status"]], lines, body))
+        self.transport.write(b"".join((lines, b"\r\n", body)))
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:

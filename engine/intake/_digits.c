@@ -1,7 +1,7 @@
 /* Whether a JSON text may hold a card number (redaction.py, which looks closer where it may).
 
-One pass over the bytes: of digits, a run of twelve, or two groups of four with a dot, a line or a
-slash between. Single separators that writers put into a number are passed over wherever they are. */
+What is looked for: of digits, a run of twelve, or two groups of four with a dot, a line or a slash
+between. Separators that writers put into a number are passed over wherever they are. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -40,13 +40,13 @@ has_unicode_escape(const char *at, const char *end)
     return 0;
 }
 
+/* Whether a number is in the bytes from `at` up to the first that no number has; there `at` is then. */
 static int
-may_hold(const char *at, const char *end)
+is_in_stretch(const char **at, const char *end, const unsigned char *kinds)
 {
-    const unsigned char *kinds = has_unicode_escape(at, end) ? escaped : plain;
-    int run = 0, before = 0; /* digits in a row, and how many stood before the separator in front of them */
-    for (; at < end; at++) {
-        switch (kinds[(unsigned char)*at]) {
+    int run = 0, before = 0; /* digits in a row, and how many stood in front of the separator before them */
+    for (; *at < end; ++*at) {
+        switch (kinds[(unsigned char)**at]) {
         case DIGIT:
             if (++run == SHORTEST || (run == GROUP && before >= GROUP)) {
                 return 1;
@@ -59,7 +59,30 @@ may_hold(const char *at, const char *end)
         case PASSED:
             break;
         default:
-            run = before = 0;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int
+may_hold(const char *begin, const char *end)
+{
+    const unsigned char *kinds = has_unicode_escape(begin, end) ? escaped : plain;
+    /* Of so many bytes in a row, which a number has at least, one is looked at. */
+    const int step = 2 * GROUP + 1;
+    const char *at = begin;
+    while (end - at >= step) {
+        at += step - 1;
+        if (kinds[(unsigned char)*at] == OTHER) {
+            at++;
+            continue;
+        }
+        while (at > begin && kinds[(unsigned char)at[-1]] != OTHER) {
+            at--;
+        }
+        if (is_in_stretch(&at, end, kinds)) {
+            return 1;
         }
     }
     return 0;

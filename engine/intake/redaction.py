@@ -57,8 +57,8 @@ _CONFIDENTIAL_VALUE = re.compile(
 )
 """A JSON Web Token, a PEM text, credentials of a scheme, or a cookie of a session."""
 _SCHEMES = ("basic", "bearer", "digest", "dpop", "negotiate", "ntlm")
-_NAME_LENGTH = 64
-"""What is known of longer names is not kept."""
+_NAMES_LENGTH = 2048
+"""What is known of longer sets of names is not kept."""
 _USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
@@ -168,27 +168,28 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     """The headers that are not confidential, with text for values; the same where all is well."""
     if list in map(type, headers.values()):
         headers = {name: join_values(value) for name, value in headers.items()}
-    secret = [
-        name
-        for name, value in headers.items()
-        if name not in _HARMLESS and (_is_confidential(name) or is_confidential_value(value))
-    ]
-    if not secret:
-        return headers
-    return {name: value for name, value in headers.items() if name not in secret}
+    names = tuple(headers)
+    sort = _sort_known if len("".join(names)) <= _NAMES_LENGTH else _sort
+    kept, unknown = sort(names)
+    secret = [name for name in unknown if is_confidential_value(headers[name])]
+    if secret:
+        kept = tuple(name for name in kept if name not in secret)
+    return headers if len(kept) == len(headers) else {name: headers[name] for name in kept}
+
+
+def _sort(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of headers that are not confidential by themselves, and those of them whose values may
+    be."""
+    kept = tuple(name for name in names if name in _HARMLESS or not _is_confidential(name))
+    return kept, tuple(name for name in kept if name not in _HARMLESS)
+
+
+# A client sends the same names each time; those kept are at most 2 Ki characters a set.
+_sort_known = lru_cache(maxsize=1024)(_sort)
 
 
 def _is_confidential(name: str) -> bool:
-    if name in _USUAL_SECRETS:
-        return True
-    return _has_secret_name(name) if len(name) <= _NAME_LENGTH else _names_a_secret(name)
-
-
-def _names_a_secret(name: str) -> bool:
-    return CONFIDENTIAL_HEADER.search(name) is not None
-
-
-_has_secret_name = lru_cache(maxsize=1024)(_names_a_secret)
+    return name in _USUAL_SECRETS or CONFIDENTIAL_HEADER.search(name) is not None
 
 
 def is_confidential_value(value: str) -> bool:

@@ -146,8 +146,14 @@ def _is_more_than_a_row(append: Append) -> bool:
 
 
 def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:
-    rows = [(*append.entry, checksum(append.entry)) for append in batch]
+    rows = [_row(append.entry) for append in batch]
     connection.execute(_insert_of(len(rows)), [*chain.from_iterable(rows)])
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    sequence, account, kind, *others = entry
+    # SQLite's module asks around how to store any int that is more than one.
+    return sequence, account, int(kind), *others, checksum(entry)
 
 
 def _insert(connection: sqlite3.Connection, batch: Sequence[Append]) -> None:

@@ -273,7 +273,8 @@ class _Changes:
                 for bit in bits:
                     self._piece_of(base + bit)[place_in_piece(bit)] |= digit
         for (facet, text), bits in new.entities.items():
-            of = account, facet, block, self._hash(account, facet, text)
+            # SQLite's module asks around how to store any int that is more than one.
+            of = account, int(facet), block, self._hash(account, facet, text)
             if of in moved or len(bits) > MOST_LISTED:
                 moved[of][0].extend(bits)
             else:

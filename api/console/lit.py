@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -13,6 +13,10 @@ from tollkeeper.api.html import Html
 _BOOLEAN = ("true", "false", "missing")
 _END = re.compile(r"^[ \t]*(?:condition|otherwise|test)\b", re.MULTILINE)
 _TESTS = re.compile(r"^[ \t]*test\b", re.MULTILINE)
+
+
+_LONG = 5
+"""A value of fewer characters may stand in another by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +29,20 @@ class LitMark:
     behind: str
 
 
-def lit_text(text: str, explanation: JsonObject) -> Html:
+def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Html:
     """The rule without its tests: the condition that was met set off, each comparison with its values.
 
-    `explanation` is the interface's, of a rule: its spans are of `text`.
+    `explanation` is the interface's, of a rule: its spans are of `text`. Instead of a value in `masks`
+    stands what it leads to.
     """
     last = _TESTS.search(text)
     shown = text if last is None else text[: last.start()].rstrip()
     marks = [*_blocks(text, explanation)]
     for condition in explanation["conditions"]:
-        marks += _expression(condition["when"])
+        marks += _expression(condition["when"], masks)
     for let in explanation["lets"]:
         if let["source"] is None:
-            marks += _expression(let["value"])
+            marks += _expression(let["value"], masks)
     return _render(shown, [mark for mark in marks if mark.end <= len(shown)])
 
 
@@ -53,18 +58,18 @@ def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
         yield LitMark(found.start(), stop, f'<span class="block {outcome}">', "</span>")
 
 
-def _expression(node: JsonObject) -> Iterator[LitMark]:
+def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]:
     """The innermost truths with the values they rest on; a value that is no truth, with itself."""
     parts = node["parts"]
     truths = [part for part in parts if part["value"] in _BOOLEAN and part["parts"]]
     if node["value"] in _BOOLEAN and truths:
         for part in parts:
-            yield from _expression(part)
+            yield from _expression(part, masks)
         return
     value = node["value"]
     kind = value if value in _BOOLEAN else "value"
     values = [part["value"] for part in parts if not part["text"].startswith('"')]
-    behind = ", ".join(values) if kind != "value" and values else value
+    behind = masked(", ".join(values) if kind != "value" and values else value, masks)
     start, end = node["span"]
     yield LitMark(
         start,
@@ -72,6 +77,16 @@ def _expression(node: JsonObject) -> Iterator[LitMark]:
         f'<span class="lit {kind}">',
         f'<span class="given" data-value="{escape(behind)}"> {escape(behind)}</span></span>',
     )
+
+
+def masked(said: str, masks: Mapping[str, str]) -> str:
+    """A value in words, with each of `masks` in its place; a short one only where it is all of a text."""
+    for value, mask in masks.items():
+        whole = re.escape(value)
+        bare = rf"|(?<![\w-]){whole}(?![\w-])" if len(value) >= _LONG else ""
+        shown = mask.replace("\\", r"\\")
+        said = re.sub(f'(?<="){whole}(?="){bare}', shown, said, flags=re.IGNORECASE)
+    return said
 
 
 def _render(text: str, marks: list[LitMark]) -> Html:

@@ -1,4 +1,4 @@
-"""Take the pictures of docs/console.md again: `python docs/console/take.py`, in a minute or two.
+"""Take the pictures of docs/console.md again: `python docs/console/take.py`, in two or three minutes.
 
 A demo is served, and Debian's Chromium looks at it in both schemes; at dense pages also as a telephone
 shows them, and at twice the size.
@@ -19,7 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 FOLDER = Path(__file__).parent
 _LINK = re.compile(r"http://\S+/console/sign-in\?code=\S+")
 _SIZE = {"width": 1280, "height": 900}
-_SETTLE_S = 60
+_SETTLE_S = 90
 """So long the demo's attack is let to show in the figures."""
 _OTHER_SIZES = {"narrow": {"width": 360, "height": 800}, "zoomed": {"width": 640, "height": 450}}
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -55,3 +55,14 @@ def test_each_link_of_a_page_leads_somewhere() -> None:
             assert found.exists(), f"{page} links to {target}"
             if section:
                 assert section in map(anchor, headings(found)), f"{page} links to #{section}"
+
+
+def test_each_test_that_a_page_names_is_there() -> None:
+    written = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    for page in pages():
+        named = set(re.findall(r"`(test_[a-z0-9_]+)`", page.read_text()))
+        assert named <= written, page

@@ -82,6 +82,8 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         (words("alerts.note"), found["mark"]["note"]),
     ]
     is_lone = found["type"] == LONE_ALERT
+    if not is_lone:
+        facts.append((words("alerts.payments"), _behind(here, until)))
     content = join_html(
         element("h1", found["title"] or found["monitor"]),
         _done(here),
@@ -103,12 +105,16 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     return html(page(here, words("frame.alerts"), content, scripts=("vendor/uplot.js",)))
 
 
+def _behind(here: Visit, until: datetime) -> Html:
+    """The way to the payments of the hour before an alert."""
+    query = f"since:{text_of(until - AROUND)} until:{text_of(until)}"
+    return payments_link(here, here.words("alerts.behind"), query)
+
+
 async def _payments(here: Visit, until: datetime, id_: str) -> Html:
     """The payments behind an alert: how they scored, and what they share."""
     since = until - AROUND
-    query = f"since:{text_of(since)} until:{text_of(until)}"
     return join_html(
-        element("p", payments_link(here, here.words("alerts.behind"), query)),
         # An attack goes on after it was noticed. What stands out is weighed against all merchants.
         Html("")
         if here.merchants

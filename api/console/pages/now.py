@@ -35,7 +35,7 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
-_SHORTEST = 60
+_SHORTEST = 30
 """So many minutes the flow is shown at least, of an account that has just begun."""
 _HOUR = timedelta(hours=1)
 _HIDDEN = ("rule", "condition")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from litestar import Request, get, post
@@ -96,7 +97,7 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             "div",
             element(
                 "div",
-                await _rule(here, explanation),
+                await _rule(here, explanation, _masks(shown)),
                 _trials(here, tried),
                 _score(here, explanation),
                 class_="main",
@@ -260,7 +261,19 @@ def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
     )
 
 
-async def _rule(here: Visit, explanation: JsonObject | None) -> Html:
+def _masks(shown: JsonObject) -> dict[str, str]:
+    """What tells of a person in a payment, and what stands instead until it is asked for."""
+    card = shown.get("method", {}).get("card") or {}
+    last = card.get("last_four")
+    persons = {"device", "ip", "card", "user", "email", "order"}
+    found = {by: value for by, value in entities(shown).items() if by in persons}
+    masks = {value: mask_entity(by, value) for by, value in found.items()}
+    if order := (shown.get("order") or {}).get("id"):
+        masks[order] = mask_entity("order", order)
+    return masks | ({last: f"…{last[-2:]}"} if last else {})
+
+
+async def _rule(here: Visit, explanation: JsonObject | None, masks: Mapping[str, str]) -> Html:
     words = here.words
     if explanation is None:
         return Html("")
@@ -283,7 +296,9 @@ async def _rule(here: Visit, explanation: JsonObject | None) -> Html:
     body = (
         _conditions(here, rule)
         if text is None
-        else element("pre", element("code", lit_text(text, rule)), class_="rule", tabindex="0")
+        else element(
+            "pre", element("code", lit_text(text, rule, masks)), class_="rule", tabindex="0"
+        )
     )
     return element(
         "section",

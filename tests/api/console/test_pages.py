@@ -162,6 +162,45 @@ async def test_the_rules_own_text_is_lit_with_the_payments_values(shop: Shop) ->
     assert '<span class="block met">' in text
 
 
+WATCHED = """rule watched "What tells of a person"
+  list devices: string
+  condition known "A device, an address, a card, an order, a person"
+    when device.fingerprint.id in @devices or device.ip_address in ["192.0.2.1"]
+      or method.card.fingerprint in @devices or method.card.last_four == "0000"
+      or order.id in @devices or user.id in @devices
+      or user.email == "eva@shop.example" or lower(user.email) in @devices
+    then deny
+"""
+
+
+async def test_values_that_tell_of_a_person_are_masked_in_the_lit_text_too(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    stored = await api.post("/v1/rules/watched/versions?publish=true", content=WATCHED)
+    assert stored.status_code == 201, stored.text
+    secrets = {
+        "ip": "203.0.113.77",
+        "device": "device-of-ana",
+        "user": "ana-1984",
+        "email": "ana@shop.example",
+        "order": "order-of-ana",
+    }
+    body = payment(
+        id="of-ana",
+        device={
+            "ip_address": secrets["ip"],
+            "fingerprint": {"id": secrets["device"], "provider": "basic"},
+        },
+        user={"id": secrets["user"], "email": "Ana@shop.example"},
+        order={"id": secrets["order"]},
+        analyze={"bot_behaviour": True, "rule": {"name": "watched"}},
+    )
+    assert (await api.post("/v1/payments", json=body)).status_code == 201
+    page = (await own_shop.browser.get("/console/payments/of-ana")).text
+    assert re.search(r'data-value="&quot;dev…na&quot;"', page)
+    for secret in (*secrets.values(), "41111111-1111", "&quot;1111&quot;"):
+        assert secret.lower() not in page.lower(), secret
+
+
 async def test_payments_that_share_a_device_are_found_without_its_id_in_the_address(
     shop: Shop,
 ) -> None:

@@ -193,6 +193,7 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
 
 def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
     last, before = flow[-15:], flow[:-15]
+    begun = any(each["tally"]["payments"] for each in before)
     tiles = []
     for name, count in (
         ("deny", lambda tally: tally["actions"]["deny"]),
@@ -206,7 +207,12 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
                 element(
                     "dd",
                     _share(last, count),
-                    element("small", here.words("now.usual", share=_share(before, count))),
+                    element(
+                        "small",
+                        here.words("now.usual", share=_share(before, count))
+                        if begun
+                        else here.words("now.begun"),
+                    ),
                 ),
             )
         )

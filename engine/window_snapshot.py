@@ -99,7 +99,8 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
     while True:
         await asyncio.sleep(pause_s)
         with suppress(TimeoutError):
-            await asyncio.wait_for(engine.snapshot_due.wait(), max(0.0, every_s - pause_s))
+            async with asyncio.timeout(max(0.0, every_s - pause_s)):
+                await engine.snapshot_due.wait()
         sequence, begun = engine.journal.last_appended(), perf_counter()
         if engine.snapshot_due.is_set() or sequence - kept >= WORTHWHILE:
             engine.snapshot_due.clear()

@@ -95,7 +95,8 @@ class SharingNode:
         self._idle.clear()
         if self._in_flight:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._idle.wait()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self.app is not None

@@ -158,6 +158,6 @@ async def connect_to_node(address: str, context: ssl.SSLContext | None) -> NodeC
     loop, node = asyncio.get_running_loop(), urlsplit(address)
     tls = context or ssl.create_default_context() if node.scheme == "https" else None
     host, port = node.hostname or "", node.port or 0
-    connecting = loop.create_connection(NodeConnection, host, port, ssl=tls)
-    _, connection = await asyncio.wait_for(connecting, CONNECT_S)
+    async with asyncio.timeout(CONNECT_S):
+        _, connection = await loop.create_connection(NodeConnection, host, port, ssl=tls)
     return connection

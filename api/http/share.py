@@ -137,7 +137,8 @@ async def share(shard: SharedShard) -> None:
                 shard.node.learn("", None)
             log.warning("journal_left", **shard.named(), reason=str(error))
             with suppress(TimeoutError):
-                await asyncio.wait_for(serving.stopping.wait(), AGAIN_S)
+                async with asyncio.timeout(AGAIN_S):
+                    await serving.stopping.wait()
     await _leave(shard)
 
 
@@ -270,7 +271,8 @@ async def _follow(shard: SharedShard, following: Following) -> bool:
             )
             return True
         with suppress(TimeoutError):
-            await asyncio.wait_for(serving.stopping.wait(), _LOOK_S)
+            async with asyncio.timeout(_LOOK_S):
+                await serving.stopping.wait()
     return False
 
 

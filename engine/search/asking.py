@@ -122,7 +122,8 @@ class SearchProcess:
         try:
             message = msgspec.msgpack.encode(IndexQuestion(number, account, question))
             self._process.stdin.write(len(message).to_bytes(LENGTH) + message)
-            answered = await asyncio.wait_for(waiting, _PATIENCE_S)
+            async with asyncio.timeout(_PATIENCE_S):
+                answered = await waiting
         except TimeoutError:
             raise IndexUnavailable("the index did not answer in time") from None
         finally:
@@ -187,7 +188,8 @@ def _environment(source: JournalSource) -> dict[str, str]:
 async def _wait_for_end(process: asyncio.subprocess.Process) -> None:
     """Waits for a process whose input has ended, and ends it if that takes long."""
     try:
-        await asyncio.wait_for(asyncio.shield(process.wait()), _END_S)
+        async with asyncio.timeout(_END_S):
+            await asyncio.shield(process.wait())
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -261,6 +261,24 @@ def test_soon_after_an_erasure_there_is_a_snapshot_without_the_person(tmp_path: 
     asyncio.run(erase())
 
 
+@pytest.mark.parametrize("turns", range(5))
+def test_keeping_ends_when_it_is_cancelled_as_a_snapshot_becomes_due(
+    tmp_path: Path, turns: int
+) -> None:
+    async def end() -> None:
+        async with open_shop(tmp_path) as shop:
+            keeping = asyncio.create_task(keep_snapshots(shop.engine, every_s=3600))
+            await asyncio.sleep(0.01)
+            shop.engine.snapshot_due.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            keeping.cancel()
+            await asyncio.wait([keeping], timeout=30)
+            assert keeping.cancelled()
+
+    asyncio.run(end())
+
+
 def test_a_start_without_a_snapshot_takes_in_each_payment_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ READS = ("recent", "addresses", "spent", "failed", "high", "fraud", "signs")
 """The aggregates, in the order in which a decision keeps their values, after the scorecard's."""
 _REFUSED = frozenset((429, 503))
 _REMOVED_BEFORE = 404
+_QUOTED = re.compile(r"(?<=')[^']+(?=')")
 
 
 class Fault(NamedTuple):
@@ -447,15 +448,17 @@ def _check_erasures(
     findings: Findings, operations: Sequence[Operation], lines: Sequence[Line], index: _Index
 ) -> None:
     """Nothing that stood before an erasure was told of names the person any more."""
-    for operation in operations:
-        is_done = any(_is_success(operation, each) for each in operation.attempts)
-        place = index.erased.get(_digest(operation.subject))
-        if operation.kind != "erase" or not is_done or place is None:
-            continue
-        for line in lines:
-            if line.place < place and f"'{operation.subject}'" in f"{line.body} {line.outcome}":
-                words = f"{operation.subject} of {operation.account} at {line.place}"
-                findings.add("erased and kept", words)
+    erased = {
+        each.subject: index.erased[_digest(each.subject)]
+        for each in operations
+        if each.kind == "erase"
+        and any(_is_success(each, attempt) for attempt in each.attempts)
+        and _digest(each.subject) in index.erased
+    }
+    for line in lines:
+        for subject in set(_QUOTED.findall(f"{line.body} {line.outcome}")) & erased.keys():
+            if line.place < erased[subject]:
+                findings.add("erased and kept", f"{subject} of {line.account} at {line.place}")
 
 
 def _digest(person: str) -> str:

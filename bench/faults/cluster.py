@@ -24,7 +24,7 @@ from tollkeeper.engine.journal.postgres.shards import open_shards
 SCHEMAS = ("public", "shard_2")
 """Where each shard of the database is."""
 _PATIENCE_S = 60
-_DISK = "48m"
+_DISK = "192m"
 _PORT, _BETWEEN = 8000, 8001
 _SKEWS_S = (0.7, -0.7, 0.0)
 _SCOPES = ("payments", "rules", "admin", "personal:read", "people:write")

@@ -138,12 +138,34 @@ async def note_transitions(
 ) -> None:
     """Transitions of a record that is on disk: done once they are listed and in the outbox.
 
-    When the outbox can't be written, the next start does it: the record itself is kept.
+    When the outbox can't be written it is done later (`note_missed`): the record itself is kept.
     """
     if not transitions:
         return
+    engine.watch.standings.settle(account, sequence, transitions)
+    try:
+        await _list_alerts(engine, account, sequence, transitions)
+    except Unavailable as error:
+        engine.watch.missed[sequence] = (account, transitions)
+        get_logger().error(
+            "alerts_not_noted", account=account, sequence=sequence, reason=str(error)
+        )
+
+
+async def note_missed(engine: Engine) -> None:
+    """Notes what could not be noted when its record was kept. Raises `Unavailable`."""
+    missed = engine.watch.missed
+    for sequence, (account, transitions) in list(missed.items()):
+        if account in engine.state.accounts:
+            await _list_alerts(engine, account, sequence, transitions)
+        engine.watch.open.discard(sequence)
+        missed.pop(sequence, None)
+
+
+async def _list_alerts(
+    engine: Engine, account: int, sequence: int, transitions: Sequence[Transition]
+) -> None:
     watch = engine.watch
-    watch.standings.settle(account, sequence, transitions)
     urls = _alert_addresses(engine, account)
     noted = min((each for each in watch.open if each != sequence), default=sequence + 1) - 1
     now = engine.clock()
@@ -152,13 +174,7 @@ async def note_transitions(
         outbox.add_alerts(connection, account, sequence, transitions, urls, engine.folder_key, now)
         outbox.set_listed(connection, min(noted, sequence))
 
-    try:
-        await engine.outbox.write(work)
-    except Unavailable as error:
-        get_logger().error(
-            "alerts_not_noted", account=account, sequence=sequence, reason=str(error)
-        )
-        return
+    await engine.outbox.write(work)
     watch.open.discard(sequence)
     if any(transition.met for transition in transitions):
         watch.raised.set()

@@ -107,13 +107,15 @@ class Watch:
     """What is known of an engine's monitors.
 
     All transitions up to sequence number `noted` are in the list and the outbox, as far as these
-    remember; `open` are the sequence numbers of records whose transitions are not there yet. `raised` is
-    set whenever there is something new in the outbox.
+    remember; `open` are the sequence numbers of records whose transitions are not there yet, `missed`
+    those of them that could not be put there, each with its account and transitions. `raised` is set
+    whenever there is something new in the outbox.
     """
 
     standings: Standings = field(default_factory=Standings)
     noted: int = 0
     open: set[int] = field(default_factory=set)
+    missed: dict[int, tuple[int, Sequence[Transition]]] = field(default_factory=dict)
     raised: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -26,7 +26,7 @@ from structlog import get_logger
 from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.keep import remember_progress
+from tollkeeper.engine.keep import note_missed, remember_progress
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert, Delivery
 from tollkeeper.engine.monitors.webhook_reach import Reach, connections
@@ -85,6 +85,7 @@ async def deliver(engine: Engine, tell: Tell, timeout_s: float = TIMEOUT_S) -> N
         try:
             while True:
                 try:
+                    await note_missed(engine)
                     await put_notices(engine)
                     await _look(under_way)
                 except JournalError as error:

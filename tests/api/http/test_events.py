@@ -10,6 +10,9 @@ import httpx
 import pytest
 
 from tollkeeper.engine.instants import from_microseconds
+from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.keep import note_missed
+from tollkeeper.engine.monitors.outbox_file import ALERTS_FILE
 from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
 
@@ -245,6 +248,24 @@ async def test_a_rule_reads_a_metric_of_events_before_and_after_it_is_published(
     second = (await shop.client.post("/v1/payments", json=body)).json()["payment"]["analyses"]
     assert second["rule"]["condition"]["id"] == "attacked"
     assert second["bot_behaviour"]["action"] == "deny"
+
+
+async def test_an_alert_that_can_t_be_listed_is_listed_as_soon_as_it_can(shop: Service) -> None:
+    with sqlite3.connect(shop.folder / ALERTS_FILE) as other:
+        other.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON alerts BEGIN SELECT RAISE(FAIL, 'full'); END"
+        )
+    kept = [await send(shop, **event()) for _ in range(3)]
+    assert [answer.status_code for answer in kept] == [201, 201, 201]
+    with pytest.raises(Unavailable):
+        await note_missed(shop.engine)
+    assert (await shop.client.get("/v1/alerts")).json()["alerts"] == []
+    with sqlite3.connect(shop.folder / ALERTS_FILE) as other:
+        other.execute("DROP TRIGGER full")
+    await note_missed(shop.engine)
+    (listed,) = (await shop.client.get("/v1/alerts")).json()["alerts"]
+    assert listed["monitor"] == "brute_force"
+    assert shop.engine.watch.open == set()
 
 
 async def test_an_alert_is_raised_when_a_condition_goes_from_not_met_to_met(

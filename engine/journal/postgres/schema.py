@@ -9,6 +9,7 @@ grow with sequence numbers. An id stands in one table for all of them.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 from uuid import uuid4
 
 import psycopg
@@ -155,7 +156,21 @@ CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL
 _LABELS = f"""
 CREATE INDEX labels_by_account ON journal (account, place) WHERE kind = {Kind.LABEL:d};
 """
-_MIGRATIONS = (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS)
+# The first version of tables whose release can use these ones, too.
+_LEAST = "ALTER TABLE tollkeeper_tables ADD COLUMN least int NOT NULL DEFAULT 0"
+
+
+class Migration(NamedTuple):
+    """A change of the tables. A release that knows nothing of an *addition* misses nothing and does
+    nothing wrong beside it, so nodes of both can share the tables."""
+
+    script: str
+    is_addition: bool = False
+
+
+_MIGRATIONS = tuple(
+    map(Migration, (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS, _LEAST))
+)
 NEWEST_TABLES = len(_MIGRATIONS)
 
 
@@ -166,14 +181,19 @@ def prepare_tables(connection: PostgresConnection, url: str) -> None:
         with connection.raw.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(?)", (MAKING,))
             version = _version(connection, url)
-            if 0 < version < NEWEST_TABLES and holder_of(connection) is not None:
+            steps = _MIGRATIONS[version:]
+            may_be_beside = version == 0 or all(each.is_addition for each in steps)
+            if not may_be_beside and holder_of(connection) is not None:
                 raise Locked(
                     f"`{shown_address(url)}` is used by an older version: its tables are changed"
                     " once that has ended"
                 )
-            for number, script in enumerate(_MIGRATIONS[version:], start=version + 1):
-                connection.raw.execute(script)
-                connection.execute("UPDATE tollkeeper_tables SET version = ?", (number,))
+            for step in steps:
+                connection.raw.execute(step.script)
+            if steps:
+                least = max(n for n, each in enumerate(_MIGRATIONS, 1) if not each.is_addition)
+                known = (version + len(steps), least)
+                connection.execute("UPDATE tollkeeper_tables SET version = ?, least = ?", known)
             if version == 0:
                 connection.execute("INSERT INTO identity (id, clock) VALUES (?, 0)", (uuid4().hex,))
     except psycopg.Error as error:
@@ -185,10 +205,7 @@ def require_current_tables(connection: PostgresConnection, url: str) -> None:
     row = connection.execute("SELECT to_regclass('tollkeeper_tables')").fetchone()
     if row[0] is None:
         raise JournalError(f"there is no journal in `{shown_address(url)}`")
-    ((version,),) = connection.execute("SELECT version FROM tollkeeper_tables").fetchall()
-    if version > NEWEST_TABLES:
-        raise JournalError(_newer(url, version))
-    if version < NEWEST_TABLES:
+    if _known_version(connection, url) < NEWEST_TABLES:
         raise JournalError(
             f"the service that uses `{shown_address(url)}` is older than this command: restart it"
             " first"
@@ -228,17 +245,20 @@ def _version(connection: PostgresConnection, url: str) -> int:
             )
         connection.execute("CREATE TABLE tollkeeper_tables (version int NOT NULL)")
         connection.execute("INSERT INTO tollkeeper_tables VALUES (0)")
+    return _known_version(connection, url)
+
+
+def _known_version(connection: PostgresConnection, url: str) -> int:
+    """The version of tables that this release can use. Raises `JournalError` for others."""
     ((version,),) = connection.execute("SELECT version FROM tollkeeper_tables").fetchall()
     if version > NEWEST_TABLES:
-        raise JournalError(_newer(url, version))
+        ((least,),) = connection.execute("SELECT least FROM tollkeeper_tables").fetchall()
+        if least > NEWEST_TABLES:
+            raise JournalError(
+                f"`{shown_address(url)}` was written by a newer version: its tables are at"
+                f" {version}, this one knows {NEWEST_TABLES}"
+            )
     return int(version)
-
-
-def _newer(url: str, version: int) -> str:
-    return (
-        f"`{shown_address(url)}` was written by a newer version: its tables are at {version}, this"
-        f" one knows {NEWEST_TABLES}"
-    )
 
 
 def warn_of_settings(connection: PostgresConnection, url: str) -> None:

@@ -15,6 +15,12 @@ from tollkeeper.tests.postgres import own_database
 
 pytestmark = pytest.mark.anyio
 
+TABLES_AT_6 = (
+    "DROP TABLE layout, directory; DROP INDEX labels_by_account;"
+    " ALTER TABLE tollkeeper_tables DROP COLUMN least;"
+    " UPDATE tollkeeper_tables SET version = 6"
+)
+
 
 @pytest.fixture
 def anyio_backend() -> str:
@@ -27,7 +33,7 @@ async def test_a_node_of_a_newer_release_waits_until_the_older_service_has_ended
     monkeypatch.setattr(serve_node, "AGAIN_S", 0.01)
     with own_database() as url, capture_logs() as logs:
         async with open_database(url, "serve"):
-            do(url, "DROP TABLE layout, directory; UPDATE tollkeeper_tables SET version = 6")
+            do(url, TABLES_AT_6)
             starting = asyncio.create_task(shards_there(url, 2))
             while not logs:
                 await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import follow_database, open_database
+from tollkeeper.engine.journal.postgres.schema import Migration
 from tollkeeper.tests.engine.journal.proxy import proxy_to
 
 pytestmark = pytest.mark.anyio
@@ -303,8 +304,7 @@ async def test_tables_are_changed_only_once_no_older_service_uses_them(database,
     newest = schema.NEWEST_TABLES
     async with open_database(database, "serve") as journal:
         await journal.append(make(1))
-        monkeypatch.setattr(schema, "_MIGRATIONS", (*schema._MIGRATIONS, "CREATE TABLE next ()"))
-        monkeypatch.setattr(schema, "NEWEST_TABLES", newest + 1)
+        with_next(monkeypatch, Migration("CREATE TABLE next ()"))
         with pytest.raises(Locked, match="used by an older version"):
             async with open_database(database, "serve"):
                 pass
@@ -317,6 +317,28 @@ async def test_tables_are_changed_only_once_no_older_service_uses_them(database,
     ):
         async with open_database(database, "serve"):
             pass
+
+
+async def test_what_is_added_to_the_tables_lets_nodes_of_the_release_before_go_on_beside(
+    database, make, monkeypatch
+):
+    newest = schema.NEWEST_TABLES
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        with monkeypatch.context() as patch:
+            with_next(patch, Migration("CREATE TABLE next ()", is_addition=True))
+            async with follow_database(database) as newer:
+                assert (await newer.standing()).last == 1
+        await journal.append(make(2))
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(3))
+    known = do(database, "SELECT version, least FROM tollkeeper_tables")
+    assert known == [(newest + 1, newest)]
+
+
+def with_next(patch: pytest.MonkeyPatch, step: Migration) -> None:
+    patch.setattr(schema, "_MIGRATIONS", (*schema._MIGRATIONS, step))
+    patch.setattr(schema, "NEWEST_TABLES", schema.NEWEST_TABLES + 1)
 
 
 async def test_what_a_former_owner_knows_is_no_answer_once_another_has_taken_over(database, make):

@@ -5,9 +5,10 @@
 Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits for
 stand in network namespaces of their own, with clocks that differ. Clients report payments (some late), updates, events and labels,
 publish, block, erase, and go on at another node when one does not answer, while one fault after the
-other is made and mended. In the end a checker that knows nothing of the engine counts every recorded
-read again by brute force and looks every answer up. It takes root and the binaries of PostgreSQL. A
-history in which something is wrong is kept, with the log of each node.
+other is made and mended; webhooks are sent what comes of it. In the end a checker that knows nothing of
+the engine counts every recorded read again by brute force, and looks every answer and every notice up.
+It takes root and the binaries of PostgreSQL. A history in which something is wrong is kept, with the log
+of each node.
 """
 
 from __future__ import annotations
@@ -16,23 +17,21 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from shutil import copy
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
-from typing import Any
 
-import httpx
 from rich.console import Console
 
 from tollkeeper.bench.faults import database
-from tollkeeper.bench.faults.checker import KINDS, READS, Findings, check
+from tollkeeper.bench.faults.afterwards import explain, read_journal, wait_for_notices
+from tollkeeper.bench.faults.checker import KINDS, Findings, check
 from tollkeeper.bench.faults.clients import Client, World
 from tollkeeper.bench.faults.cluster import (
-    SCHEMAS,
     Node,
     made_accounts,
     other_clock,
@@ -41,14 +40,16 @@ from tollkeeper.bench.faults.cluster import (
 )
 from tollkeeper.bench.faults.database import Pair
 from tollkeeper.bench.faults.faults import FAULTS, Site, broken, name_of
-from tollkeeper.bench.faults.history import Line, write
-from tollkeeper.bench.faults.network import alone, missing, network
+from tollkeeper.bench.faults.history import History, write
+from tollkeeper.bench.faults.network import ROUTER, alone, missing, network
+from tollkeeper.bench.faults.receiver import receiver
 from tollkeeper.bench.tables import Target, show, show_targets
 
 MACHINES = ("node-1", "node-2", "node-3", "database-1", "database-2")
+PORT = 9000
+"""Where webhooks are taken, on the router."""
 ACCOUNTS = ("shop", "store", "kiosk")
 CLIENTS = 12
-EXPLAINED = 60
 SKIPPED = 77
 """The exit code where it can't be had, as test suites have it."""
 HOLDS_S = (1.0, 4.0)
@@ -56,11 +57,6 @@ HOLDS_S = (1.0, 4.0)
 MENDS_S = (0.5, 3.0)
 """How long there is none."""
 _PATIENCE_S = 180
-_JOURNAL = " UNION ALL ".join(
-    "SELECT place, account, kind, id, time, convert_from(body, 'UTF8')::json,"
-    f" convert_from(outcome, 'UTF8')::json FROM {schema}.journal WHERE kind IN (1, 2, 3, 4, 6)"
-    for schema in SCHEMAS
-)
 notes = Console(stderr=True)
 
 
@@ -82,12 +78,12 @@ def main() -> None:
         folder = Path(name)
         # Servers run as another user, who must be able to pass.
         folder.chmod(0o755)
-        world, made, findings, journal = measured(folder, given.seconds, seed)
+        history, made, findings = measured(folder, given.seconds, seed)
         keep = given.keep
         if findings.faults and keep is None:
             keep = Path(gettempdir(), f"toll-chaos-{seed}")
         if keep is not None:
-            write(keep, world.operations, journal)
+            write(keep, history)
             for log in (*folder.glob("*.log"), *folder.glob("databases/*.log")):
                 copy(log, keep)
             notes.print(f"history and logs in {keep}")
@@ -95,15 +91,13 @@ def main() -> None:
     sys.exit(bool(findings.faults))
 
 
-def measured(
-    folder: Path, seconds: float, seed: int
-) -> tuple[World, Counter[str], Findings, list[Line]]:
-    """What was asked, what was broken, what was found, and the journal."""
-    with cluster(folder) as (site, keys):
+def measured(folder: Path, seconds: float, seed: int) -> tuple[History, Counter[str], Findings]:
+    """What was asked, kept and told, what was broken, and what was found."""
+    with cluster(folder) as (site, keys), receiver(PORT) as notices:
         site.random.seed(seed)
         world = World([each.url for each in site.nodes], keys, seed)
         for number, account in enumerate(ACCOUNTS):
-            Client(world, account, 100 + number).begin()
+            Client(world, account, 100 + number).begin(f"http://{ROUTER}:{PORT}/{account}")
         clients = [Client(world, ACCOUNTS[n % len(ACCOUNTS)], n) for n in range(CLIENTS)]
         publishing = [Client(world, name, 200 + n) for n, name in enumerate(ACCOUNTS)]
         threads = [Thread(target=each.run) for each in clients]
@@ -118,12 +112,14 @@ def measured(
                 thread.join()
         stuck = wait_until_ready(site.nodes, _PATIENCE_S)
         with site.pair.connected() as connection:
-            journal = [Line(*row) for row in connection.execute(_JOURNAL).fetchall()]
-        findings = check(world.operations, journal)
+            journal = read_journal(connection)
+        wait_for_notices(journal, notices, _PATIENCE_S)
+        history = History(world.operations, journal, list(notices))
+        findings = check(history)
         for node in stuck:
             findings.add("nodes that stay away", node.machine)
-        explain(world, journal, findings, site)
-    return world, made, findings, journal
+        explain(world, journal, findings, site.random)
+    return history, made, findings
 
 
 @contextmanager
@@ -164,41 +160,6 @@ def break_things(site: Site, seconds: float) -> Counter[str]:
             for node in site.nodes:
                 node.require_running()
             made[name] += 1
-
-
-def explain(world: World, journal: Sequence[Line], findings: Findings, site: Site) -> None:
-    """Asks the nodes how decisions came about: each must repeat, and show the values that were read."""
-    payments = {each.id: each for each in journal if each.kind == 1}
-    paid = [each for each in world.operations if each.kind == "payment"]
-    asked = [each for each in paid if each.subject in payments]
-    for operation in site.random.sample(asked, min(EXPLAINED, len(asked))):
-        url = site.random.choice(world.urls)
-        headers = {"authorization": f"Bearer {world.keys[operation.account]}"}
-        path = f"{url}/v1/payments/{operation.subject}/explanation"
-        answer = httpx.get(path, headers=headers, timeout=30)
-        if answer.status_code != 200:
-            findings.add("answers that are untrue", f"explanation: {answer.status_code}")
-            continue
-        findings.counts["explained"] += 1
-        told = answer.json()["explanation"]
-        values = [each["value"] for each in told["rule"]["histories"]]
-        kept = payments[operation.subject].outcome["reads"][-len(READS) :]
-        if not told["repeated"] or [shown(each) for each in values] != values_of(kept):
-            words = f"explanation of {operation.subject}: {values}, {kept} is kept"
-            findings.add("answers that are untrue", words)
-
-
-def shown(value: str) -> float:
-    return round(float(value), 2)
-
-
-def values_of(kept: Sequence[Any]) -> list[float]:
-    """The values of a decision, amounts no longer in hundredths."""
-    amounts = ("spent", "high")
-    return [
-        each / 100 if name in amounts else float(each)
-        for name, each in zip(READS, kept, strict=True)
-    ]
 
 
 def show_found(findings: Findings, made: Counter[str], seed: int, seconds: float) -> None:

@@ -18,7 +18,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tollkeeper.bench.faults.history import NO_ANSWER, Attempt, Line, Operation, read
+from tollkeeper.bench.faults.history import (
+    NO_ANSWER,
+    Attempt,
+    History,
+    Line,
+    Notice,
+    Operation,
+    read,
+)
 
 PAYMENT, UPDATE, EVENT, CHANGE, LABEL = 1, 2, 3, 4, 6
 MINUTE = 60_000_000
@@ -42,6 +50,7 @@ RULE = """rule gate
 EVENT_TYPE = """event sign_in
   field user: string required
   metric recent = count(events by user over 1h)
+  monitor busy "Many sign-ins" when recent >= 4
 """
 READS = ("recent", "addresses", "spent", "failed", "high", "fraud", "signs")
 """The aggregates, in the order in which a decision keeps their values, after the scorecard's."""
@@ -66,6 +75,8 @@ KINDS = (
     "answers that differ",
     "answers that are untrue",
     "erased and kept",
+    "notices that never came",
+    "notices of nothing",
 )
 
 
@@ -108,8 +119,9 @@ class Sign(NamedTuple):
     user: str | None
 
 
-def check(operations: Sequence[Operation], journal: Iterable[Line]) -> Findings:
+def check(history: History) -> Findings:
     """All that is wrong in a history."""
+    operations, journal, notices = history
     findings = Findings()
     accounts, known = defaultdict(list), set[str]()
     for line in sorted(journal, key=lambda each: (each.account, each.place)):
@@ -119,6 +131,7 @@ def check(operations: Sequence[Operation], journal: Iterable[Line]) -> Findings:
         names = [each["name"] for each in changes if each["type"] == "account_created"]
         of_account = [each for each in operations if each.account in names]
         _check_account(findings, f"account {number}", of_account, lines)
+        _check_notices(findings, [each for each in notices if each.account in names], lines)
         known.update(names)
     for account in {each.account for each in operations} - known:
         findings.add("acknowledged and lost", f"the account {account}")
@@ -461,6 +474,43 @@ def _check_erasures(
                 findings.add("erased and kept", f"{subject} of {line.account} at {line.place}")
 
 
+# What webhooks were sent.
+
+
+def owed_notices(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
+    """How many notices of each kind and subject an account's lines bring about."""
+    owed: Counter[tuple[str, str]] = Counter()
+    for line in lines:
+        if line.kind in (PAYMENT, UPDATE):
+            owed["payment.decided" if line.kind == PAYMENT else "payment.updated", line.id] += 1
+        elif line.kind == LABEL:
+            owed["label.created", line.id] += line.body.get("label") is not None
+        elif line.kind == CHANGE:
+            change = line.body["change"]
+            if change["type"] == "activated" and change["name"] == "gate":
+                owed["rule.published", str(change["number"])] += 1
+        for turn in (line.outcome or {}).get("turns", ()):
+            owed["alert.raised", str(turn["key"])] += turn["met"]
+    return +owed
+
+
+def sent_notices(notices: Iterable[Notice]) -> Counter[tuple[str, str]]:
+    """The same of what came; what came again counts once."""
+    return Counter((each.kind, each.subject) for each in set(notices))
+
+
+def _check_notices(findings: Findings, notices: Sequence[Notice], lines: Sequence[Line]) -> None:
+    owed, sent = owed_notices(lines), sent_notices(notices)
+    findings.counts["notices"] += sent.total()
+    findings.counts["notices again"] += len(notices) - sent.total()
+    for kind, found in (
+        ("notices that never came", owed - sent),
+        ("notices of nothing", sent - owed),
+    ):
+        for (told, subject), times in found.items():
+            findings.add(kind, f"{told} of {subject}, {times} times")
+
+
 def _digest(person: str) -> str:
     return sha256(person.encode()).hexdigest()
 
@@ -470,8 +520,7 @@ def _hundredths(amount: float) -> int:
 
 
 def main() -> None:
-    operations, journal = read(Path(sys.argv[1]))
-    findings = check(operations, journal)
+    findings = check(read(Path(sys.argv[1])))
     for name, count in sorted(findings.counts.items()):
         print(f"{name}: {count:,}")
     for kind in KINDS:

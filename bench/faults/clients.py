@@ -18,6 +18,13 @@ from tollkeeper.bench.faults.checker import EVENT_TYPE, RULE
 from tollkeeper.bench.faults.history import NO_ANSWER, Attempt, Operation
 
 USERS, ADDRESSES = 5, 3
+NOTICES = (
+    "payment.decided",
+    "payment.updated",
+    "label.created",
+    "rule.published",
+    "alert.raised",
+)
 _SPELL_S = 120
 """Users and addresses are others after so long, as counting again takes the square of their payments."""
 _ANSWER_S = 6.0
@@ -81,18 +88,22 @@ class Client:
             while not self._world.ending.wait(self._random.uniform(2, 5)):
                 self._publish()
 
-    def begin(self) -> None:
-        """What must be there before anybody pays."""
+    def begin(self, webhook: str) -> None:
+        """What must be there before anybody pays; notices of all kinds go to `webhook`."""
         headers = {"authorization": f"Bearer {self._world.keys[self._account]}"}
         with httpx.Client(base_url=self._world.urls[0], headers=headers, timeout=30) as client:
             self._http = [client]
-            path = "/v1/event-types/sign_in/versions?publish=true"
-            deadline = time.monotonic() + _PATIENCE_S
-            # A node that has just begun may still give a shard to another.
-            while not 200 <= (told := self._attempt("POST", path, EVENT_TYPE, {})).status < 300:
-                assert time.monotonic() < deadline, told
-                time.sleep(_PAUSE_S)
+            notices = json.dumps({"webhook": {"url": webhook, "kinds": NOTICES}})
+            self._insist("PUT", "/v1/webhooks", notices)
+            self._insist("POST", "/v1/event-types/sign_in/versions?publish=true", EVENT_TYPE)
             self._publish()
+
+    def _insist(self, method: str, path: str, content: str) -> None:
+        """Asks until it is done: a node that has just begun may still give a shard to another."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not 200 <= (told := self._attempt(method, path, content, {})).status < 300:
+            assert time.monotonic() < deadline, told
+            time.sleep(_PAUSE_S)
 
     def _pay(self) -> tuple[str, str] | None:
         return self._pay_as(self._user(), self._address())

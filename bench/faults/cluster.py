@@ -27,6 +27,7 @@ _PATIENCE_S = 60
 _DISK = "192m"
 _PORT, _BETWEEN = 8000, 8001
 _SKEWS_S = (0.7, -0.7, 0.0)
+_REACH = ("--reach", "any")
 _SCOPES = ("payments", "rules", "admin", "personal:read", "people:write")
 _LIBRARIES = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
@@ -60,7 +61,7 @@ class Node:
     def start(self) -> None:
         options = ("--host", self.address, "--port", str(_PORT))
         between = ("--node-host", self.address, "--node-port", str(_BETWEEN))
-        command = (TOLL, "serve", "--data", self.folder, *options, *between)
+        command = (TOLL, "serve", "--data", self.folder, *options, *between, *_REACH)
         environment = {**os.environ, **other_clock(_SKEWS_S[self.number])}
         environment["TOLL_DATABASE"] = self._pair.url
         with self.log.open("ab") as log:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 NO_ANSWER = 0
 """The status of an attempt that nobody answered."""
@@ -52,20 +52,43 @@ class Line:
     outcome: Any
 
 
-def write(folder: Path, operations: Sequence[Operation], journal: Sequence[Line]) -> None:
+@dataclass(frozen=True)
+class Notice:
+    """What a webhook was sent for an account: what it tells of, and the id that stays when it is sent
+    again."""
+
+    account: str
+    kind: str
+    subject: str
+    delivery: str
+
+
+class History(NamedTuple):
+    """What clients asked, what the journal has, and what webhooks were sent."""
+
+    operations: Sequence[Operation]
+    journal: Sequence[Line]
+    notices: Sequence[Notice]
+
+
+def write(folder: Path, history: History) -> None:
     """Keeps a history in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, found in (("operations", operations), ("journal", journal)):
+    for name, found in history._asdict().items():
         lines = (json.dumps(asdict(each)) for each in found)
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
 
 
-def read(folder: Path) -> tuple[list[Operation], list[Line]]:
+def read(folder: Path) -> History:
     """A history that was kept."""
-    told = [json.loads(line) for line in (folder / "operations.jsonl").read_text().splitlines()]
-    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    told, lines, notices = (
+        [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+        for name in History._fields
+    )
     operations = [
         Operation(**{**each, "attempts": tuple(Attempt(**one) for one in each["attempts"])})
         for each in told
     ]
-    return operations, [Line(**each) for each in lines]
+    return History(
+        operations, [Line(**each) for each in lines], [Notice(**each) for each in notices]
+    )

@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import which
 
+ROUTER = "10.77.1.1"
+"""Where every machine reaches the router."""
 _INSIDE = "TOLL_CHAOS_INSIDE"
 _TOOLS = ("unshare", "ip", "tc", "setpriv", "mount")
 _OWN = ("--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc")

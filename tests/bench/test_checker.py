@@ -8,17 +8,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from tollkeeper.bench.faults import checker, history
 from tollkeeper.bench.faults.checker import RULE, Findings, check
-from tollkeeper.bench.faults.history import NO_ANSWER, Attempt, Line, Operation, read, write
+from tollkeeper.bench.faults.history import (
+    NO_ANSWER,
+    Attempt,
+    History,
+    Line,
+    Notice,
+    Operation,
+    read,
+    write,
+)
 
 SECOND = 1_000_000
 BEGIN = 1_000 * SECOND
-History: TypeAlias = tuple[list[Operation], list[Line]]
 
 
 def change(place: int, **members: Any) -> Line:
@@ -71,7 +79,10 @@ def sound() -> History:
         paid(5, "p2", "ana", [2, 1, 10000, 0, 5000, 0, 0]),
         Line(6, 1, 2, "p1", BEGIN + 4 * SECOND, {"payment": failed}, None),
         Line(7, 1, 6, "p2", BEGIN, {"source": "review", "label": "fraud", "reason": "l1"}, None),
-        Line(8, 1, 3, "e1", BEGIN + 8 * SECOND, {"type": "sign_in", "data": {"user": "ana"}}, None),
+        Line(
+            *(8, 1, 3, "e1", BEGIN + 8 * SECOND, {"type": "sign_in", "data": {"user": "ana"}}),
+            {"turns": [{"monitor": "busy", "key": ["ana"], "met": True}]},
+        ),
         paid(9, "p3", "ana", [3, 1, 15000, 1, 5000, 1, 1]),
         change(10, action="put", **listed),
         paid(11, "p4", "bob", [1, 1, 5000, 0, 5000, 0, 0], "known"),
@@ -98,27 +109,40 @@ def sound() -> History:
         asked("payment", "p7", ana, (503, None), (503, None)),
         asked("payment", "p8", ana, (NO_ANSWER, "")),
     ]
-    return operations, journal
+    kinds = {1: "payment.decided", 2: "payment.updated", 6: "label.created"}
+    sent = [(kinds[each.kind], each.id) for each in journal if each.kind in kinds]
+    sent += [("rule.published", "1"), ("alert.raised", "['ana']"), ("payment.decided", "p1")]
+    notices = [Notice("shop", *each, f"delivery of {each}") for each in sent]
+    return History(operations, journal, notices)
 
 
 def found(told: History) -> set[str]:
-    return {fault.kind for fault in check(*told).faults}
+    return {fault.kind for fault in check(told).faults}
+
+
+def with_journal(told: History, lines: list[Line]) -> History:
+    return told._replace(journal=lines)
+
+
+def with_notices(change: Callable[[list[Notice]], list[Notice]]) -> Callable[[History], History]:
+    return lambda told: told._replace(notices=change(list(told.notices)))
 
 
 def without(place: int) -> Callable[[History], History]:
-    return lambda told: (told[0], [each for each in told[1] if each.place != place])
+    return lambda told: with_journal(told, [each for each in told.journal if each.place != place])
 
 
 def with_line(*lines: Line) -> Callable[[History], History]:
-    return lambda told: (told[0], [*told[1], *lines])
+    return lambda told: with_journal(told, [*told.journal, *lines])
 
 
 def decided_otherwise(place: int, **changed: Any) -> Callable[[History], History]:
     def plant(told: History) -> History:
-        return told[0], [
+        lines = [
             replace(each, outcome={**each.outcome, **changed}) if each.place == place else each
-            for each in told[1]
+            for each in told.journal
         ]
+        return with_journal(told, lines)
 
     return plant
 
@@ -127,12 +151,13 @@ def told_otherwise(
     kind: str, subject: str, *answers: tuple[int, Any]
 ) -> Callable[[History], History]:
     def plant(told: History) -> History:
-        return [
+        operations = [
             asked(kind, subject, each.sent, *answers)
             if (each.kind, each.subject) == (kind, subject)
             else each
-            for each in told[0]
-        ], told[1]
+            for each in told.operations
+        ]
+        return told._replace(operations=operations)
 
     return plant
 
@@ -214,19 +239,31 @@ PLANTED: dict[str, tuple[str, Callable[[History], History]]] = {
     ),
     "an erased person's name is still there": (
         "erased and kept",
-        lambda told: (
-            told[0],
+        lambda told: with_journal(
+            told,
             [
                 replace(e, body=paid(13, "p5", "gus", []).body) if e.place == 13 else e
-                for e in told[1]
+                for e in told.journal
             ],
         ),
+    ),
+    "an update is told to nobody": (
+        "notices that never came",
+        with_notices(lambda sent: [each for each in sent if each.kind != "payment.updated"]),
+    ),
+    "an alert is told to nobody": (
+        "notices that never came",
+        with_notices(lambda sent: [each for each in sent if each.kind != "alert.raised"]),
+    ),
+    "a decision is told under two ids": (
+        "notices of nothing",
+        with_notices(lambda sent: [*sent, replace(sent[0], delivery="another")]),
     ),
 }
 
 
 def test_nothing_is_found_in_a_sound_history() -> None:
-    findings = check(*sound())
+    findings = check(sound())
     assert findings == Findings(findings.counts, [])
     assert {name: findings.counts[name] for name in ("acknowledged", "refused", "unknown")} == {
         "acknowledged": 13,
@@ -234,6 +271,7 @@ def test_nothing_is_found_in_a_sound_history() -> None:
         "unknown": 1,
     }
     assert (findings.counts["decisions"], findings.counts["reads"]) == (6, 42)
+    assert (findings.counts["notices"], findings.counts["notices again"]) == (10, 1)
 
 
 @pytest.mark.parametrize("fault", PLANTED)
@@ -243,7 +281,7 @@ def test_a_planted_fault_is_found(fault: str) -> None:
 
 
 def test_a_history_is_kept_and_read_again(tmp_path: Path) -> None:
-    write(tmp_path, *sound())
+    write(tmp_path, sound())
     assert read(tmp_path) == sound()
 
 

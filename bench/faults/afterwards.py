@@ -1,0 +1,70 @@
+"""What is asked once nothing breaks any more: the journal, the notices, how decisions came about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import httpx
+import psycopg
+
+from tollkeeper.bench.faults.checker import READS, Findings, owed_notices, sent_notices
+from tollkeeper.bench.faults.clients import World
+from tollkeeper.bench.faults.cluster import SCHEMAS
+from tollkeeper.bench.faults.history import Line, Notice
+
+EXPLAINED = 60
+_JOURNAL = " UNION ALL ".join(
+    "SELECT place, account, kind, id, time, convert_from(body, 'UTF8')::json,"
+    f" convert_from(outcome, 'UTF8')::json FROM {schema}.journal WHERE kind IN (1, 2, 3, 4, 6)"
+    for schema in SCHEMAS
+)
+
+
+def read_journal(connection: psycopg.Connection[Any]) -> list[Line]:
+    """All lines of all shards."""
+    return [Line(*row) for row in connection.execute(_JOURNAL).fetchall()]
+
+
+def wait_for_notices(journal: Sequence[Line], notices: Sequence[Notice], patience_s: float) -> None:
+    """Until all that the journal brings about has been sent, or for as long as is waited for it."""
+    deadline, owed = time.monotonic() + patience_s, owed_notices(journal).total()
+    while sent_notices(tuple(notices)).total() < owed and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+def explain(world: World, journal: Sequence[Line], findings: Findings, random: Random) -> None:
+    """Asks the nodes how decisions came about: each must repeat, and show the values that were read."""
+    payments = {each.id: each for each in journal if each.kind == 1}
+    paid = [each for each in world.operations if each.kind == "payment"]
+    asked = [each for each in paid if each.subject in payments]
+    for operation in random.sample(asked, min(EXPLAINED, len(asked))):
+        url = random.choice(world.urls)
+        headers = {"authorization": f"Bearer {world.keys[operation.account]}"}
+        path = f"{url}/v1/payments/{operation.subject}/explanation"
+        answer = httpx.get(path, headers=headers, timeout=30)
+        if answer.status_code != 200:
+            findings.add("answers that are untrue", f"explanation: {answer.status_code}")
+            continue
+        findings.counts["explained"] += 1
+        told = answer.json()["explanation"]
+        values = [each["value"] for each in told["rule"]["histories"]]
+        kept = payments[operation.subject].outcome["reads"][-len(READS) :]
+        if not told["repeated"] or [shown(each) for each in values] != values_of(kept):
+            words = f"explanation of {operation.subject}: {values}, {kept} is kept"
+            findings.add("answers that are untrue", words)
+
+
+def shown(value: str) -> float:
+    return round(float(value), 2)
+
+
+def values_of(kept: Sequence[Any]) -> list[float]:
+    """The values of a decision, amounts no longer in hundredths."""
+    amounts = ("spent", "high")
+    return [
+        each / 100 if name in amounts else float(each)
+        for name, each in zip(READS, kept, strict=True)
+    ]

@@ -1,0 +1,49 @@
+"""A receiver of webhooks that takes whatever comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import msgspec
+
+from tollkeeper.bench.faults.history import Notice
+
+_NAMED_BY = {
+    "payment.decided": ("payment", "id"),
+    "payment.updated": ("payment", "id"),
+    "label.created": ("label", "payment"),
+    "rule.published": ("rule", "version"),
+    "alert.raised": ("alert", "key"),
+}
+"""Where each kind of notice names what it tells of."""
+
+
+@contextmanager
+def receiver(port: int) -> Iterator[list[Notice]]:
+    """The notices that have come so far to a port of every address of this machine; an account is
+    named by the path."""
+    taken: list[Notice] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told = msgspec.json.decode(self.rfile.read(int(self.headers["content-length"])))
+            what, name = _NAMED_BY[told["kind"]]
+            subject, delivery = str(told[what][name]), self.headers["toll-delivery"]
+            taken.append(Notice(self.path.strip("/"), told["kind"], subject, delivery))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("", port), Handler) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield taken
+        finally:
+            server.shutdown()

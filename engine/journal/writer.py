@@ -1,7 +1,8 @@
 """The one thread that writes: all appends that wait at a moment go to disk in one commit.
 
-When a commit fails, all appends that were queued before their callers knew of it fail too. Each
-append carries a generation; the next one begins once those callers have undone their work.
+When a commit fails, all appends that were queued before their callers knew of it fail with it, at
+once. Each append carries a generation; the next one begins once those callers have undone their work,
+and nothing is taken until then.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChan
 WAITING_LIMIT = 1024
 # Bounds how long the first of a batch waits for the last.
 BATCH = 512
+_UNWRITTEN = "the journal can't be written: {}"
+_BEHIND = "an entry before it was not written"
 
 T = TypeVar("T")
 
@@ -80,8 +83,7 @@ class Writer:
     """Takes work from one event loop and does it in a thread of its own, in order.
 
     `settled` is called in the loop with each append once it is on disk or lost, before those who
-    wait for it are woken. `waiting` counts the appends that are neither, `failures` the commits
-    and steps that came to nothing; `failure` says why the last commit failed, None when it didn't.
+    wait for it are woken. `failures` counts the commits and steps that came to nothing; `failure` says why the last commit failed, None when it didn't.
     """
 
     def __init__(
@@ -93,16 +95,23 @@ class Writer:
         self._store = store
         self._settled = settled
         self._waiting_limit = waiting_limit
-        self.waiting = 0
         self.failures = 0
         self.failure: str | None = None
         self._closed = False
         self._generation = 0
         self._oldest_valid = 0
+        self._is_undoing = False
+        # By its sequence number, each append that is neither on disk nor lost, oldest first.
+        self._unsettled: dict[int, Append] = {}
         self._gathered: list[Append] = []
         self._queue: SimpleQueue[list[Append] | WriterStep | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many appends are neither on disk nor lost."""
+        return len(self._unsettled)
 
     def has_room(self) -> bool:
         """Whether fewer than `waiting_limit` appends wait to be written."""
@@ -111,14 +120,17 @@ class Writer:
     def append(
         self, entry: Entry, idempotency: Idempotency | None, changes: tuple[ListChange, ...]
     ) -> Append:
-        """Queues an entry. Raises `Unavailable` when closed, `Overloaded` when too many wait."""
+        """Queues an entry. Raises `Unavailable` when closed, and while others undo what was lost;
+        `Overloaded` when too many wait."""
         if self._closed:
             raise Unavailable("the journal is closed")
+        if self._is_undoing:
+            raise Unavailable(_UNWRITTEN.format(_BEHIND))
         if not self.has_room():
             raise Overloaded(f"{self.waiting} entries already wait to be written")
         done = UncancellableFuture(loop=asyncio.get_running_loop())
         append = Append(entry, idempotency, changes, self._generation, done)
-        self.waiting += 1
+        self._unsettled[entry.sequence] = append
         if not self._gathered:
             # All that one turn of the loop appends wakes the thread once, and is one commit.
             asyncio.get_running_loop().call_soon(self._hand_over)
@@ -175,15 +187,8 @@ class Writer:
         return items
 
     def _write(self, batch: list[Append]) -> None:
-        stale = [append for append in batch if append.generation < self._oldest_valid]
-        if stale:
-            _post(
-                stale[0].done,
-                self._deliver,
-                stale,
-                _unavailable_error("an entry before it was not written"),
-            )
-            batch = batch[len(stale) :]
+        # Of what is older its callers have heard, or will at once.
+        batch = [append for append in batch if append.generation >= self._oldest_valid]
         if not batch:
             return
         try:
@@ -217,8 +222,8 @@ class Writer:
             _post(step.done, _succeed, step.done, result)
 
     def _deliver(self, batch: Sequence[Append], failure: Callable[[int], Exception | None]) -> None:
-        self.waiting -= len(batch)
         for append in batch:
+            del self._unsettled[append.entry.sequence]
             self._settled(append)
             error = failure(append.entry.sequence)
             if error is None:
@@ -227,12 +232,15 @@ class Writer:
                 _fail(append.done, error)
 
     def _give_up(self, batch: Sequence[Append], reason: str, generation: int) -> None:
+        self._is_undoing = True
         self._deliver(batch, _unavailable_error(reason))
+        behind = list(self._unsettled.values())
+        self._deliver(behind, _unavailable_error(_BEHIND))
         # One turn of the loop later: by then those just woken have undone what they stood for.
-        asyncio.get_running_loop().call_soon(self._set_generation, generation)
+        asyncio.get_running_loop().call_soon(self._begin, generation)
 
-    def _set_generation(self, generation: int) -> None:
-        self._generation = generation
+    def _begin(self, generation: int) -> None:
+        self._generation, self._is_undoing = generation, False
 
 
 def _size(item: list[Append] | WriterStep | None) -> int:
@@ -240,7 +248,7 @@ def _size(item: list[Append] | WriterStep | None) -> int:
 
 
 def _unavailable_error(reason: str) -> Callable[[int], Exception]:
-    return lambda _place: Unavailable(f"the journal can't be written: {reason}")
+    return lambda _place: Unavailable(_UNWRITTEN.format(reason))
 
 
 def _post(done: asyncio.Future[Any], callback: Callable[..., None], *arguments: object) -> None:

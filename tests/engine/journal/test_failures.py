@@ -90,11 +90,39 @@ async def test_who_is_told_of_a_failure_first_cannot_append_before_the_others_ha
     await place.break_writer(journal)
     failing = journal.append(make(1, body=bytes(2 * PAGE_BYTES)))
     too_early = []
-    failing.add_done_callback(lambda _: too_early.append(journal.append(make(2))))
+
+    def append_at_once(_failed):
+        try:
+            journal.append(make(2))
+        except Unavailable as error:
+            too_early.append(error)
+
+    failing.add_done_callback(append_at_once)
     with pytest.raises(Unavailable):
         await failing
+    assert len(too_early) == 1
+    await asyncio.sleep(0)
+    await journal.append(make(3))
+    assert journal.count() == 1
+
+
+async def test_nothing_is_appended_while_what_is_queued_behind_a_failed_batch_is_in_force(
+    journal, place, make
+):
+    await place.break_writer(journal)
+    held = threading.Event()
+    first = journal.append(make(1, body=bytes(2 * PAGE_BYTES)))
+    # The thread is held up behind the first, before it comes to the second.
+    step = asyncio.ensure_future(journal.run(lambda _: held.wait(30)))
+    await asyncio.sleep(0)
+    second = journal.append(make(2))
     with pytest.raises(Unavailable):
-        await too_early[0]
+        await first
+    assert second.done()
+    held.set()
+    await step
+    with pytest.raises(Unavailable, match="an entry before it was not written"):
+        await second
     await journal.append(make(3))
     assert journal.count() == 1
 

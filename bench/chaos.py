@@ -118,6 +118,9 @@ def measured(folder: Path, seconds: float, seed: int) -> tuple[History, Counter[
         findings = check(history)
         for node in stuck:
             findings.add("nodes that stay away", node.machine)
+        for node in site.nodes:
+            if node.was_stuck:
+                findings.add("nodes that do not end", node.machine)
         explain(world, journal, findings, site.random)
     return history, made, findings
 
@@ -168,7 +171,7 @@ def show_found(findings: Findings, made: Counter[str], seed: int, seconds: float
     title = f"{seconds:g} s, {sum(made.values())} faults, seed {seed}"
     show(title, ("what was asked and told", "number"), sorted(findings.counts.items()))
     show("Faults that were made", ("", "times"), sorted(made.items()))
-    kinds = (*KINDS, "nodes that stay away")
+    kinds = (*KINDS, "nodes that stay away", "nodes that do not end")
     show_targets([Target(kind, findings.of(kind), at_most=0) for kind in kinds])
     for fault in findings.faults[:20]:
         notes.print(f"{fault.kind}: {fault.words}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import copy
-from signal import SIGKILL, SIGTERM
+from signal import SIGABRT, SIGKILL, SIGTERM
 
 import httpx
 from click.testing import CliRunner
@@ -28,7 +28,7 @@ _DISK = "192m"
 _PORT, _BETWEEN = 8000, 8001
 _SKEWS_S = (0.7, -0.7, 0.0)
 _REACH = ("--reach", "any")
-_SCOPES = ("payments", "rules", "admin", "personal:read", "people:write")
+SCOPES = ("payments", "rules", "admin", "personal:read", "people:write")
 _LIBRARIES = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
 
@@ -46,7 +46,7 @@ def other_clock(seconds: float) -> dict[str, str]:
 
 
 class Node:
-    """One of the nodes; `machine` is where it runs."""
+    """One of the nodes; `machine` is where it runs. `was_stuck` once it did not end when told to."""
 
     def __init__(self, machine: str, number: int, address: str, folder: Path, pair: Pair) -> None:
         self.machine, self.number, self.address = machine, number, address
@@ -54,6 +54,7 @@ class Node:
         self.url = f"http://{address}:{_PORT}"
         self.log = folder / f"{machine}.log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.was_stuck = False
         self._pair = pair
         self.folder.mkdir()
         run("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", self.folder)
@@ -63,7 +64,7 @@ class Node:
         between = ("--node-host", self.address, "--node-port", str(_BETWEEN))
         command = (TOLL, "serve", "--data", self.folder, *options, *between, *_REACH)
         environment = {**os.environ, **other_clock(_SKEWS_S[self.number])}
-        environment["TOLL_DATABASE"] = self._pair.url
+        environment |= {"TOLL_DATABASE": self._pair.url, "PYTHONFAULTHANDLER": "1"}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 inside(self.machine, *command), stdout=log, stderr=log, env=environment
@@ -80,10 +81,15 @@ class Node:
         run("umount", "--lazy", self.folder)
 
     def stop(self) -> None:
-        """In order; it has ended then."""
+        """In order; it has ended then. One that does not end in time writes into its log what it does."""
         if self.process is not None:
             self.process.send_signal(SIGTERM)
-            self.process.wait(_PATIENCE_S)
+            try:
+                self.process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.was_stuck = True
+                self.process.send_signal(SIGABRT)
+                self.process.wait(_PATIENCE_S)
 
     def is_ready(self) -> bool:
         with suppress(httpx.TransportError):
@@ -106,7 +112,7 @@ def made_accounts(folder: Path, url: str, names: Sequence[str]) -> dict[str, str
         return done.stdout.strip()
 
     keys = {}
-    scopes = [part for scope in _SCOPES for part in ("--scope", scope)]
+    scopes = [part for scope in SCOPES for part in ("--scope", scope)]
     for name in names:
         toll("accounts", "create", name)
         keys[name] = toll("keys", "create", "--account", name, *scopes)

@@ -57,6 +57,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "neighbours": ("--seconds", "2"),
     "crash": ("--kills", "5"),
     "chaos": ("--seconds", "60"),
+    "upgrade": (),
     "operated": ("--minutes", "0.7", "--rate", "100"),
 }
 """Every benchmark, with the arguments that make it short."""

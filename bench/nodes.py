@@ -58,6 +58,7 @@ BEFORE = 20
 """So many payments are answered before the owner is ended, and after it."""
 _OWNER = "SELECT nodes.process FROM nodes JOIN shards ON owner = node"
 _WHOLE = "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
+_KEPT = "SELECT pg_database_size(current_database()), count(*) FROM journal WHERE kind = 1"
 _BACKENDS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 ENDS = {signal.SIGTERM: "told to end", signal.SIGKILL: "killed"}
 
@@ -258,11 +259,20 @@ def backends(url: str) -> dict[int, float]:
     return found
 
 
+def size_and_payments(url: str) -> tuple[int, int]:
+    """Bytes of the database with its indexes, and how many payments are in it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        ((size, payments),) = connection.execute(_KEPT).fetchall()
+        return size, payments
+
+
 class Round(NamedTuple):
-    """ms of each payment and what 64 at once did, by service, and s that nobody decided."""
+    """ms of each payment and what 64 at once did, by service, bytes that the database has for each
+    payment, and s that nobody decided."""
 
     waits: dict[str, list[float]]
     loads: dict[str, AtOnce]
+    kept: float
     gaps: dict[signal.Signals, float]
     shared: list[SharedLoad]
 
@@ -277,17 +287,19 @@ def measure(server: str, folder: Path, count: int, seconds: float, random: Rando
         owner = owner_of(url, nodes)
         served = {"embedded": embedded, "owner": owner, "follower": nodes[0]}
         named = {**served, "other follower": nodes[1]}
+        before = size_and_payments(url)
         waits = alternating(served, count, random)
         for each in served.values():
             load(each, 1, connections=AT_ONCE)
         loads = {name: at_once(each, named, url, seconds) for name, each in served.items()}
+        size, payments = (b - a for a, b in zip(before, size_and_payments(url), strict=True))
         gaps = {}
         for number, how in enumerate(ENDS):
             owner = owner if number == 0 else owner_of(url, nodes)
             wait_for_whole(url, NODES - number)
             gaps[how] = longest_wait(nodes[0], owner, how, random)
     together = [shared(server, folder / f"shared-{n}", n, seconds) for n in (1, 2)]
-    return Round(waits, loads, gaps, together)
+    return Round(waits, loads, size / payments, gaps, together)
 
 
 def main() -> None:
@@ -304,6 +316,8 @@ def main() -> None:
             rounds.append(measure(*asked, random))
     show_waits(rounds)
     show_loads(rounds)
+    kept = median(each.kept for each in rounds)
+    show("The database", ("bytes a payment of 1.6 KB, indexes included",), [(f"{kept:,.0f}",)])
     show_gaps(rounds)
     show_shared(rounds)
 

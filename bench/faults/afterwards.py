@@ -16,6 +16,7 @@ from tollkeeper.bench.faults.cluster import SCHEMAS
 from tollkeeper.bench.faults.history import Line, Notice
 
 EXPLAINED = 60
+_ANSWER_S = 60
 _JOURNAL = " UNION ALL ".join(
     "SELECT place, account, kind, id, time, convert_from(body, 'UTF8')::json,"
     f" convert_from(outcome, 'UTF8')::json FROM {schema}.journal WHERE kind IN (1, 2, 3, 4, 6)"
@@ -44,7 +45,11 @@ def explain(world: World, journal: Sequence[Line], findings: Findings, random: R
         url = random.choice(world.urls)
         headers = {"authorization": f"Bearer {world.keys[operation.account]}"}
         path = f"{url}/v1/payments/{operation.subject}/explanation"
-        answer = httpx.get(path, headers=headers, timeout=30)
+        try:
+            answer = httpx.get(path, headers=headers, timeout=_ANSWER_S)
+        except httpx.TransportError as error:
+            findings.add("nodes that stay away", f"explanation: {type(error).__name__} of {url}")
+            continue
         if answer.status_code != 200:
             findings.add("answers that are untrue", f"explanation: {answer.status_code}")
             continue

@@ -15,8 +15,8 @@ from tollkeeper.engine.intake.addresses import address_number, is_private
 from tollkeeper.engine.intake.payment import Transaction
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import parts
 
 Access: TypeAlias = tuple[str, ...]
 """The attributes that lead from facts to a field (grammar/vocabulary.py)."""

@@ -21,8 +21,8 @@ from tollkeeper.engine.programs.compile.functions import metadata_number
 from tollkeeper.engine.programs.compile.series import CompiledSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.walk import children
 
 _MAX_TEXT = 1024
 """Characters in a text of an event's data."""

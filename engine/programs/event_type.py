@@ -21,10 +21,10 @@ from tollkeeper.engine.programs.json_values import JsonValue, json_writer
 from tollkeeper.engine.programs.loaded import Reading, reading_of
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import children
 
 _MERCHANT = ("merchant", "id")
 

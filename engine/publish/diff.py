@@ -14,7 +14,7 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import PARTS, children
+from tollkeeper.grammar.walk import PARTS, children
 
 DifferenceKind: TypeAlias = Literal["added", "removed", "moved", "changed"]
 

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import parts, roots
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.walk import parts, roots
 
 
 class AccountNeed(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.walk import children
 
 _AMOUNT = ("amount",)
 _CURRENCY = ("currency",)

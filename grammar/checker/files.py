@@ -14,10 +14,10 @@ from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.expressions import condition
 from tollkeeper.grammar.checker.scope import KnownNames, Scope, TooManyError, Work
-from tollkeeper.grammar.checker.walk import compounds
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import compounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.missing import Missing
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.scope import Work
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.walk import children
 
 _SINCE = ("age", "interval", "since")
 FIRST_SEEN = (*_SINCE, "first")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.scope import Work
-from tollkeeper.grammar.checker.walk import move_expression, parts
+from tollkeeper.grammar.walk import move_expression, parts
 
 
 def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.needed import NeededFields
 from tollkeeper.grammar.checker.numbering import Numbers
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.vocabulary import Vocabulary, is_always_there
+from tollkeeper.grammar.walk import children
 
 _MAYBE_NOTHING = ("number", "email_local", "email_domain", "amount_in")
 

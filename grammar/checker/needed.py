@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.walk import children
 
 Sent: TypeAlias = p.Fact | p.HeaderFact
 

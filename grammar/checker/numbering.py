@@ -8,7 +8,7 @@ from typing import Any
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import PARTS
+from tollkeeper.grammar.walk import PARTS
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.numbering import Numbers
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import MAX_ERRORS
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.syntax_errors import too_many_errors
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import children
 
 
 class TooManyError(Exception):

@@ -19,8 +19,8 @@ from tollkeeper.grammar.checker.never_sent import never_sent
 from tollkeeper.grammar.checker.reachability import contradictions, empty_filters, unreachable
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.checker.truth import Subjects
-from tollkeeper.grammar.checker.walk import compounds
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.walk import compounds
 
 
 def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Diagnostic]:

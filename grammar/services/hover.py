@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.services.document import Document
 from tollkeeper.grammar.services.mentions import Symbol, mention_at
 from tollkeeper.grammar.services.signature import named, signature
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import is_always_there
+from tollkeeper.grammar.walk import parts
 from tollkeeper.grammar.words import type_in_words
 
 

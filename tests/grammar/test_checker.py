@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import check
-from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.parser import parse
+from tollkeeper.grammar.walk import parts
 from tollkeeper.tests.examples import examples
 
 

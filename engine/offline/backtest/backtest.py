@@ -36,9 +36,9 @@ from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.grammar.checker.walk import parts
 from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
 from tollkeeper.grammar.types import Instant
+from tollkeeper.grammar.walk import parts
 
 
 def backtest_account(

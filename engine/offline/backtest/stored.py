@@ -33,8 +33,8 @@ from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import ReadEvent, event_reader
-from tollkeeper.grammar.checker.walk import parts, roots
 from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
+from tollkeeper.grammar.walk import parts, roots
 
 OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 

@@ -23,9 +23,10 @@ from tollkeeper.engine.columns.layout import (
     whole_file,
 )
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.migrations import migrations
 from tollkeeper.engine.offline.columns.own_functions import make_own_functions
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
@@ -109,7 +110,7 @@ def _make_view(tables: Any, table: str, files: list[str]) -> None:
 
 
 def _fill_changes(tables: Any, changes: sqlite3.Connection) -> None:
-    schema.migrations.apply(Database(changes))
+    migrations.apply(Database(changes))
     for row in _rows(tables, _CHANGES):
         changes.execute(
             "INSERT INTO journal (place, account, kind, id, arrived, time, body)"

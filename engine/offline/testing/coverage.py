@@ -19,8 +19,8 @@ from tollkeeper.engine.offline.testing.outcomes import Ran, RanEvent
 from tollkeeper.engine.programs.compile.explain import scope_of
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.walk import children
 
 Seen: TypeAlias = Literal["met", "refused", "mattered"]
 

@@ -17,7 +17,7 @@ from tollkeeper.engine.offline.testing.streams import (
 from tollkeeper.engine.programs.compile.explain import Inputs
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.walk import parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from tollkeeper.engine.programs.compile.interpreter import (
 from tollkeeper.engine.programs.compile.reckoning import carry, double
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration, written_value
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import children
 
 ConditionOutcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
 Sources: TypeAlias = Mapping[str | None, str]

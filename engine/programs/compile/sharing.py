@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.walk import children, parts
+from tollkeeper.grammar.walk import children, parts
 
 CHEAP = 6
 """Parts of less weight are worked out again."""

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlite_utils import Database
 
-from tollkeeper.engine.journal import list_contents, schema
+from tollkeeper.engine.journal import list_contents
 from tollkeeper.engine.journal.entries import Addition, Kind, ListEntry, Removal, Replacement
+from tollkeeper.engine.journal.migrations import migrations
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +64,7 @@ def steps_of_a_renewal(times):
         return 0
 
     with closing(Database(memory=True)) as tables:
-        schema.migrations.apply(tables)
+        migrations.apply(tables)
         connection = tables.conn
         for sequence in range(1, times + 2):
             connection.set_progress_handler(count if sequence > times else None, 100)

@@ -18,7 +18,7 @@ from tollkeeper.engine.programs.compile.python import compile_rule, compile_valu
 from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.walk import children
+from tollkeeper.grammar.walk import children
 from tollkeeper.tests.engine.programs.compile.payments import VOCABULARY, Situation, situation
 from tollkeeper.tests.engine.programs.compile.programs import rule, rules
 

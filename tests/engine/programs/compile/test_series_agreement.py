@@ -20,7 +20,7 @@ from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
-from tollkeeper.grammar.checker.walk import parts
+from tollkeeper.grammar.walk import parts
 from tollkeeper.tests.engine.programs.compile.payments import ENVIRONMENT, VOCABULARY, payment
 from tollkeeper.tests.engine.programs.compile.programs import SCALARS, Maker, rule
 

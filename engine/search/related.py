@@ -12,6 +12,7 @@ from tollkeeper.engine.search.outcomes import PIECE_SHIFT, count_outcomes, place
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
+from tollkeeper.engine.search.totals import may_have_totals
 
 
 class RelatedPayments(Struct, frozen=True):
@@ -85,7 +86,8 @@ class _Shared:
         self._facet = facet
         self._value = value
         self._stored = stored
-        self._totals = index.totals_in(facet, index.value(facet, value), [*stored])
+        shared = [block for block, members in stored.items() if may_have_totals(members)]
+        self._totals = index.totals_in(facet, index.value(facet, value), shared) if shared else {}
         self._tallying = Tallying(index)
         self.alone: list[int] = []
         self._first: int | None = None

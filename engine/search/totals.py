@@ -26,6 +26,7 @@ _FEW = MOST_LISTED
 """Up to so many payments are counted as fast as their totals are read."""
 _ALONE = 16
 """Up to so many payments of an entity are looked at each by itself."""
+_SHARED_BYTES = 2 * _ALONE + 1
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -62,6 +63,11 @@ def keep_totals(index: AccountIndex, block: int) -> None:
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
 
 
+def may_have_totals(stored: bytes) -> bool:
+    """Whether an entity's set that is stored so is one of those that totals are kept of."""
+    return _SHARED_BYTES <= len(stored) <= MOST_LISTED_BYTES
+
+
 def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
     """By each entity, the totals of its values that many payments of a block share, but not so many
     that their set is no list."""
@@ -72,7 +78,7 @@ def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, To
             {
                 value: count_outcomes(bytes(map(outcomes.__getitem__, array("H", members))))
                 for value, members in index.connection.execute(
-                    _SHARED, (index.account, facet, block, 2 * _ALONE + 1, MOST_LISTED_BYTES)
+                    _SHARED, (index.account, facet, block, _SHARED_BYTES, MOST_LISTED_BYTES)
                 )
             },
         )

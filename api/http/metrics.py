@@ -1,13 +1,13 @@
 """What the service counts of itself, in Prometheus' text format; kept by the event loop alone.
 
 No label holds a name: an account is its number, a route the path as it is described. The requests'
-durations, by far the most lines, are written here: the library takes ten times as long for them,
-and the event loop waits.
+durations and the scores, by far the most lines, are written here: the library takes ten times as
+long for them, and the event loop waits.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +34,8 @@ from tollkeeper.engine.runtime import Engine
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of durations, in seconds; one more bucket has none."""
+_SCORES = (0, 2, 3, 5, 10, 20, 35, 50, 70, 85, 95)
+"""From which hundredths on each part of the scores begins: most lie low, so the parts are narrow there."""
 _BUILD = InfoMetricFamily(
     "toll_build",
     "The release that runs.",
@@ -58,7 +60,8 @@ class Durations:
 @dataclass(slots=True)
 class Figures:
     """`durations` are by route and first digit of the status, `requests` by route, status and the
-    reason of a refusal (empty without one), `payments` by action. `engines` are those of the process,
+    reason of a refusal (empty without one), `payments` by action, `scores` by account the payments in
+    each part of `_SCORES`. `engines` are those of the process,
     by their shards. Of a node that shares journals: `forwarded` requests were answered by an owner, a
     journal was taken over `takeovers` times, and that of a shard has `behind` entries that are not
     counted here yet."""
@@ -66,6 +69,7 @@ class Figures:
     durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
     requests: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     payments: Counter[str] = field(default_factory=Counter)
+    scores: dict[int, list[int]] = field(default_factory=dict)
     updates: int = 0
     events: int = 0
     forwarded: int = 0
@@ -92,15 +96,23 @@ class Figures:
         elif "kept" in noted:
             self.events += noted["kept"]
 
+    def count_score(self, account: int, score: int) -> None:
+        """Counts a payment of the account by its score, in hundredths."""
+        parts = self.scores.get(account)
+        if parts is None:
+            parts = self.scores[account] = [0] * len(_SCORES)
+        parts[bisect_right(_SCORES, score) - 1] += 1
+
 
 async def exposition(figures: Figures) -> bytes:
     """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
     others = _ScrapeCollector(await families(figures))
-    return "".join(_durations(figures)).encode() + generate_latest(others)
+    written = chain(_durations(figures), _scores(figures))
+    return "".join(written).encode() + generate_latest(others)
 
 
 async def families(figures: Figures) -> list[Metric]:
-    """All but the durations and the process' own. Raises `Unavailable` as `exposition`."""
+    """All but the durations, the scores and the process' own. Raises `Unavailable` as `exposition`."""
     engines = [engine for _, engine in sorted(figures.engines.items())]
     pending = sum([await each.outbox.read(outbox.pending) for each in engines])
     held = _state_metrics(engines, await engines[0].journal.size(), pending)
@@ -117,6 +129,15 @@ def _durations(figures: Figures) -> Iterator[str]:
             yield f'{name}_bucket{{le="{bound}",{labels}}} {count}\n'
         yield f"{name}_count{{{labels}}} {sum(held.counts)}\n"
         yield f"{name}_sum{{{labels}}} {held.seconds}\n"
+
+
+def _scores(figures: Figures) -> Iterator[str]:
+    name = "toll_scores"
+    yield f"# HELP {name}_total Payments by their score, in parts that begin at `least`.\n"
+    yield f"# TYPE {name}_total counter\n"
+    for account, parts in sorted(figures.scores.items()):
+        for least, count in zip(_SCORES, parts, strict=True):
+            yield f'{name}_total{{account="{account}",least="{least / 100:.2f}"}} {count}\n'
 
 
 class _ScrapeCollector(Collector):

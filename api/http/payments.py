@@ -333,6 +333,8 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
     if decided.shadows:
         queue_shadows(engine, decided)
     _note(request, payment.id, decided.decision)
+    if (score := decided.decision.score) is not None:
+        request.service.figures.count_score(request.key.account, score)
     return response
 
 

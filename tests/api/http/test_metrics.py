@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tollkeeper.api.http.metrics import Figures
 from tollkeeper.tests.api.http.service import Service, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +62,27 @@ async def test_payments_updates_and_events_are_counted(service: Service) -> None
     assert found[of, "/v1/payments", "2xx"] == 3
     assert found[of, "/v1/payments", "4xx"] == 1
     assert found[of, "/v1/payments/{id}", "2xx"] == 1
+
+
+async def test_scores_are_counted_by_account_in_parts_that_begin_low_and_end_high() -> None:
+    counted = Figures()
+    for score in (0, 1, 2, 84, 85, 94, 100):
+        counted.count_score(1, score)
+    counted.count_score(7, 4)
+    assert counted.scores == {
+        1: [2, 1, 0, 0, 0, 0, 0, 0, 1, 2, 1],
+        7: [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    }
+
+
+async def test_only_a_payment_that_is_analysed_has_a_score(service: Service) -> None:
+    await service.client.post("/v1/payments", json=payment(id="p-1", analyze={}))
+    await service.client.post("/v1/payments", json=payment(id="p-2"))
+    found = await figures(service)
+    parts = {key[2]: value for key, value in found.items() if key[0] == "toll_scores_total"}
+    assert len(parts) == 11
+    assert next(iter(parts)) == "0.00"
+    assert sum(parts.values()) == 1
 
 
 async def test_a_request_falls_into_the_buckets_of_its_duration(service: Service) -> None:

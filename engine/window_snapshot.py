@@ -93,7 +93,7 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
     So a start after a crash has little to read from the journal. Where a process can't be copied,
     there is only the one at an orderly end.
     """
-    if not hasattr(os, "pidfd_open"):
+    if not _ends_are_told():
         return
     kept, pause_s = engine.journal.last_sequence(), 0.0
     while True:
@@ -107,6 +107,15 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
             # What could not be written is due at the next turn, however little has come.
             kept = sequence if await write_snapshot_beside(engine) else -WORTHWHILE
         pause_s = REST * (perf_counter() - begun)
+
+
+def _ends_are_told() -> bool:
+    """Whether the system tells of a process's end by a file: not all do, and some sandboxes refuse."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 async def write_snapshot_beside(engine: Engine) -> bool:

@@ -74,6 +74,8 @@ def count_reports(request: Exchange, more: int) -> None:
     """
     known = request.known
     take = known.service.limiter.take
+    # A refusal tells of the bucket itself.
+    known.allowance = None
     known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
 

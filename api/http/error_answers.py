@@ -165,10 +165,21 @@ _RETRY_AFTER: Final = {
     "description": "Seconds to wait before sending it again.",
     "schema": {"type": "integer", "minimum": 1},
 }
+
+
+def _count(description: str) -> Mapping[str, Any]:
+    return {"description": description, "schema": {"type": "integer", "minimum": 0}}
+
+
 ERROR_HEADERS: Final[Mapping[int, Any]] = {
     401: {"WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}}},
     405: {"Allow": {"schema": {"type": "string"}}},
-    429: {"Retry-After": _RETRY_AFTER},
+    429: {
+        "Retry-After": _RETRY_AFTER,
+        "RateLimit-Limit": _count("Requests at once, after a pause, where there are too many."),
+        "RateLimit-Remaining": _count("How many of them are left: none."),
+        "RateLimit-Reset": _count("Seconds until all of them are there again."),
+    },
     503: {"Retry-After": _RETRY_AFTER},
 }
 """The headers that an error of a status has, as the document describes them."""

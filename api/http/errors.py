@@ -138,11 +138,14 @@ def unavailable(message: str, retry_after: int = 1) -> Problem:
     )
 
 
-def too_many_requests(message: str, retry_after: int) -> Problem:
+def too_many_requests(
+    message: str, retry_after: int, left: Sequence[tuple[bytes, bytes]] = ()
+) -> Problem:
+    """`left` is what the headers tell of the bucket that is empty, where it is a key's."""
     return Problem(
         HTTPStatus.TOO_MANY_REQUESTS,
         [Violation("authorization", "too_many_requests", message)],
-        [(b"retry-after", str(retry_after).encode())],
+        [(b"retry-after", str(retry_after).encode()), *left],
     )
 
 

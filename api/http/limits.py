@@ -97,9 +97,9 @@ class Limiter:
         full_in = (own.full_at - now if own.full_at > now else 0.0) + at_hand / rate
         shared_in = (shared.full_at - now if shared.full_at > now else 0.0) + at_hand / shared.rate
         if full_in > burst + patience:
-            raise _too_many("key", rate, _noun(reports), full_in - burst)
+            raise _too_many("key", own, _noun(reports), now)
         if shared_in > burst + patience:
-            raise _too_many("account", shared.rate, _noun(reports), shared_in - burst)
+            raise _too_many("account", shared, _noun(reports), now)
         wait = max(0.0, full_in - burst, shared_in - burst)
         if demand == "change":
             wait = max(wait, self._take_change(key.account, now))
@@ -120,7 +120,7 @@ class Limiter:
         full_in = max(0.0, bucket.full_at - now) + 1 / bucket.rate
         wait = full_in - bucket.burst
         if wait > LONGEST_TURN_S:
-            raise _too_many("account", bucket.rate, "changes", wait)
+            raise _too_many("account", bucket, "changes", now)
         bucket.full_at = now + full_in
         return wait
 
@@ -169,8 +169,14 @@ class Limiter:
         self._sign_ins_full_at[place] = now + full_in
 
 
-def _too_many(who: str, rate: int, what: str, wait_s: float) -> Problem:
-    return too_many_requests(f"this {who} may send {rate} {what} a second", ceil(wait_s))
+def _too_many(who: str, bucket: Bucket, what: str, now: float) -> Problem:
+    full_in = max(0.0, bucket.full_at - now)
+    left = Allowance(round(bucket.rate * bucket.burst), 0, ceil(full_in), 0.0)
+    return too_many_requests(
+        f"this {who} may send {bucket.rate} {what} a second",
+        ceil(full_in + 1 / bucket.rate - bucket.burst),
+        left.headers(),
+    )
 
 
 def _noun(reports: bool) -> str:

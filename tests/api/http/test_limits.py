@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from httpx import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,14 @@ LOGIN = """
 event login
   field user: string required
 """
+
+
+def told(answer: Response) -> dict[str, list[str]]:
+    """What the headers say of a limit, each as often as it is there."""
+    return {
+        name: answer.headers.get_list(f"ratelimit-{name}")
+        for name in ("limit", "remaining", "reset")
+    }
 
 
 @given(st.lists(st.floats(0, 3), max_size=60))
@@ -174,6 +183,7 @@ async def test_one_request_too_many_gets_429_and_payments_go_on(service: Service
     assert refused.status_code == 429
     assert errors(refused) == [("authorization", "too_many_requests")]
     assert refused.headers["retry-after"] == "1"
+    assert told(refused) == {"limit": ["10"], "remaining": ["0"], "reset": ["10"]}
     assert paid.status_code == 201
     assert (paid.headers["ratelimit-limit"], paid.headers["ratelimit-remaining"]) == ("4", "3")
 
@@ -193,6 +203,22 @@ async def test_each_event_of_a_batch_counts(service: Service) -> None:
         one = await client.post("/v1/payments", json=payment())
     assert left == [["1"], ["0"]]
     assert (refused.status_code, one.status_code) == (429, 429)
+    assert told(refused)["limit"] == told(one)["limit"] == ["4"]
+    assert told(refused)["remaining"] == told(one)["remaining"] == ["0"]
+
+
+@pytest.mark.anyio
+async def test_a_change_too_many_is_told_of_the_changes_that_an_account_may_make(
+    service: Service,
+) -> None:
+    key = await service.key("shop", "admin")
+    async with service.client_with(key, Settings(account_changes=2)) as client:
+        sent = [client.put("/v1/lists/late", json={"type": "string"}) for _ in range(20)]
+        refused = [each for each in await asyncio.gather(*sent) if each.status_code == 429]
+    assert refused
+    for each in refused:
+        assert told(each)["limit"] == ["10"]
+        assert told(each)["remaining"] == ["0"]
 
 
 @given(st.lists(st.floats(0, 40), max_size=60))

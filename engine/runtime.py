@@ -63,7 +63,8 @@ class Engine:
     windows are whole; until then `rebuilt` is the share that is,
     from 0 to 1, and `snapshot` what they are filled from;
     `snapshot_writer` is the process that writes one, as a file descriptor; `snapshot_due` is set when
-    the last one was discarded and another can be written. `rewriting` are the accounts whose past is being changed, or was when that failed.
+    the last one lacks an account and another can be written, `snapshot_changing` held while an
+    account is taken out of it. `rewriting` are the accounts whose past is being changed, or was when that failed.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
     key's last use, by its id; `claims` are payments that somebody is judging. `beside` does what
@@ -98,6 +99,7 @@ class Engine:
     snapshot: Snapshot | None = None
     snapshot_writer: int | None = None
     snapshot_due: asyncio.Event = field(default_factory=asyncio.Event)
+    snapshot_changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     rewriting: set[int] = field(default_factory=set)
     rebuilt: float = 0.0
     damage: Damage = field(default_factory=Damage)

@@ -13,6 +13,7 @@ import os
 import signal
 from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 from time import perf_counter
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ from tollkeeper.engine.velocity.snapshot import (
     SnapshotError,
     SnapshotOrigin,
     look_through,
+    overwrite_account,
     write,
 )
 
@@ -75,15 +77,44 @@ def write_snapshot(engine: Engine) -> None:
         log.warning("snapshot_not_written", file=str(path), error=str(error))
 
 
+async def forget_in_snapshot(engine: Engine, account: int) -> None:
+    """Leaves nothing of an account in the file, which is about to be forgotten in the journal; what
+    it holds of others goes on to save a start their part.
+
+    No other may be written until the journal has forgotten it.
+    """
+    _stop_writer(engine)
+    async with engine.snapshot_changing:
+        try:
+            await asyncio.to_thread(_overwrite_account, engine.folder, account)
+        except (OSError, SnapshotError) as error:
+            log.warning("snapshot_not_used", file=FILE, reason=str(error))
+            discard_snapshot(engine)
+
+
+def _overwrite_account(folder: Path, account: int) -> None:
+    path, unfinished = folder / FILE, folder / UNFINISHED
+    unfinished.unlink(missing_ok=True)
+    if path.exists():
+        # Half of a series would be taken for all of it: under its own name there is only a whole file.
+        path.replace(unfinished)
+        overwrite_account(unfinished, account)
+        unfinished.replace(path)
+
+
 def discard_snapshot(engine: Engine) -> None:
-    """Leaves nothing of it: it holds what the journal is about to forget."""
+    """Leaves nothing of it: what it holds can't be used."""
+    _stop_writer(engine)
+    for path in (engine.folder / FILE, engine.folder / UNFINISHED):
+        path.unlink(missing_ok=True)
+
+
+def _stop_writer(engine: Engine) -> None:
     if engine.snapshot_writer is not None:
         # It may have ended, and wait only for what was being written.
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(engine.snapshot_writer, signal.SIGKILL)
         engine.snapshot_writer = None
-    for path in (engine.folder / FILE, engine.folder / UNFINISHED):
-        path.unlink(missing_ok=True)
 
 
 async def keep_snapshots(engine: Engine, every_s: float) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation, Record, State
-from tollkeeper.engine.window_snapshot import discard_snapshot
+from tollkeeper.engine.window_snapshot import forget_in_snapshot
 
 
 @asynccontextmanager
@@ -18,8 +18,8 @@ async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     Should that be cut off, the next start fills the account's ages and windows from the whole
     journal.
     """
-    discard_snapshot(engine)
     engine.rewriting.add(account)
+    await forget_in_snapshot(engine, account)
     async with engine.seen_times.rewriting(account, engine.journal.flush):
         yield
     engine.rewriting.discard(account)

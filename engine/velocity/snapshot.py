@@ -24,6 +24,8 @@ from tollkeeper.engine.velocity.contract import Columns, SeriesPart
 FILE = "windows.snapshot"
 UNFINISHED = f"{FILE}.new"
 SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
+_SIZE_BYTES = 4
+_DIGEST_BYTES = 16
 BIG = 1
 """The MessagePack extension of a whole number that has more than 64 bits: its decimal digits."""
 
@@ -130,6 +132,30 @@ def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snaps
             raise SnapshotError(f"it is damaged: {error}") from error
 
 
+def overwrite_account(path: Path, account: int) -> None:
+    """Overwrites in the file what it holds of an account; nobody may read it before that is done.
+
+    Raises `SnapshotError`, or OSError, for a file that can't be trusted then.
+    """
+    # A block is an array of five, of which the account is the first.
+    its_own = b"\x95" + _encode(account)
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        offset = len(SNAPSHOT_FORMAT)
+        while offset < end:
+            file.seek(offset)
+            size = int.from_bytes(file.read(_SIZE_BYTES), "little")
+            file.seek(_DIGEST_BYTES, os.SEEK_CUR)
+            if file.read(len(its_own)) == its_own:
+                file.seek(offset)
+                _write_block(file, bytes(size))
+            offset += _SIZE_BYTES + _DIGEST_BYTES + size
+        if offset != end:
+            raise SnapshotError("it is not all there")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _block(part: SeriesPart) -> Block:
     try:
         encoded = _encode(part.columns)
@@ -145,6 +171,9 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
     while True:
         offset = file.tell()
         body = _read_block(file)
+        if _is_forgotten(body):
+            blocks += 1
+            continue
         try:
             each = msgspec.msgpack.decode(body, type=Block)
         except msgspec.ValidationError:
@@ -159,8 +188,12 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
     return found
 
 
+def _is_forgotten(body: bytes) -> bool:
+    return body.count(0) == len(body) > 0
+
+
 def _write_block(file: BinaryIO, body: bytes) -> None:
-    file.write(len(body).to_bytes(4, "little") + _digest(body))
+    file.write(len(body).to_bytes(_SIZE_BYTES, "little") + _digest(body))
     file.write(body)
 
 
@@ -173,15 +206,15 @@ def _read_block(file: BinaryIO) -> bytes:
 
 def _next_block(file: BinaryIO) -> tuple[bytes, bytes]:
     """The block, and the digest that the file has of it."""
-    size = int.from_bytes(file.read(4), "little")
-    digest, body = file.read(16), file.read(size)
+    size = int.from_bytes(file.read(_SIZE_BYTES), "little")
+    digest, body = file.read(_DIGEST_BYTES), file.read(size)
     if len(body) != size:
         raise SnapshotError("it is not all there")
     return digest, body
 
 
 def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=16).digest()
+    return blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.velocity.contract import SeriesPart
-from tollkeeper.engine.velocity.snapshot import SnapshotError, SnapshotOrigin, look_through, write
+from tollkeeper.engine.velocity.snapshot import (
+    SnapshotError,
+    SnapshotOrigin,
+    look_through,
+    overwrite_account,
+    write,
+)
 from tollkeeper.tests.examples import examples
 
 ORIGIN = SnapshotOrigin("journal", 7, "1.0")
@@ -67,3 +73,28 @@ def test_a_change_of_any_byte_is_always_found(at: int, bits: int, cut: bool) -> 
         path.write_bytes(body)
         with pytest.raises(SnapshotError):
             look_through(path, lambda origin: origin == ORIGIN)
+
+
+def test_an_account_that_is_forgotten_leaves_no_byte_and_the_others_are_whole(
+    tmp_path: Path,
+) -> None:
+    def part(account: int, key: str) -> SeriesPart:
+        return SeriesPart(account, "s", 100, 5, ([key], [1], bytes(8), [key]))
+
+    path, accounts = tmp_path / "snapshot", (1, 200, 1, 70_000)
+    write(path, ORIGIN, [part(account, f"person-{account}") for account in accounts])
+    for gone in (1, 70_000, 3):
+        overwrite_account(path, gone)
+    assert b"person-1" not in path.read_bytes()
+    assert b"person-70000" not in path.read_bytes()
+    found = look_through(path, lambda origin: origin == ORIGIN)
+    assert [found.covers(account, "s", 100) for account in (1, 200, 70_000)] == [False, True, False]
+    assert list(found.columns(200, "s")) == [(["person-200"], [1], bytes(8), ["person-200"])]
+
+
+def test_a_file_that_is_cut_off_forgets_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot"
+    write(path, ORIGIN, [SeriesPart(1, "s", 100, 5, (["a"], [1], bytes(8), [1]))])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SnapshotError):
+        overwrite_account(path, 1)

@@ -18,6 +18,7 @@ from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.sql import DIALECT, SMALL, NotExactError, guarded
+from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import translation_of
 from tollkeeper.engine.velocity.contract import Group, SeriesPlan
 from tollkeeper.engine.velocity.series import FASTEST, Series
@@ -56,8 +57,13 @@ class BroughtRows:
     guards: str
 
 
-def _is_of_payments(history: History) -> bool:
-    """Whether a window that has an end counts payments."""
+def says_window(program: Rule | Scorecard, history: History, facts: FactRows) -> bool:
+    """Whether SQL says what payments bring to a window, and in which group."""
+    try:
+        _brought_keys(history, translation_of(program, facts))
+        _brought_element(history, translation_of(program, facts))
+    except (NotExactError, RecursionError):
+        return False
     return (
         history.series.collection == "payments"
         and history.series.event is None
@@ -67,38 +73,42 @@ def _is_of_payments(history: History) -> bool:
 
 def brought_rows(
     program: Rule | Scorecard, histories: Sequence[History], plan: ReplayPlan, facts: FactRows
-) -> BroughtRows | None:
-    """What the series of windows with the same keys get, None if SQL can't say it exactly."""
-    if not all(map(_is_of_payments, histories)):
-        return None
+) -> BroughtRows:
+    """What the series of windows with the same keys get, all of which SQL says."""
     translation = translation_of(program, facts)
-
-    def say(node: Expression) -> str:
-        said = translation.say(node)
-        text = said.value.sql(DIALECT)
-        if not isinstance(node.type, t.Number) or node.type.scale is None:
-            return text
-        if said.largest >= SMALL:
-            raise NotExactError("numbers of more than 64 bits")
-        return f"CAST({text} AS BIGINT)"
-
     windows = dict(zip((each.series for each in plan.reading.plan.windows), histories, strict=True))
-    elements = []
-    try:
-        for each in plan.series:
-            series = windows[each.digest].series
-            # `any` and `all` look at what the test gives of each record.
-            test, value = (None, series.where) if each.missing else (series.where, series.value)
-            said = "TRUE" if value is None else say(value)
-            tests = [] if test is None else [f"coalesce({say(test)}, FALSE)"]
-            if value is not None and not each.missing:
-                tests.append(f"({said}) IS NOT NULL")
-            kind = t.Boolean() if value is None else value.type
-            elements.append(BroughtElement(each, " AND ".join(tests) or "TRUE", said, kind))
-        keys = tuple(map(say, histories[0].keys))
-    except (NotExactError, RecursionError):
-        return None
-    return BroughtRows(keys, tuple(elements), guarded(translation.guards))
+    elements = tuple(
+        BroughtElement(each, *_brought_element(windows[each.digest], translation))
+        for each in plan.series
+    )
+    keys = _brought_keys(histories[0], translation)
+    return BroughtRows(keys, elements, guarded(translation.guards))
+
+
+def _brought_keys(history: History, translation: Translation) -> tuple[str, ...]:
+    return tuple(_said(key, translation) for key in history.keys)
+
+
+def _brought_element(history: History, translation: Translation) -> tuple[str, str, t.Type]:
+    """Whether a payment brings something, in SQL, its value and the type of it."""
+    series, looks_at_all = history.series, history.function in ("any", "all")
+    # `any` and `all` look at what the test gives of each record.
+    test, value = (None, series.where) if looks_at_all else (series.where, series.value)
+    said = "TRUE" if value is None else _said(value, translation)
+    tests = [] if test is None else [f"coalesce({_said(test, translation)}, FALSE)"]
+    if value is not None and not looks_at_all:
+        tests.append(f"({said}) IS NOT NULL")
+    return " AND ".join(tests) or "TRUE", said, t.Boolean() if value is None else value.type
+
+
+def _said(node: Expression, translation: Translation) -> str:
+    said = translation.say(node)
+    text = said.value.sql(DIALECT)
+    if not isinstance(node.type, t.Number) or node.type.scale is None:
+        return text
+    if said.largest >= SMALL:
+        raise NotExactError("numbers of more than 64 bits")
+    return f"CAST({text} AS BIGINT)"
 
 
 def read_columns(

@@ -37,9 +37,10 @@ from tollkeeper.engine.offline.backtest.stored import configured_history
 from tollkeeper.engine.offline.columns.count_columns import (
     brought_rows,
     read_columns,
+    says_window,
 )
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
-from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.fact_rows import FactRows, fields_by_access
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
 from tollkeeper.engine.offline.columns.slices import SequenceSlices
 from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, guarded
@@ -219,9 +220,8 @@ def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
 
 def _are_said(asked: WindowsAsked) -> bool:
     """Whether the windows, all of the same keys, can be counted from columns."""
-    plan = plan_of(asked)
-    facts = FactRows(plan.read, "told")
-    return brought_rows(asked.program, histories_of(asked), plan, facts) is not None
+    facts = FactRows(fields_by_access(), "told")
+    return all(says_window(asked.program, each, facts) for each in histories_of(asked))
 
 
 def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
@@ -342,15 +342,14 @@ def count_rows(
     """What the payments among the rows, in SQL, read in the windows: columns of `values_schema`."""
     asked, tables = part.asked, exported.tables
     forms = [column_form(each.type)[1] for each in histories_of(asked)]
-    brought = brought_rows(asked.program, histories_of(asked), plan, facts)
-    found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]]
-    is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen" if brought else "SELECT FALSE"
-    if brought is not None and tables.execute(is_exact).fetchall() == [(True,)]:
-        reads = f"reads AND came >= {asked.since} AND place >= {part.span.first}"
-        found = read_columns(brought, plan, tables, rows, f"({_IS_PAYMENT} AND {reads})")
-    else:
-        found = _read_entries(part, plan, exported, facts, rows)
-    for sequences, values in found:
+    found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]] | None = None
+    if _are_said(asked):
+        brought = brought_rows(asked.program, histories_of(asked), plan, facts)
+        is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen"
+        if tables.execute(is_exact).fetchall() == [(True,)]:
+            reads = f"reads AND came >= {asked.since} AND place >= {part.span.first}"
+            found = read_columns(brought, plan, tables, rows, f"({_IS_PAYMENT} AND {reads})")
+    for sequences, values in found or _read_entries(part, plan, exported, facts, rows):
         columns = zip(forms, values, strict=True)
         yield [pa.array(sequences), *(array(held) for array, held in columns)]
 

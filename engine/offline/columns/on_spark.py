@@ -57,7 +57,7 @@ from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concern
 from tollkeeper.engine.progress import Progress, unwatched
 
 PAYMENTS_A_PART = 500_000
-"""About so many payments are counted by one task, which holds them in memory."""
+"""So many payments a task can hold in memory."""
 _MEMORY = "1g"
 
 _Sent = tuple[int, bytes]
@@ -75,14 +75,15 @@ _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(_Compared).de
 
 
 def compare_on_spark(
-    master: str, asked: ColumnsAsked, progress: Progress
+    master: str, asked: ColumnsAsked, progress: Progress, share: int = PAYMENTS_A_PART
 ) -> tuple[Comparison, Collection[int]]:
-    """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`."""
+    """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`.
+
+    About `share` payments are counted by each task.
+    """
     with open_export(asked.target, asked.account, asked.since) as exported:
         days = _days(exported)
-        parts = (
-            1 + sum(each.payments for each in exported.progress.parts.values()) // PAYMENTS_A_PART
-        )
+        parts = 1 + sum(each.payments for each in exported.progress.parts.values()) // share
     with _session(master) as spark:
 
         def tasks(numbers: Sequence[int]) -> Any:

@@ -285,12 +285,11 @@ def test_a_follower_is_ready_as_long_as_it_sees_the_database_and_an_owner_in_it(
         assert state_of(tmp_path, follower) == "owns"
 
 
-def figure(node: Running, name: str) -> float:
-    """A node's own figure."""
-    (found,) = re.findall(
-        rf"^{name} (.*)$", httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S).text, re.MULTILINE
-    )
-    return float(found)
+def figure(node: Running, name: str) -> float | None:
+    """A node's own figure, None where it tells none just now."""
+    told = httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S).text
+    found = re.search(rf"^{name} (.*)$", told, re.MULTILINE)
+    return float(found[1]) if found else None
 
 
 NO_OWNER = (503, "no node is known to own the journal")

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
@@ -31,11 +31,15 @@ FORKED.set_forkserver_preload(["__main__", __name__, "tollkeeper.tests.service.m
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """One command on the folder's data, to its end: in this process, where it starts at once.
 
-    A thread runs it, for a command has an event loop of its own and a test may have one.
+    A thread runs it, for a command has an event loop of its own and a test may have one. A test
+    that is out of time ends without it.
     """
     command = [*arguments, "--data", str(folder)]
-    with ThreadPoolExecutor(1) as thread:
-        done = thread.submit(CliRunner().invoke, main, command).result()
+    results: list[Result] = []
+    thread = Thread(target=lambda: results.append(CliRunner().invoke(main, command)), daemon=True)
+    thread.start()
+    thread.join()
+    (done,) = results
     assert isinstance(done.exception, SystemExit | None), done.exception
     return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,9 @@ import httpx
 import pytest
 
 from tollkeeper.bench.crash import differing, payment, rule
+from tollkeeper.engine.journal import requests
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.schema import connect
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.read_folder import Picture, read_folder
@@ -28,6 +31,7 @@ from tollkeeper.tests.service.process import PATIENCE_S, TOLL, serving, toll
 CLIENTS = 8
 USERS = 5
 MOST = 2000
+TURNS = 10
 
 
 @dataclass
@@ -128,7 +132,7 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
         stored = client.post("/v1/rules/crash/versions?publish=true", content=rule(0))
         assert stored.status_code == 201, stored.text
         tills = [Till(client, f"till{number}") for number in range(CLIENTS)]
-        assert all(till.pay() for till in tills)
+        assert all(till.pay() for till in tills for _ in range(TURNS))
         shop.stop_writes()
         others = [write_otherwise(client, tills, 0)]
         # What is written over in the database's log finds its place on a full disk, too.
@@ -170,6 +174,17 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
     assert Counter(each.id for each in entries if each.kind == Kind.PAYMENT) == acknowledged
     assert sum(each.kind == Kind.UPDATE for each in entries) == updated + 1
     assert differing(entries) == 0
+
+
+def test_a_command_whose_service_has_no_room_to_answer_ends_with_the_reason(
+    full_disk: Shop,
+) -> None:
+    asyncio.run(new_key(full_disk.folder))
+    with closing(connect(full_disk.folder)) as command:
+        request = requests.leave_request(command, "{}", "ana", now=1)
+        full_disk.stop_writes()
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            requests.await_answer(command, lambda: True, request, lambda _share: None)
 
 
 def write_otherwise(

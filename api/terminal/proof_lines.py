@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 from rich.text import Text
 
 from tollkeeper.api.http.proofs import proof_view
+from tollkeeper.api.terminal.output import NO, OK
 from tollkeeper.engine.offline.prove.proofs import Proof
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
 
+NOT_PROVED = 3
+"""How a command ends when the solver could not settle something, and nothing is refuted."""
 _MARKS = {"proved": ("✓", "green"), "refuted": ("✗", "red"), "not proved": ("?", "yellow")}
 
 
@@ -80,3 +83,11 @@ def proof_json(proof: Proof) -> dict[str, Any]:
     """The form of `toll prove --json`."""
     view: dict[str, Any] = msgspec.to_builtins(proof_view(proof))
     return {"file": proof.file, **view}
+
+
+def exit_code_of(proofs: Iterable[Proof]) -> int:
+    """How a command ends after these proofs: one that is refuted weighs most."""
+    answers = {each.verdict.answer for each in proofs}
+    if "refuted" in answers:
+        return NO
+    return NOT_PROVED if "not proved" in answers else OK

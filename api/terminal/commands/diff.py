@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import read_account, refusals, thresholds_of
 from tollkeeper.api.terminal.options import data_option, json_option, kind_option
-from tollkeeper.api.terminal.output import out, print_json, refuse, say
+from tollkeeper.api.terminal.output import print_json, print_lines, refuse, say
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.prove.proofs import Proof
-    from tollkeeper.engine.publish.diff import Side
+    from tollkeeper.engine.publish.diff import Difference, Side
     from tollkeeper.engine.registry.changes import Thresholds
 
     Sides: TypeAlias = tuple[Side, Side]
@@ -46,7 +47,11 @@ def diff(
     as_json_: bool,
     data: JournalSource,
 ) -> None:
-    """Tell what changed in meaning from version OLD of NAME to version NEW, or between two files."""
+    """Tell what changed in meaning from version OLD of NAME to version NEW, or between two files.
+
+    With --prove it exits 0 when both are proved to decide alike, 1 when a payment tells them apart,
+    3 when neither is settled.
+    """
     import msgspec
 
     from tollkeeper.api.terminal.rendering import draw_differences
@@ -63,24 +68,28 @@ def diff(
         raise click.UsageError("give a name and two versions, or two files")
     found = diff_sides(*sides)
     proofs = _proofs(sides, thresholds_of(data, account)) if prove else ()
+    if as_json_ and not prove:
+        print_json(msgspec.to_builtins(found))
+    if not as_json_:
+        print_lines(draw_differences(found))
+        if not found:
+            say(f"{same} say the same")
+    if prove:
+        _show_proofs(found, proofs, as_json_)
+
+
+def _show_proofs(found: Sequence[Difference], proofs: Sequence[Proof], as_json_: bool) -> NoReturn:
+    import msgspec
+
+    from tollkeeper.api.terminal.proof_lines import draw_proof, exit_code_of, proof_json
+
     if as_json_:
         differences = msgspec.to_builtins(found)
-        if not prove:
-            print_json(differences)
-            return
-        from tollkeeper.api.terminal.proof_lines import proof_json
-
         print_json({"differences": differences, "proofs": [proof_json(each) for each in proofs]})
-        return
-    for line in draw_differences(found):
-        out.print(line, soft_wrap=True)
-    if not found:
-        say(f"{same} say the same")
-    for proof in proofs:
-        from tollkeeper.api.terminal.proof_lines import draw_proof
-
-        for line in draw_proof(proof):
-            out.print(line, highlight=False, soft_wrap=True)
+    else:
+        for proof in proofs:
+            print_lines(draw_proof(proof))
+    sys.exit(exit_code_of(proofs))
 
 
 def _proofs(sides: Sides, thresholds: Thresholds) -> Sequence[Proof]:

@@ -12,15 +12,13 @@ import rich_click as click
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import thresholds_of
 from tollkeeper.api.terminal.options import data_option, json_option
-from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
+from tollkeeper.api.terminal.output import out, plural, print_json, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.prove.proofs import Proof
     from tollkeeper.engine.registry.changes import Thresholds
-
-NOT_PROVED = 3
 
 
 @click.command(panel="Rule files")
@@ -74,7 +72,7 @@ def prove(
     not proved.
     """
     with extra("prove"):
-        from tollkeeper.api.terminal.proof_lines import draw_proof, proof_json
+        from tollkeeper.api.terminal.proof_lines import draw_proof, exit_code_of, proof_json
     from tollkeeper.engine.offline.rule_files import rule_files
 
     files = rule_files(paths)
@@ -98,9 +96,7 @@ def prove(
         f"{answers.count(each)} {each}" for each in ("proved", "refuted", "not proved")
     )
     say(f"{plural(len(files), 'file')}: {counts}")
-    if "refuted" in answers:
-        sys.exit(NO)
-    sys.exit(NOT_PROVED if "not proved" in answers else OK)
+    sys.exit(exit_code_of(found))
 
 
 def _proofs(

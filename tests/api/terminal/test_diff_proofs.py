@@ -31,6 +31,7 @@ def diff(folder: Path, after: str, *options: str) -> Result:
 
 def test_a_changed_bound_is_shown_with_the_payment_that_it_decides_anew(folder: Path) -> None:
     drawn = diff(folder, RULE.replace("10.00", "10.01"), "--prove")
+    assert drawn.exit_code == 1
     lines = drawn.stdout.splitlines()
     assert lines[0] == "changed condition `testing` threshold: 10.00 → 10.01"
     assert lines[1] == "✗ limits: the versions of `limits` decide this payment differently"
@@ -40,9 +41,19 @@ def test_a_changed_bound_is_shown_with_the_payment_that_it_decides_anew(folder: 
 
 def test_a_rewording_is_proved_to_decide_alike(folder: Path) -> None:
     reworded = RULE.replace("amount < 10.00 and", "not (amount >= 10.00) and")
-    found = json.loads(diff(folder, reworded, "--prove", "--json").stdout)
+    proved = diff(folder, reworded, "--prove", "--json")
+    assert proved.exit_code == 0
+    found = json.loads(proved.stdout)
     assert found["differences"] != []
     assert [(each["claim"], each["answer"]) for each in found["proofs"]] == [("same", "proved")]
+
+
+def test_what_is_not_settled_ends_as_neither_alike_nor_different(folder: Path) -> None:
+    text = RULE.replace("amount < 10.00 and", r"user.email matches /\bx\b/ and")
+    (folder / "a.rule").write_text(text)
+    unsettled = diff(folder, text.replace(r"\bx", r"\b[x]"), "--prove")
+    assert (unsettled.exit_code, "not proved" in unsettled.stdout) == (3, True)
+    assert diff(folder, RULE).exit_code == 0
 
 
 def test_only_rules_are_proved(folder: Path) -> None:

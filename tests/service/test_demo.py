@@ -50,7 +50,7 @@ def test_its_attack_raises_an_alert_from_which_the_console_stops_it() -> None:
             alert = next(raised[0] for _ in lines if (raised := alerts(client)))
             assert alert["title"] == "Card numbers of one BIN are guessed"
             (bin_,) = alert["key"]
-            contain(url, key, alert["id"])
+            contain(url, key, alert["id"], lines)
             entries = client.get("/lists/blocked_bins/entries").json()["entries"]
             assert [each["value"] for each in entries] == [bin_]
             stopped = f"bin:{bin_} condition:blocked action:deny status:blocked"
@@ -70,15 +70,19 @@ def counted(client: httpx.Client, query: str) -> int:
     return client.get("/payments/count", params={"q": query}).json()["count"]
 
 
-def contain(url: str, key: str, alert: str) -> None:
-    """Sends the form of the alert's page as it is shown, with what is chosen there already."""
+def contain(url: str, key: str, alert: str, lines: Iterator[str]) -> None:
+    """Sends the form of the alert's page as it is shown, with what is chosen there already.
+
+    That is found by the index, which may be behind the alert: the page is looked at for each line.
+    """
     origin = {"origin": url.rstrip("/")}
     with httpx.Client(base_url=f"{url}console", headers=origin, timeout=PATIENCE_S) as browser:
         signed_in = browser.post("/sign-in", data={"key": key})
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
-        shown = browser.get(f"/alerts/{alert}", headers={"cookie": cookie}).text
-        assert 'action="/console/contain"' in shown
-        (chosen,) = re.findall(r'value="(bin:[^"]+)" checked', shown)
+        shown = (browser.get(f"/alerts/{alert}", headers={"cookie": cookie}).text for _ in lines)
+        (chosen,) = next(
+            found for page in shown if (found := re.findall(r'value="(bin:[^"]+)" checked', page))
+        )
         form = {"alert": alert, "span": "6h", "pick": chosen, "list_bin": "blocked_bins"}
         sent = {**form, "reason": "card testing"}
         done = browser.post("/contain", data=sent, headers={"cookie": cookie})

@@ -100,7 +100,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         if is_lone
         else Html(""),
         control_if_allowed(here, "labels:write", _mark_form(here, found)),
-        Html("") if is_lone else await _payments(here, until, id_),
+        Html("") if is_lone else await _payments(here, until, found),
     )
     return html(page(here, words("frame.alerts"), content, scripts=("vendor/uplot.js",)))
 
@@ -111,14 +111,14 @@ def _behind(here: Visit, until: datetime) -> Html:
     return payments_link(here, here.words("alerts.behind"), query)
 
 
-async def _payments(here: Visit, until: datetime, id_: str) -> Html:
+async def _payments(here: Visit, until: datetime, found: JsonObject) -> Html:
     """The payments behind an alert: how they scored, and what they share."""
     since = until - AROUND
     return join_html(
         # An attack goes on after it was noticed. What stands out is weighed against all merchants.
         Html("")
         if here.merchants
-        else await _suggestions(here, min(here.now, until + AROUND), id_),
+        else await _suggestions(here, min(here.now, until + AROUND), found),
         await scores_beside(here, since, until),
     )
 
@@ -130,7 +130,7 @@ async def outbreak(request: Request[Any, Any, Any]) -> Response[str]:
     content = join_html(
         element("h1", here.words("contain.outbreak")),
         _done(here),
-        await _suggestions(here, here.now, ""),
+        await _suggestions(here, here.now, {"id": "", "key": ()}),
     )
     return html(page(here, here.words("contain.title"), content))
 
@@ -218,14 +218,17 @@ def _mark_form(here: Visit, found: JsonObject) -> Html:
     )
 
 
-async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
-    """What had more payments than usual in the hour before, each with what blocking it would do."""
+async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
+    """What had more payments than usual in the hour before, each with what blocking it would do.
+
+    The key of the `alert` comes first: other attacks may be louder just now.
+    """
     if not here.may("personal:read"):
         return Html("")
     words = here.words
     query = {"since": text_of(until - AROUND), "until": text_of(until)}
     movers = await _movers(here, query)
-    wanted = movers[:_SUGGESTED]
+    wanted = sorted(movers, key=lambda mover: mover["value"] not in alert["key"])[:_SUGGESTED]
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
     rules = await read_live_rules(here)
@@ -259,7 +262,7 @@ async def _suggestions(here: Visit, until: datetime, alert: str) -> Html:
         element("h2", words("contain.suggested")),
         element(
             "form",
-            element("input", type="hidden", name="alert", value=alert),
+            element("input", type="hidden", name="alert", value=alert["id"]),
             shown,
             controls,
             method="post",

@@ -85,6 +85,12 @@ async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_
     assert "198.51.100.7" not in page
 
 
+async def test_what_the_alert_is_of_is_suggested_first(attacked: Shop) -> None:
+    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    rows = re.findall(r"<tr>.*?</tr>", page.partition('name="alert"')[2], re.DOTALL)
+    assert "m-9" in rows[1]
+
+
 async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(attacked: Shop) -> None:
     page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
     figure = page.partition("<figure>")[2].partition("</figure>")[0]

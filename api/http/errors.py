@@ -12,6 +12,7 @@ from litestar.types import Send
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError, Overloaded
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound, Refused
+from tollkeeper.engine.search.asking import IndexUnavailable
 
 JSON = b"application/json"
 
@@ -157,6 +158,8 @@ def taken(field: str) -> Problem:
 def not_kept(error: JournalError) -> Problem:
     if isinstance(error, Overloaded):
         return unavailable("too many requests wait to be written")
+    if isinstance(error, IndexUnavailable):
+        return unavailable("payments can't be searched at the moment")
     return unavailable("nothing can be written at the moment")
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import NamedTuple
 
 from tollkeeper.engine.journal.side_file import create_file
@@ -17,6 +18,7 @@ _VERSION = 5
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
 _PATIENCE_S = 30.0
+_PAUSE_S = 0.005
 
 _TABLES = """
 CREATE TABLE followed (
@@ -62,12 +64,26 @@ def connect_to_write(folder: Path) -> sqlite3.Connection:
     path = folder / _FILE
     create_file(path)
     connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     # What a power cut takes is read from the journal again.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for who else changes a new file's mode, so this tries again."""
+    deadline = monotonic() + _PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(_PAUSE_S)
+        else:
+            return
 
 
 def connect_to_read(folder: Path) -> sqlite3.Connection:

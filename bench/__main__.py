@@ -52,6 +52,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "pages": ("--payments", "10000", "--seconds", "3"),
     "events": ("1",),
     "growth": ("--payments", "1e5"),
+    "erasure": ("20000",),
     "soak": ("--minutes", "0.4"),
     "overload": ("--seconds", "5"),
     "neighbours": ("--seconds", "2"),

@@ -54,7 +54,7 @@ class ErasureAnswer(Struct, frozen=True):
     "erase_person",
     tag=ACCOUNT,
     summary="Erase one person's data",
-    doc="""It goes for good, and in one request, which takes longer the more history the account has. Sent again it erases what came since, or what a run that was cut off had left.
+    doc="""It goes for good, and in one request. Sent again it erases what came since, or what a run that was cut off had left.
 
 - Of the person's payments: user, device, backend, metadata and the card's digits. What was decided stays, and so do amount, merchant, status and attempts.
 - Of events that name the person: free texts and addresses.

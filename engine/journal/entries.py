@@ -23,6 +23,10 @@ class Kind(IntEnum):
     NOTE = 8
 
 
+AMENDABLE = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.LABEL, Kind.NOTE)
+"""What retention and erasure remove or rewrite is told to whoever follows the journal."""
+
+
 class Entry(NamedTuple):
     """One line of the journal.
 

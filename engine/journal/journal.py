@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
@@ -221,6 +221,16 @@ class Journal(ABC):
                 connection, account, since, after, up_to, kinds, containing
             )
 
+    def payments_at(self, account: int, sequences: Iterable[int]) -> Iterator[list[Entry]]:
+        """Of each payment created at one of these sequence numbers the creation and the updates.
+
+        Blocks as `replay`.
+        """
+        with self._reader() as connection:
+            for sequence in sequences:
+                for first in reads.entries_at(connection, account, [sequence], [Kind.PAYMENT]):
+                    yield reads.states(connection, account, first.id)
+
     def replay_latest(
         self,
         account: int,
@@ -310,21 +320,33 @@ class Journal(ABC):
         """Removes payments, their updates and labels, and events with event times before `before`; how many."""
         return await retention.purge_records(self._in_thread, self.run, account, before)
 
+    async def holds_older(self, account: int, before: int) -> bool:
+        """Whether `purge` would remove anything."""
+        return await retention.holds_older(self._in_thread, account, before)
+
+    async def purge_lists(self, account: int, before: int) -> None:
+        """Removes what lists no longer had at `before` (µs): no payment that is kept has met it."""
+        await retention.purge_lists(self._in_thread, self.run, account, before)
+
     async def rewrite(
         self,
         account: int,
         change: Callable[[Entry], Entry],
         kinds: Collection[Kind] = RECORDS,
         containing: Collection[str] = (),
+        *,
+        at: Sequence[int] = (),
+        after: int = 0,
     ) -> int:
-        """Replaces bodies and outcomes of the account's entries of these kinds; how many. It takes
+        """Replaces bodies and outcomes of the account's entries of these kinds; how many: of those at
+        the sequence numbers `at`, and of those beyond `after`. Of these it takes
         `containing` as `replay` does, and looks through what was written meanwhile, too.
 
         `change` is called in another thread, must return an entry of the same sequence number, and
         must leave alone what it has changed before: a run that was cut off is run again.
         """
         rewritten = await retention.rewrite(
-            self._in_thread, self.run, account, change, kinds, containing
+            self._in_thread, self.run, account, change, kinds, containing, at, after
         )
         await self._leave_nothing_behind()
         return rewritten

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlite_utils import Database, Migrations
 
-from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.entries import AMENDABLE, Kind
 
 migrations = Migrations("tollkeeper")
 
@@ -137,3 +137,19 @@ def _accesses(db: Database) -> None:
 @migrations(name="8")
 def _labels(db: Database) -> None:
     db.execute(f"CREATE INDEX labels_by_account ON journal(account) WHERE kind = {Kind.LABEL:d}")
+
+
+@migrations(name="9")
+def _amendments_of_all_kinds(db: Database) -> None:
+    # An index finds events, labels and notes as well, and must hear of those that are gone; by their
+    # numbers alone, as an id may be of somebody who was deleted.
+    kinds = ", ".join(f"{kind:d}" for kind in AMENDABLE)
+    for name, event in (("rewritten", "UPDATE OF body, outcome"), ("removed", "DELETE")):
+        db.execute(f"DROP TRIGGER {name}")
+        db.execute(
+            f"CREATE TRIGGER {name} AFTER {event} ON journal"  # noqa: S608 - constants alone
+            f" WHEN OLD.kind IN ({kinds})"
+            " BEGIN INSERT INTO amendments(account, kind, id, place, at) VALUES (OLD.account, OLD.kind,"
+            f" CASE WHEN OLD.kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) THEN OLD.id ELSE '' END,"
+            " OLD.place, 1000000 * unixepoch()); END"
+        )

@@ -61,6 +61,7 @@ _INDEXES = {
     Kind.LABEL: "labels_by_account",
 }
 """Kinds with an index of their own, which holds them alone."""
+_OF_ALL = "by_account"
 BATCH = 5_000
 # How many entries a stretch has at most: most updates come soon enough to be in that of their payment.
 STRETCH = 20_000
@@ -147,7 +148,7 @@ def _back(
     connection: SqlConnection, account: int, kind: Kind, cursor: int | None
 ) -> Iterator[Entry]:
     query = (
-        f"SELECT {COLUMNS} FROM journal INDEXED BY {_INDEXES.get(kind, 'by_account')}"
+        f"SELECT {COLUMNS} FROM journal INDEXED BY {index_of([kind])}"
         f" WHERE account = ? AND place < ? AND kind = {kind:d} ORDER BY place DESC LIMIT {PART}"
     )
     before = 2**63 - 1 if cursor is None else cursor
@@ -218,9 +219,7 @@ def replay_entries(
     """
     last = last_sequence(connection) if up_to is None else up_to
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
-    # The partial index serves only a query that names its one kind.
-    of_account = "changes_by_account" if {*kinds} == {Kind.CHANGE} else "by_account"
-    source = f"journal {'NOT INDEXED' if account is None else f'INDEXED BY {of_account}'}"
+    source = f"journal {'NOT INDEXED' if account is None else f'INDEXED BY {index_of(kinds)}'}"
     chosen = " OR ".join(f"kind = {kind:d}" for kind in sorted(kinds)) or "FALSE"
     query = (
         f"SELECT {COLUMNS} FROM {source} WHERE place > ? AND place <= ? AND time >= ?"
@@ -234,6 +233,28 @@ def replay_entries(
         if rows:
             yield list(map(Entry._make, rows))
         after = rows[-1][0] if len(rows) == BATCH else end
+
+
+def entries_at(
+    connection: SqlConnection, account: int, sequences: Collection[int], kinds: Collection[Kind]
+) -> list[Entry]:
+    """The account's entries of these kinds at some sequence numbers, a few hundred at most, in their
+    order.
+    """
+    chosen = ", ".join(f"{kind:d}" for kind in sorted(kinds))
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM journal WHERE place IN ({', '.join('?' * len(sequences))})"
+        f" AND account = ? AND kind IN ({chosen}) ORDER BY place",
+        (*sequences, account),
+    )
+    return list(map(Entry._make, rows))
+
+
+def index_of(kinds: Collection[Kind]) -> str:
+    """The index in which an account's entries of some kinds stand in order: one of those that hold
+    one kind alone serves only a query that names it.
+    """
+    return _INDEXES.get(next(iter(kinds)), _OF_ALL) if len({*kinds}) == 1 else _OF_ALL
 
 
 def contains(texts: Collection[str]) -> str:

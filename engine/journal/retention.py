@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -51,7 +51,7 @@ class _Run(Protocol):
 
 
 async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
-    """Removes records with event times before `before`, and what lists no longer had by then.
+    """Removes records with event times before `before`.
 
     How many records: payments with their updates, labels and notes, events, shadow decisions and accesses.
     """
@@ -59,10 +59,19 @@ async def purge_records(read: _Run, write: _Run, account: int, before: int) -> i
     while batch := await read(partial(_find_old, account=account, before=before, after=after)):
         after = batch[-1][0]
         removed += await _in_steps(write, batch, partial(_delete, account=account))
+    return removed
+
+
+async def holds_older(read: _Run, account: int, before: int) -> bool:
+    """Whether there are records with event times before `before`."""
+    return bool(await read(partial(_find_old, account=account, before=before, after=0, limit=1)))
+
+
+async def purge_lists(read: _Run, write: _Run, account: int, before: int) -> None:
+    """Removes what lists no longer had at `before`."""
     floor = await read(lambda connection: reads.sequence_at(connection, before))
     while await write(partial(list_contents.purge_list_entries, account=account, floor=floor)):
         pass
-    return removed
 
 
 async def expire(write: _Run, now: int) -> None:
@@ -80,12 +89,20 @@ async def rewrite(
     change: Callable[[Entry], Entry],
     kinds: Collection[Kind],
     containing: Collection[str],
+    at: Sequence[int],
+    after: int,
 ) -> int:
     """Replaces bodies and outcomes of the account's entries by what `change` makes; how many."""
+    rewritten, before = 0, -1
+    for first in range(0, len(at), KEYS):
+        chosen = at[first : first + KEYS]
+        entries = await read(
+            partial(reads.entries_at, account=account, sequences=chosen, kinds=kinds)
+        )
+        rewritten += await _in_steps(write, _changed(entries, change), _update)
     find = partial(
         _find_changed, account=account, change=change, kinds=kinds, containing=containing
     )
-    after, rewritten, before = 0, 0, -1
     # Traffic goes on meanwhile: what it wrote is looked through as well, until none is to change.
     while rewritten != before:
         last, before = await read(reads.last_sequence), rewritten
@@ -106,6 +123,7 @@ async def forget_account(read: _Run, write: _Run, account: int) -> int:
     The newest changes go first: what is left of them at any moment is a beginning of what was.
     """
     removed = await purge_records(read, write, account, _NEVER)
+    await purge_lists(read, write, account, _NEVER)
     while await write(partial(_delete_keys_of, account=account)):
         pass
     await write(partial(staging.give_up_contents, account=account))
@@ -134,7 +152,7 @@ async def _in_steps(
 
 
 def _find_old(
-    connection: SqlConnection, account: int, before: int, after: int
+    connection: SqlConnection, account: int, before: int, after: int, limit: int = reads.BATCH
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"
@@ -149,7 +167,7 @@ def _find_old(
             Kind.EVENT,
             Kind.SHADOW,
             Kind.ACCESS,
-            reads.BATCH,
+            limit,
         ),
     ).fetchall()
 
@@ -220,19 +238,21 @@ def _find_changed(
     kinds: Collection[Kind],
     containing: Collection[str],
 ) -> tuple[int, list[Entry]]:
-    # The partial index serves only a query that names its one kind.
-    index = "changes_by_account" if {*kinds} == {Kind.CHANGE} else "by_account"
     chosen = " OR ".join(f"kind = {kind:d}" for kind in kinds)
     end = min(last, after + reads.TEXT_SCAN) if containing else last
     rows = connection.execute(
-        f"SELECT {reads.COLUMNS} FROM journal INDEXED BY {index}"
+        f"SELECT {reads.COLUMNS} FROM journal INDEXED BY {reads.index_of(kinds)}"
         f" WHERE account = ? AND place > ? AND place <= ? AND ({chosen})"
         f" AND {reads.contains(containing)} ORDER BY place LIMIT ?",
         (account, after, end, *reads.twice(containing), reads.BATCH),
     ).fetchall()
     entries = list(map(Entry._make, rows))
-    changed = [new for entry in entries if (new := change(entry)) != entry]
-    return entries[-1].sequence if len(entries) == reads.BATCH else end, changed
+    last_read = entries[-1].sequence if len(entries) == reads.BATCH else end
+    return last_read, _changed(entries, change)
+
+
+def _changed(entries: Iterable[Entry], change: Callable[[Entry], Entry]) -> list[Entry]:
+    return [new for entry in entries if (new := change(entry)) != entry]
 
 
 def _update(connection: SqlConnection, entries: Sequence[Entry]) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tollkeeper.engine.journal import reads
-from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.entries import AMENDABLE, Entry, Kind
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 
 _FIRST = (
@@ -20,13 +20,15 @@ _BEGINNING = (
 )
 _AFTER = (
     f"SELECT {reads.COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
-    f" AND kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}, {Kind.LABEL:d}) ORDER BY place"
+    f" AND kind IN ({', '.join(f'{kind:d}' for kind in AMENDABLE)}) ORDER BY place"
 )
 _KNOWN = f"SELECT {reads.KNOWN_COLUMNS} FROM journal WHERE place = ? AND kind = {Kind.PAYMENT:d}"
 
 
 class Amendment(NamedTuple):
-    """The entry at `sequence`, of a payment or an update, was rewritten or removed."""
+    """The entry at `sequence`, of one of the kinds `AMENDABLE`, was rewritten or removed. The id is a
+    payment's, of a payment or an update, and else empty.
+    """
 
     number: int
     account: int
@@ -49,7 +51,7 @@ class Tail:
         return reads.last_sequence(self._connection)
 
     def records(self, after: int, up_to: int) -> list[Entry]:
-        """Payments, updates and labels of every account with sequence numbers in (after, up_to]."""
+        """What is `AMENDABLE`, of every account, with sequence numbers in (after, up_to]."""
         return list(map(Entry._make, self._connection.execute(_AFTER, (after, up_to))))
 
     def amendments(self, after: int, limit: int) -> list[Amendment]:
@@ -88,6 +90,11 @@ class Tail:
     def entry(self, sequence: int) -> Entry | None:
         """The entry at a sequence number."""
         return reads.entry_at(self._connection, sequence)
+
+    def arrival_of(self, sequence: int) -> int:
+        """When the entry at a sequence number arrived (µs), 0 for one that isn't there."""
+        entry = self.entry(sequence)
+        return 0 if entry is None else entry.arrived
 
     def sequence_at(self, time: int) -> int:
         """The first that arrived at `time` (µs) or later, one beyond the last without it."""

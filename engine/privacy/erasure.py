@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -54,6 +55,7 @@ from tollkeeper.engine.registry.changes import (
     encode_change,
 )
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.naming import NamingEntries, find_naming
 from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader
 
 _encode = msgspec.json.Encoder().encode
@@ -76,20 +78,23 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
     """
     found = PersonEntries()
     async with engine.publishing[account], rewriting(engine, account):
-        addresses = await asyncio.to_thread(_addresses, engine.journal, account, Person(user))
-        person = Person(user, addresses)
-        sequences, payments = await asyncio.to_thread(_named, engine.journal, account, person)
-        await engine.journal.forget_keys(sequences)
+        person = await asyncio.to_thread(_find_person, engine, account, user)
+        named = await asyncio.to_thread(_find_named, engine, account, person)
+        await engine.journal.forget_keys(named.entries)
         await _refuse_proposals(engine, account, by, person)
         entries = await _erase_from_lists(engine, account, by, person)
         rewrite = partial(_rewrite, engine.journal, account, person)
         await rewrite(_in_changes(person), Kind.CHANGE)
-        await rewrite(_in_events(person, found, _contracts(engine, account)), Kind.EVENT)
-        await engine.journal.rewrite(account, _in_labels(person, payments), (Kind.LABEL,))
-        await engine.journal.rewrite(account, _in_notes(person, payments), (Kind.NOTE,))
-        in_reports = _in_reports(person, found)
+        in_events = _in_events(person, found, _contracts(engine, account))
+        await rewrite(in_events, Kind.EVENT, at=named.entries, after=named.last)
+        for kind, change in ((Kind.LABEL, _in_labels), (Kind.NOTE, _in_notes)):
+            erase = change(person, named.payments)
+            await engine.journal.rewrite(account, erase, (kind,), at=named.worded, after=named.last)
+        in_reports = partial(
+            rewrite, _in_reports(person, found), at=named.entries, after=named.last
+        )
         # A payment after its updates: an export looks again at what stands where payments do.
-        while await rewrite(in_reports, Kind.UPDATE) + await rewrite(in_reports, Kind.PAYMENT):
+        while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
             pass
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found, person)
@@ -105,31 +110,54 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
     return erased
 
 
-def _addresses(journal: Journal, account: int, person: Person) -> frozenset[str]:
-    """Those that stand beside the identifier in payments."""
+def _find_person(engine: Engine, account: int, user: str) -> Person:
+    """With the addresses that stand beside the identifier in payments."""
+    person = Person(user)
     found = {
         address_of(decode_recorded(entry.body).payment)
-        for entry in _naming(journal, account, person)
+        for entry in _naming(engine.journal, account, person, _look_up(engine, account, person))
         if _pays(person, entry)
     }
-    return frozenset(address for address in found if address is not None)
+    return Person(user, frozenset(address for address in found if address is not None))
 
 
-def _named(journal: Journal, account: int, person: Person) -> tuple[list[int], set[str]]:
-    """The sequence numbers of what may name the person, and the ids of the person's payments."""
-    sequences, payments = set(), set()
-    for entry in _naming(journal, account, person):
-        sequences.add(entry.sequence)
+class _Named(NamedTuple):
+    """The sequence numbers of the `entries` that may name the person and of all those that are
+    `worded`, up to `last`, beyond which there may be more; the ids of the person's `payments`.
+    """
+
+    entries: list[int]
+    worded: list[int]
+    last: int
+    payments: set[str]
+
+
+def _find_named(engine: Engine, account: int, person: Person) -> _Named:
+    found = _look_up(engine, account, person)
+    entries, payments = set(found.told), set()
+    for entry in _naming(engine.journal, account, person, found):
+        entries.add(entry.sequence)
         if _pays(person, entry):
             payments.add(entry.id)
-    return sorted(sequences), payments
+    return _Named(sorted(entries), found.worded, found.last, payments)
 
 
-def _naming(journal: Journal, account: int, person: Person) -> Iterator[Entry]:
-    """The payments, updates and events that may name the person, some of them twice."""
+def _look_up(engine: Engine, account: int, person: Person) -> NamingEntries:
+    return find_naming(engine.source, account, person.names)
+
+
+def _naming(
+    journal: Journal, account: int, person: Person, found: NamingEntries
+) -> Iterator[Entry]:
+    """The payments and updates that may name the person, and events that are not in the index; some
+    of them twice.
+    """
+    yield from chain.from_iterable(journal.payments_at(account, found.payments))
     kinds = (*_PAYMENT_KINDS, Kind.EVENT)
     for names in person.written():
-        yield from chain.from_iterable(journal.replay(account, kinds=kinds, containing=names))
+        yield from chain.from_iterable(
+            journal.replay(account, after=found.last, kinds=kinds, containing=names)
+        )
 
 
 def _pays(person: Person, entry: Entry) -> bool:
@@ -137,9 +165,20 @@ def _pays(person: Person, entry: Entry) -> bool:
 
 
 async def _rewrite(
-    journal: Journal, account: int, person: Person, change: Callable[[Entry], Entry], kind: Kind
+    journal: Journal,
+    account: int,
+    person: Person,
+    change: Callable[[Entry], Entry],
+    kind: Kind,
+    *,
+    at: Sequence[int] = (),
+    after: int = 0,
 ) -> int:
-    return sum([await journal.rewrite(account, change, (kind,), each) for each in person.written()])
+    rewritten = 0
+    for names in person.written():
+        rewritten += await journal.rewrite(account, change, (kind,), names, at=at, after=after)
+        at = ()
+    return rewritten
 
 
 def _in_changes(person: Person) -> Callable[[Entry], Entry]:

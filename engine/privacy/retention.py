@@ -63,11 +63,16 @@ async def purge_account(engine: Engine, account: int) -> int:
 
 
 async def _purge(engine: Engine, account: int, before: int) -> int:
-    async with rewriting(engine, account):
-        if _outlives(engine, account, engine.clock() - before):
-            await _uncount(engine, account, before)
-        await purge_alerts(engine, account, before)
-        return await engine.journal.purge(account, before)
+    removed = 0
+    # Where nothing is old, windows and their snapshot stay as they are.
+    if await engine.journal.holds_older(account, before):
+        async with rewriting(engine, account):
+            if _outlives(engine, account, engine.clock() - before):
+                await _uncount(engine, account, before)
+            removed = await engine.journal.purge(account, before)
+    await purge_alerts(engine, account, before)
+    await engine.journal.purge_lists(account, before)
+    return removed
 
 
 def _outlives(engine: Engine, account: int, kept: int) -> bool:

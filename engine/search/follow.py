@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,8 @@ from tollkeeper.engine.search.terms import (
     read_decision,
     read_facts,
     reported_terms,
+    told_term,
+    told_terms,
 )
 from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 
@@ -120,7 +122,7 @@ class Follower:
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
             changes.renew(amendments, last)
             amendment = amendments[-1].number if amendments else followed.amendment
-            index_file.note(self._index, last, self._arrival_of(last), amendment)
+            index_file.note(self._index, last, self._tail.arrival_of(last), amendment)
         return last - followed.sequence + len(amendments)
 
     def keep_totals(self) -> bool:
@@ -148,11 +150,7 @@ class Follower:
                 index_file.empty_index(self._index, self._tail.last_amendment())
 
     def _is_of_this_journal(self) -> bool:
-        followed = index_file.read_index_place(self._index)
-        if followed.sequence > self._tail.last_sequence():
-            return False
-        arrived = self._arrival_of(followed.sequence)
-        return 0 in (arrived, followed.arrived) or arrived == followed.arrived
+        return index_file.is_of(index_file.read_index_place(self._index), self._tail)
 
     def _is_behind(self) -> bool:
         followed = index_file.read_index_place(self._index)
@@ -160,11 +158,6 @@ class Follower:
             followed.sequence < self._tail.last_sequence()
             or followed.amendment < self._tail.last_amendment()
         )
-
-    def _arrival_of(self, sequence: int) -> int:
-        """When the entry arrived, 0 for one that isn't there."""
-        entry = self._tail.entry(sequence)
-        return 0 if entry is None else entry.arrived
 
 
 class _Changes:
@@ -192,7 +185,8 @@ class _Changes:
         self._minute = -1
 
     def take(self, entry: Entry) -> None:
-        """A payment, an update or a label, in the order of the journal."""
+        """An entry of one of the kinds `AMENDABLE`, in the order of the journal."""
+        self._tell(entry)
         match entry.kind:
             case Kind.PAYMENT:
                 self._take_payment(entry)
@@ -202,26 +196,27 @@ class _Changes:
                 self._take_label(entry)
 
     def renew(self, amendments: Iterable[Amendment], last: int) -> None:
-        """Takes payments out whole, and puts in what the journal has of them up to `last`."""
-        again = {(each.account, self._payment_of(each)) for each in amendments}
-        payments = sorted(
-            (account, sequence) for account, sequence in again if 0 < sequence <= last
-        )
-        for account in {account for account, _ in payments}:
-            own = [sequence for of, sequence in payments if of == account]
+        """Takes entries out whole, and puts in what the journal has of them up to `last`."""
+        again = {
+            (each.account, sequence)
+            for each in amendments
+            for sequence in (each.sequence, self._payment_of(each))
+        }
+        entries = sorted((account, sequence) for account, sequence in again if 0 < sequence <= last)
+        for account in {account for account, _ in entries}:
+            own = [sequence for of, sequence in entries if of == account]
             for block, gone in by_block(own).items():
                 self._clear(account, block, gone)
-        for account, sequence in payments:
-            known = self._tail.known(sequence, last)
-            if known is None:
+        for account, sequence in entries:
+            entry = self._tail.entry(sequence)
+            if entry is None:
                 self._index.execute(
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                terms = self._terms_of(known) | self._read_labels(account, sequence)
-                self._change(account, sequence, frozenset(), terms)
+                self._change(account, sequence, frozenset(), self._found_by(entry, last))
         self.write(last)
-        for account in {account for account, _ in payments}:
+        for account in {account for account, _ in entries}:
             self._index.execute(_FORGET_NAMES, {"account": account})
 
     def write(self, last: int) -> None:
@@ -311,11 +306,18 @@ class _Changes:
             outcomes = self._outcomes[piece] = bytearray(row[0] if row else PIECE)
         return outcomes
 
+    def _tell(self, entry: Entry) -> None:
+        for term in told_terms(entry):
+            self._new_in(entry).entities[term].append(bit_of(entry.sequence))
+
+    def _new_in(self, entry: Entry) -> _New:
+        return self._new[entry.account, block_of(entry.sequence)]
+
     def _take_payment(self, entry: Entry) -> None:
         account, sequence = entry.account, entry.sequence
         facts, decision = read_facts(entry), _decision_of(entry)
         self._reported[account, entry.id] = sequence, facts
-        new, bit = self._new[account, block_of(sequence)], bit_of(sequence)
+        new, bit = self._new_in(entry), bit_of(sequence)
         new.alike[_OF_EVERY].append(bit)
         new.alike[common_terms(facts)].append(bit)
         new.alike[decided_terms(decision)].append(bit)
@@ -325,6 +327,15 @@ class _Changes:
         if minute > self._minute:
             self._index.execute(_MINUTE, (minute, sequence, minute))
             self._minute = minute
+
+    def _found_by(self, entry: Entry, last: int) -> _Found:
+        terms = self._values(entry.account, told_terms(entry))
+        known = self._tail.known(entry.sequence, last)
+        if known is None:
+            return terms
+        first, now = entity_terms(read_facts(entry)), entity_terms(read_facts(known))
+        terms |= self._values(entry.account, _former_names(frozenset(first) - frozenset(now)))
+        return terms | self._terms_of(known) | self._read_labels(entry.account, entry.sequence)
 
     def _terms_of(self, payment: Entry) -> _Found:
         facts = read_facts(payment)
@@ -344,7 +355,8 @@ class _Changes:
         after = read_facts(entry)
         was, becomes = frozenset(reported_terms(before)), frozenset(reported_terms(after))
         gone = self._values(entry.account, was - becomes)
-        self._change(entry.account, sequence, gone, self._values(entry.account, becomes - was))
+        come = self._values(entry.account, chain(becomes - was, _former_names(was - becomes)))
+        self._change(entry.account, sequence, gone, come)
         self._reported[of] = sequence, after
 
     def _take_label(self, entry: Entry) -> None:
@@ -414,10 +426,18 @@ class _Changes:
             self._index.execute(_DELETE, of)
 
     def _payment_of(self, amendment: Amendment) -> int:
-        """The payment's sequence number, 0 for an update of one that is gone."""
-        if amendment.kind == Kind.PAYMENT:
-            return amendment.sequence
+        """The sequence number of the payment that an update was of, 0 for none."""
+        if amendment.kind != Kind.UPDATE:
+            return 0
         return self._tail.payment_sequence(amendment.account, amendment.id) or 0
+
+
+def _former_names(gone: Iterable[Term]) -> Iterator[Term]:
+    """An update that was erased names the person no longer, and what it updated still does until it
+    is erased too."""
+    for facet, text in gone:
+        if facet in (Facet.USER, Facet.EMAIL):
+            yield told_term(str(text))
 
 
 def _grown(stored: bytes, added: bytes) -> bytes:

@@ -11,9 +11,10 @@ from time import monotonic, sleep
 from typing import NamedTuple
 
 from tollkeeper.engine.journal.side_file import create_file
+from tollkeeper.engine.journal.tail import Tail
 
 _FILE = "search.db"
-_VERSION = 5
+_VERSION = 6
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
@@ -129,6 +130,14 @@ def read_index_place(connection: sqlite3.Connection) -> IndexPlace:
     """How far the index has come."""
     row = connection.execute("SELECT sequence, arrived, amendment, key FROM followed").fetchone()
     return IndexPlace(*row)
+
+
+def is_of(followed: IndexPlace, tail: Tail) -> bool:
+    """Whether it was this journal that the index has followed so far."""
+    if followed.sequence > tail.last_sequence():
+        return False
+    arrived = tail.arrival_of(followed.sequence)
+    return 0 in (arrived, followed.arrived) or arrived == followed.arrived
 
 
 def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment: int) -> None:

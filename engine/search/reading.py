@@ -189,8 +189,7 @@ class AccountIndex:
 
     def arrived(self, sequence: int) -> int:
         """When a payment arrived (µs), 0 for one that the journal no longer has."""
-        entry = self.tail.entry(sequence)
-        return 0 if entry is None else entry.arrived
+        return self.tail.arrival_of(sequence)
 
     def labels(self, sequence: int) -> dict[LabelSource, Verdict]:
         """A payment's labels by their sources."""

@@ -16,17 +16,21 @@ import msgspec
 
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.fields_read import facts_decoder
-from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, read_network, show_network
+from tollkeeper.engine.monitors.alerts import transitions_of
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.search.numbers_by_bits import bits_in
+from tollkeeper.engine.stored_records import decode_event
 
 
 class Facet(IntEnum):
     """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths,
     `SCORE` one for each bit of the score in hundredths plus one, so that 0 is a score too; of
-    `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0.
+    `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0. By `TOLD` and
+    `WORDED` an erasure alone finds entries, of any kind: by a text in small letters that one holds as a
+    value of its own, and, without a value, those with words that people wrote.
     """
 
     PAYMENT = 0
@@ -50,6 +54,8 @@ class Facet(IntEnum):
     USER = 25
     EMAIL = 26
     ORDER = 27
+    TOLD = 28
+    WORDED = 29
 
 
 NAMED = frozenset(
@@ -192,6 +198,23 @@ def _decided_terms(
         (Facet.VERSION, rule.version),
         (Facet.CONDITION, condition),
     )
+
+
+def told_term(text: str) -> tuple[Facet, str]:
+    return Facet.TOLD, text.lower()
+
+
+def told_terms(entry: Entry) -> set[tuple[Facet, str]]:
+    """By what an erasure finds an entry, other than as the person's payment."""
+    texts: list[object] = []
+    for transition in transitions_of(entry.outcome):
+        texts += (*transition.key, *transition.values.values())
+    if entry.kind == Kind.EVENT:
+        texts += decode_event(entry.body).data.values()
+    terms = {told_term(text) for text in texts if isinstance(text, str)}
+    if entry.kind == Kind.NOTE or (entry.kind == Kind.LABEL and decode_label(entry.body).reason):
+        terms.add((Facet.WORDED, NO_VALUE))
+    return terms
 
 
 def label_terms(labels: Mapping[LabelSource, Verdict]) -> Iterator[Term]:

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.privacy.forgetting import rewriting
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.engine.velocity.snapshot import FILE
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.engine.window_snapshot import (
@@ -23,7 +24,7 @@ from tollkeeper.engine.window_snapshot import (
     write_snapshot,
     write_snapshot_beside,
 )
-from tollkeeper.tests.engine.happenings import RULE, bare, happen, pay
+from tollkeeper.tests.engine.happenings import DAY, RULE, bare, happen, pay
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.engine.test_open import held
 
@@ -172,6 +173,25 @@ def test_a_kill_right_after_an_erasure_costs_the_other_accounts_nothing(
     now, before = asyncio.run(erase())
     assert asyncio.run(opened(killed, now)) == (before, [])
     assert restored
+
+
+def test_a_purge_that_finds_nothing_old_leaves_the_snapshot_alone(tmp_path: Path) -> None:
+    async def purge() -> None:
+        async with open_shop(tmp_path) as shop:
+            await shop.publish(RULE)
+            await happen(shop, [(1, ("pay", bare()))])
+            await shop.engine.journal.flush()
+            write_snapshot(shop.engine)
+            before = (tmp_path / FILE).read_bytes()
+            assert await purge_account(shop.engine, shop.account) == 0
+            assert (tmp_path / FILE).read_bytes() == before
+            assert not shop.engine.snapshot_due.is_set()
+            shop.now += 1_000 * DAY
+            assert await purge_account(shop.engine, shop.account) == 1
+            assert (tmp_path / FILE).read_bytes() != before
+            assert shop.engine.snapshot_due.is_set()
+
+    asyncio.run(purge())
 
 
 def test_it_is_readable_by_its_owner_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import psycopg
 from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import JournalError, Locked
-from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.entries import AMENDABLE, Kind
 from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
     shown_address,
@@ -27,6 +27,22 @@ PART_ENTRIES = 10_000_000
 """How many sequence numbers a part of the journal has."""
 # Whoever holds it alone makes tables: a number that nobody else is likely to have chosen.
 MAKING = 0x546F6C6C
+_OF_PAYMENTS = f"{Kind.PAYMENT:d}, {Kind.UPDATE:d}"
+_AMEND = """
+CREATE OR REPLACE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM ids WHERE account = OLD.account AND id = OLD.id AND kind = OLD.kind
+      AND place = OLD.place;
+  END IF;
+  IF OLD.kind IN ({kinds}) THEN
+    WITH next AS (UPDATE numbers SET seq = seq + 1 WHERE name = 'amendments' RETURNING seq)
+    INSERT INTO amendments SELECT seq, OLD.account, OLD.kind,
+      CASE WHEN OLD.kind IN ({named}) THEN OLD.id ELSE '' END, OLD.place,
+      1000000 * extract(epoch FROM clock_timestamp())::bigint FROM next;
+  END IF;
+  RETURN NULL;
+END $$;
+"""
 _THE_JOURNAL = f"""
 -- One row: whose journal it is, by the number of the taking over, and its last entry.
 CREATE TABLE shards (
@@ -89,18 +105,7 @@ CREATE TABLE amendments (
   number bigint PRIMARY KEY, account bigint NOT NULL, kind smallint NOT NULL,
   id text COLLATE "C" NOT NULL, place bigint NOT NULL, at bigint NOT NULL
 );
-CREATE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF TG_OP = 'DELETE' THEN
-    DELETE FROM ids WHERE account = OLD.account AND id = OLD.id AND kind = OLD.kind
-      AND place = OLD.place;
-  END IF;
-  IF OLD.kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) THEN
-    WITH next AS (UPDATE numbers SET seq = seq + 1 WHERE name = 'amendments' RETURNING seq)
-    INSERT INTO amendments SELECT seq, OLD.account, OLD.kind, OLD.id, OLD.place,
-      1000000 * extract(epoch FROM clock_timestamp())::bigint FROM next;
-  END IF;
-  RETURN NULL;
-END $$;
+{_AMEND.format(kinds=_OF_PAYMENTS, named=_OF_PAYMENTS)}
 CREATE TRIGGER rewritten AFTER UPDATE OF body, outcome ON journal
   FOR EACH ROW EXECUTE FUNCTION amend();
 CREATE TRIGGER removed AFTER DELETE ON journal FOR EACH ROW EXECUTE FUNCTION amend();
@@ -156,6 +161,11 @@ CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL
 _LABELS = f"""
 CREATE INDEX labels_by_account ON journal (account, place) WHERE kind = {Kind.LABEL:d};
 """
+# An index finds events, labels and notes as well, and must hear of those that are gone; by their
+# numbers alone, as an id may be of somebody who was deleted.
+_AMENDMENTS_OF_ALL_KINDS = _AMEND.format(
+    kinds=", ".join(f"{kind:d}" for kind in AMENDABLE), named=_OF_PAYMENTS
+)
 # The first version of tables whose release can use these ones, too.
 _LEAST = "ALTER TABLE tollkeeper_tables ADD COLUMN least int NOT NULL DEFAULT 0"
 
@@ -168,8 +178,12 @@ class Migration(NamedTuple):
     is_addition: bool = False
 
 
-_MIGRATIONS = tuple(
-    map(Migration, (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS, _LEAST))
+_MIGRATIONS = (
+    *map(
+        Migration,
+        (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS, _LEAST),
+    ),
+    Migration(_AMENDMENTS_OF_ALL_KINDS, is_addition=True),
 )
 NEWEST_TABLES = len(_MIGRATIONS)
 

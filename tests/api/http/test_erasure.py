@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from tollkeeper.engine.filling import fill
+from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.privacy import person
+from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.api.http.service import Service, errors, payment
@@ -84,6 +89,12 @@ async def shop(service: Service) -> Service:
     return service
 
 
+def follow(service: Service) -> None:
+    """The index takes in what is there, from which an erasure knows where to look."""
+    with closing(Follower(service.folder)) as follower:
+        follower.catch_up()
+
+
 async def sign_in(service: Service, id_: str, account: str, **data: Any) -> None:
     event = {"type": "sign_in", "id": id_, "data": {"account": account, "result": "failure"} | data}
     answer = await service.client.post("/v1/events", json={"event": event})
@@ -132,6 +143,35 @@ async def test_nothing_of_a_person_is_left_in_any_file_while_the_service_runs(
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
     del erased["person"]
     assert erased == {"payments": 3, "events": 4, "alerts": 2, "list_entries": {"blocked": 1}}
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+async def test_an_index_tells_an_erasure_where_to_look_and_the_journal_what_came_since(
+    shop: Service, is_behind: bool
+) -> None:
+    follow(shop)
+    if is_behind:
+        await sign_in(shop, "s-later", "u-ana")
+        await pay(shop, "p-later", user=ANA)
+        updated = {"payment": {"status": "failed"}}
+        assert (await shop.client.patch("/v1/payments/p-a1", json=updated)).status_code == 200
+    looked_through: list[int] = []
+    replay_entries = reads.replay_entries
+
+    def replay(*arguments: Any) -> Any:
+        for batch in replay_entries(*arguments):
+            looked_through.extend(entry.sequence for entry in batch)
+            yield batch
+
+    with mock.patch.object(reads, "replay_entries", replay):
+        erased = await erase(shop)
+    del erased["person"]
+    came = {"payments": 4, "events": 5} if is_behind else {"payments": 3, "events": 4}
+    assert erased == {**came, "alerts": 2, "list_entries": {"blocked": 1}}
+    assert bool(looked_through) == is_behind
+    follow(shop)
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+    assert find_naming(shop.folder, 1, ["u-ana", ANA["email"]])[1:3] == ([], [])
 
 
 async def test_notes_about_a_person_say_nothing_any_more_and_others_stay(shop: Service) -> None:
@@ -222,23 +262,29 @@ async def test_a_returning_person_is_new(shop: Service) -> None:
     assert analyses["rule"]["condition"] is None
 
 
-@pytest.mark.parametrize("cut", range(1, 7))
+@pytest.mark.parametrize(
+    ("cut", "is_index_lost"), [*((cut, False) for cut in range(1, 7)), (6, True)]
+)
 async def test_an_erasure_that_was_cut_off_is_done_by_the_next_one(
-    shop: Service, monkeypatch: pytest.MonkeyPatch, cut: int
+    shop: Service, monkeypatch: pytest.MonkeyPatch, cut: int, is_index_lost: bool
 ) -> None:
     journal, done = shop.engine.journal, 0
     rewrite = journal.rewrite
 
-    async def failing(*arguments: Any) -> int:
+    async def failing(*arguments: Any, **named: Any) -> int:
         nonlocal done
         done += 1
         if done == cut:
             raise Unavailable("planted")
-        return await rewrite(*arguments)
+        return await rewrite(*arguments, **named)
 
     monkeypatch.setattr(journal, "rewrite", failing)
+    follow(shop)
     answer = await shop.client.post("/v1/erasures", json={"user": "u-ana"})
     assert answer.status_code == 503
+    if is_index_lost:
+        (shop.folder / "search.db").unlink()
+    follow(shop)
     await erase(shop)
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
 

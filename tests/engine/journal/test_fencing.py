@@ -333,7 +333,8 @@ async def test_what_is_added_to_the_tables_lets_nodes_of_the_release_before_go_o
     async with open_database(database, "serve") as journal:
         await journal.append(make(3))
     known = do(database, "SELECT version, least FROM tollkeeper_tables")
-    assert known == [(newest + 1, newest)]
+    changing = [n for n, each in enumerate(schema._MIGRATIONS, 1) if not each.is_addition]
+    assert known == [(newest + 1, changing[-1])]
 
 
 def with_next(patch: pytest.MonkeyPatch, step: Migration) -> None:

@@ -139,7 +139,7 @@ async def test_purging_removes_what_no_longer_held_and_only_of_that_account(jour
     content, _ = stage(place, ["d", "e"])
     last = await change(journal, make, Replacement("blocked", content))
     assert rows(place, "list_entries") == 8
-    await journal.purge(1, make(last).arrived)
+    await journal.purge_lists(1, make(last).arrived)
     assert values(journal) == ["d", "e"]
     assert values(journal, account=2) == ["y", "z"]
     assert rows(place, "list_entries") == 5

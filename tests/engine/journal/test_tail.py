@@ -19,11 +19,11 @@ def tail(journal, place):
     opened.close()
 
 
-async def test_payments_updates_and_labels_follow_in_order(journal, make, tail):
-    for place, kind in enumerate((Kind.PAYMENT, Kind.EVENT, Kind.UPDATE, Kind.LABEL), start=1):
+async def test_what_may_be_amended_follows_in_order(journal, make, tail):
+    for place, kind in enumerate((Kind.PAYMENT, Kind.EVENT, Kind.UPDATE, Kind.SHADOW), start=1):
         await journal.append(make(place, kind=kind, id="a"))
-    assert [entry.sequence for entry in tail.records(0, 4)] == [1, 3, 4]
-    assert [entry.sequence for entry in tail.records(1, 3)] == [3]
+    assert [entry.sequence for entry in tail.records(0, 4)] == [1, 2, 3]
+    assert [entry.sequence for entry in tail.records(1, 3)] == [2, 3]
     assert tail.last_sequence() == 4
 
 
@@ -45,13 +45,22 @@ async def test_payments_are_found_by_the_beginning_of_their_ids(journal, make, t
 
 
 async def test_what_was_rewritten_or_removed_is_told_once_each(journal, make, tail):
-    for place, kind in enumerate((Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.LABEL), start=1):
+    kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.SHADOW, Kind.LABEL)
+    for place, kind in enumerate(kinds, start=1):
         await journal.append(make(place, kind=kind, id="a"))
     await journal.rewrite(1, lambda entry: entry._replace(body=b"erased"))
-    told = tail.amendments(0, 10)
-    assert told == [Amendment(1, 1, Kind.PAYMENT, "a", 1), Amendment(2, 1, Kind.UPDATE, "a", 2)]
+    assert tail.amendments(0, 10) == [
+        Amendment(1, 1, Kind.PAYMENT, "a", 1),
+        Amendment(2, 1, Kind.UPDATE, "a", 2),
+        Amendment(3, 1, Kind.EVENT, "", 3),
+        Amendment(4, 1, Kind.LABEL, "", 5),
+    ]
     assert await journal.purge(1, make(2).time) == 3
-    assert [(each.kind, each.sequence) for each in tail.amendments(2, 10)] == [(2, 2), (1, 1)]
+    assert [(each.kind, each.sequence) for each in tail.amendments(4, 10)] == [
+        (Kind.UPDATE, 2),
+        (Kind.LABEL, 5),
+        (Kind.PAYMENT, 1),
+    ]
 
 
 async def test_a_follower_that_slept_too_long_hears_that_amendments_are_gone(journal, make, tail):

@@ -10,10 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args
 from unittest import mock
 
+import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.intake.payment import PaymentStatus
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.publish.set_settings import ChangeSettings
@@ -26,6 +28,7 @@ from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers
+from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related
@@ -38,7 +41,7 @@ from tollkeeper.engine.search.thresholds import (
     score_bands,
     usual_currency,
 )
-from tollkeeper.tests.engine.happenings import DAY, bare, happen, steps
+from tollkeeper.tests.engine.happenings import DAY, USERS, bare, happen, steps
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.engine.search.plain import Plain, chosen, recount
 
@@ -112,6 +115,7 @@ async def compare(folder: Path, happened: list[Any], asked: list[str], stops: li
             await happen(shop, happened)
             await follow(shop)
         payments = await recount(shop)
+        assert_naming(folder, shop)
         # So few payments are else counted one by one, and no set is laid over another.
         with mock.patch.object(counting, "_FEW", 0), open_index(folder, shop.account) as index:
             assert_same(index, shop, payments, asked)
@@ -124,6 +128,23 @@ def with_new_index(folder: Path, shop: Shop, payments: list[Plain], asked: list[
         follower.catch_up()
     with open_index(folder, shop.account) as index:
         assert_same(index, shop, payments, asked)
+
+
+def assert_naming(folder: Path, shop: Shop) -> None:
+    """Whatever names a user is found by the name, and nothing else is."""
+    entries = [entry for batch in shop.engine.journal.replay(shop.account) for entry in batch]
+    for user in USERS:
+        paid = {
+            entry.id
+            for entry in entries
+            if entry.kind in (Kind.PAYMENT, Kind.UPDATE)
+            and msgspec.json.decode(entry.body)["payment"].get("user") == {"id": user}
+        }
+        made = [each.sequence for each in entries if each.kind == Kind.PAYMENT and each.id in paid]
+        found = find_naming(folder, shop.account, [user])
+        assert (found.payments, found.told) == (made, [])
+        labels = [each for each in entries if each.kind == Kind.LABEL]
+        assert found.worded == [each.sequence for each in labels if b'"reason"' in each.body]
 
 
 def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: list[str]) -> None:

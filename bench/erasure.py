@@ -1,0 +1,106 @@
+"""What does it cost to erase a person, in a long history beside a short one?
+
+    python -m tollkeeper.bench.erasure [PAYMENTS]
+
+The history of `rebuild`, and a tenth of it, each with the windows of its rule. The index tells where
+a person stands; without one every entry is looked through for the name. CPU is that of all threads,
+emptying the write-ahead log included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import NamedTuple
+
+from tollkeeper.bench.rebuild import alone, configure, entries, store
+from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.privacy.erasure import erase_user
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.index_file import remove_index
+
+PERSONS = 20
+PERSONS_WITHOUT = 2
+MOST = 2.0
+WORTH = 10.0
+
+
+class Erasures(NamedTuple):
+    """The payments of those erased; processor and wall seconds of one erasure."""
+
+    payments: int
+    cpu: float
+    wall: float
+
+
+class Seen(NamedTuple):
+    indexed: Erasures
+    without: Erasures
+
+
+async def erase(engine: Engine, users: range) -> Erasures:
+    cpu, wall, payments = process_time(), perf_counter(), 0
+    for user in users:
+        erased = await erase_user(engine, 1, "bench", f"u-{user}")
+        payments += erased.payments
+    took = process_time() - cpu, perf_counter() - wall
+    return Erasures(payments, took[0] / len(users), took[1] / len(users))
+
+
+async def erase_in(folder: Path) -> Seen:
+    with closing(Follower(folder)) as follower:
+        follower.catch_up()
+    async with open_engine(folder, "bench") as engine:
+        await rebuild(engine, lambda _share: None)
+        indexed = await erase(engine, range(PERSONS))
+        remove_index(folder)
+        return Seen(indexed, await erase(engine, range(PERSONS, PERSONS + PERSONS_WITHOUT)))
+
+
+def measure(payments: int) -> Seen:
+    with TemporaryDirectory(prefix="toll-erasure-") as name:
+        folder = Path(name)
+        asyncio.run(configure(folder))
+        # Seven of ten have an update.
+        store(folder, islice(entries(payments), payments * 17 // 10))
+        return alone(partial(erase_in, folder))
+
+
+def main() -> None:
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    few, many = measure(most // 10), measure(most)
+    show(
+        "One person's erasure",
+        ["stored payments, and where to look", "CPU ms", "wall ms", "of payments"],
+        [
+            [f"{size:,}, {told}", each.cpu * 1e3, each.wall * 1e3, each.payments / persons]
+            for size, seen in ((most // 10, few), (most, many))
+            for told, each, persons in (
+                ("by the index", seen.indexed, PERSONS),
+                ("without one", seen.without, PERSONS_WITHOUT),
+            )
+        ],
+    )
+    beside = f"{most:,} stored payments"
+    show_targets(
+        [
+            Target(f"{beside} beside {most // 10:,}", many.indexed.cpu / few.indexed.cpu, MOST),
+            Target(
+                f"{beside}, without an index beside one",
+                many.without.cpu / many.indexed.cpu,
+                at_least=WORTH,
+            ),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Which entries may name a person, as far as the index has come: what it has not taken in, or is no
+more, only the journal tells.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tollkeeper.engine.journal.source import JournalSource
+from tollkeeper.engine.search.blocks import block_of, descending, unpack
+from tollkeeper.engine.search.index_file import is_current, is_of, read_index_place
+from tollkeeper.engine.search.reading import AccountIndex, open_index
+from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, told_term
+
+
+class NamingEntries(NamedTuple):
+    """Sequence numbers up to `last`, in order: of the creations of payments with a name as the
+    user's, of entries that hold a name as a value of their own, and of those with words that people
+    wrote, whatever they say. Some may be gone, or name nobody any more.
+    """
+
+    last: int
+    payments: list[int]
+    told: list[int]
+    worded: list[int]
+
+
+def find_naming(source: JournalSource, account: int, names: Iterable[str]) -> NamingEntries:
+    """What the index tells; nothing, up to 0, where it can't be used. Blocks."""
+    names = list(names)
+    try:
+        with open_index(source, account) as index:
+            followed = read_index_place(index.connection)
+            if is_current(index.connection) and is_of(followed, index.tail):
+                return _find_naming(index, names)
+    except sqlite3.Error:
+        pass
+    return NamingEntries(0, [], [], [])
+
+
+def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
+    users = [(Facet.USER, name) for name in names]
+    addresses = [(Facet.EMAIL, name.lower()) for name in names]
+    told = [told_term(name) for name in names]
+    # By a name that it no longer has, a payment is found as other entries are.
+    return NamingEntries(
+        index.last,
+        _having(index, [*users, *addresses, *told]),
+        _having(index, told),
+        _having(index, [(Facet.WORDED, NO_VALUE)]),
+    )
+
+
+def _having(index: AccountIndex, terms: Iterable[Term]) -> list[int]:
+    """The sequence numbers with one of the terms."""
+    blocks = [*range(block_of(index.last) + 1)]
+    found: set[int] = set()
+    for facet, text in terms:
+        stored = index.stored_in(facet, index.value(facet, text), blocks)
+        for block, members in stored.items():
+            found.update(descending(block, unpack(members)))
+    return sorted(found)

@@ -388,7 +388,7 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     asyncio.run(live_on())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(days, "PART_NUMBERS", 200)
+        patched.setattr(days, "PART_NUMBERS", 400)
         export_columns(made / "data", made / "columns", None)
     return made
 

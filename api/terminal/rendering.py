@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tollkeeper.api.terminal.backtest_words import NO_ACTION, amounts_text, headline, result_text
 from tollkeeper.api.terminal.explanation import ACTION_STYLES
+from tollkeeper.engine.offline.backtest.compare import SHOWN_EXAMPLES
 from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
 from tollkeeper.engine.offline.preview import Preview
 from tollkeeper.engine.publish.diff import Difference
@@ -45,6 +46,11 @@ def draw_backtest(report: Report) -> RenderableType:
     return Group(*parts, *(Text(note, style="yellow") for note in report.notes))
 
 
+def draw_examples(report: Report, most: int) -> RenderableType:
+    """The latest payments of each change, up to so many."""
+    return _table("payment", "arrived", "was", "would be", "amount", rows=_examples(report, most))
+
+
 def draw_preview(found: Preview) -> Iterator[RenderableType]:
     """What would change in meaning, what in decisions, with the latest payments of each change."""
     if found.replaces is None:
@@ -61,9 +67,8 @@ def draw_preview(found: Preview) -> Iterator[RenderableType]:
     if found.report is None:
         return
     yield draw_backtest(found.report)
-    examples = list(_examples(found.report))
-    if examples:
-        yield _table("payment", "arrived", "was", "would be", "amount", rows=examples)
+    if found.report.changes:
+        yield draw_examples(found.report, SHOWN_EXAMPLES)
 
 
 def _draw_proofs(found: ProofsOfText) -> Iterator[RenderableType]:
@@ -75,9 +80,9 @@ def _draw_proofs(found: ProofsOfText) -> Iterator[RenderableType]:
         yield Text("the time was over before all was asked")
 
 
-def _examples(report: Report) -> Iterator[tuple[str, ...]]:
+def _examples(report: Report, most: int) -> Iterator[tuple[str, ...]]:
     for change in report.changes:
-        for each in change.examples:
+        for each in change.examples[:most]:
             amount = "" if each.amount is None else f"{each.amount} {each.currency}"
             was, now = result_text(change.was), result_text(change.now)
             yield each.id, each.at, was, now, amount
@@ -105,7 +110,9 @@ def _of_labels(report: Report) -> Iterator[tuple[str, ...]]:
 def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in titles:
-        table.add_column(title, justify="right" if title in _AMOUNT else "left")
+        # An id is to be copied, whatever the width.
+        is_id = title == "payment"
+        table.add_column(title, justify="right" if title in _AMOUNT else "left", no_wrap=is_id)
     for row in rows:
         table.add_row(*row)
     return table

@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tollkeeper.cli import main
 from tollkeeper.engine.columns.export import export_columns
+from tollkeeper.engine.columns.layout import COLUMNS_FORMAT
 from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.tests.engine.columns.test_export import RULE, START_OF_DAYS, payment, three_days
@@ -100,6 +101,10 @@ def test_the_analysts_loop_says_what_the_page_shows(
         assert said.exit_code == 0, said.output
         found = re.sub(r"to \d{4}-\d\d-\d\d:", "to 2026-03-31:", said.stdout)
         assert [each.rstrip() for each in found.splitlines()] == shown.splitlines(), found
+
+
+def test_the_page_has_the_number_of_the_format() -> None:
+    assert f"The format has a number, {COLUMNS_FORMAT}," in PAGE.read_text()
 
 
 def test_the_page_has_queries() -> None:

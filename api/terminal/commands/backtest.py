@@ -11,7 +11,7 @@ import rich_click as click
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
 from tollkeeper.api.terminal.options import data_option, json_option, late_option
-from tollkeeper.api.terminal.output import print_json, progress_bar, refuse, show_whole
+from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -98,8 +98,11 @@ def backtest(
             moment = now()
             begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
             known = {} if labels is None else read_labels(labels)
-            if columns is not None and isinstance(data, Path):
-                _export(data, columns, account or "")
+            if columns is not None:
+                if isinstance(data, Path):
+                    _export(data, columns, account or "")
+                if err.is_terminal:
+                    _show_newest(columns, account or "", program, (begin, moment), known, late)
             with progress_bar("replaying") as progress:
                 if columns is not None:
                     over = (columns, account or "", program, (begin, moment), known, progress, late)
@@ -130,6 +133,25 @@ def _export(data: Path, columns: Path, account: str) -> None:
 
     with progress_bar("exporting") as progress:
         bring_up_to_date(data, columns, account, progress)
+
+
+def _show_newest(
+    columns: Path,
+    account: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    late: int,
+) -> None:
+    """Examples, for whoever watches, before all of history is asked."""
+    from tollkeeper.api.terminal.rendering import draw_examples
+
+    with extra("columns"):
+        from tollkeeper.engine.offline.columns.backtest import backtest_newest
+
+    found = backtest_newest(columns, account, program, period, labels, late)
+    if found is not None and found.changes:
+        err.print(draw_examples(found, 1), soft_wrap=True)
 
 
 def _over_columns(

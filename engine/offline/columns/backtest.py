@@ -24,7 +24,7 @@ from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, ask_rows
 from tollkeeper.engine.offline.columns.score_rows import score_rows
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -47,17 +47,22 @@ class ColumnsAsked(NamedTuple):
     labels: Labels
 
 
-CompareColumns: TypeAlias = Callable[[ColumnsAsked, Progress], tuple[Comparison, Collection[int]]]
+CompareColumns: TypeAlias = Callable[
+    [ColumnsAsked, ExportedHistory, Progress], tuple[Comparison, Collection[int]]
+]
 """What would change, and the indexes of the windows that were counted anew for that."""
+PAYMENTS_AT_ONCE = 50_000
+"""So many payments answer at once, and tell of most changes."""
 
 
-def compare_here(asked: ColumnsAsked, progress: Progress) -> tuple[Comparison, Collection[int]]:
-    with open_export(asked.target, asked.account, asked.since) as exported:
-        rows = rows_asked(asked, exported)
-        facts = make_concerned(rows)
-        windows = windows_asked(asked, lacking_windows(rows))
-        counted = count_windows(windows, exported.tables, lambda share: progress(share * 0.8))
-        return decide_exported(asked, rows, facts, counted, progress), windows.indexes
+def compare_here(
+    asked: ColumnsAsked, exported: ExportedHistory, progress: Progress
+) -> tuple[Comparison, Collection[int]]:
+    rows = rows_asked(asked, exported)
+    facts = make_concerned(rows)
+    windows = windows_asked(asked, lacking_windows(rows))
+    counted = count_windows(windows, exported.tables, lambda share: progress(share * 0.8))
+    return decide_exported(asked, rows, facts, counted, progress), windows.indexes
 
 
 def backtest_columns(
@@ -80,14 +85,41 @@ def backtest_columns(
     since, _ = period
     asked = ColumnsAsked(target, account_name, program, since, late, labels)
     with open_export(target, account_name, since) as exported:
-        account, begins, is_empty = exported.account, exported.begins, not exported.parts
-    make_declared_lists(account, program.lists, program.tables)
-    found, counted = (Comparison(), ()) if is_empty else compare(asked, progress)
+        account, begins = exported.account, exported.begins
+        make_declared_lists(account, program.lists, program.tables)
+        found, counted = (
+            compare(asked, exported, progress) if exported.parts else (Comparison(), ())
+        )
     progress(1.0)
     notes = candidate_notes(candidate_of(program, account, late), found)
     lacking = shortfalls(plan_of(windows_asked(asked, counted)), begins, since)
     all_notes = [*notes, *lacking, *account_notes(account, program)]
     return report_of(program, account_name, period, found, all_notes)
+
+
+def backtest_newest(
+    target: Path,
+    account_name: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    late: int = LATE,
+) -> Report | None:
+    """The same of the newest payments alone, at once; None where the program's windows are to be
+    counted. Raises `Invalid` and JournalError as `backtest_columns`.
+    """
+    since, _ = period
+    asked = ColumnsAsked(target, account_name, program, since, late, labels)
+    with open_export(target, account_name, since, newest=PAYMENTS_AT_ONCE) as exported:
+        make_declared_lists(exported.account, program.lists, program.tables)
+        if not exported.parts:
+            return None
+        rows = rows_asked(asked, exported)
+        facts = make_concerned(rows)
+        if lacking_windows(rows):
+            return None
+        found = decide_exported(asked, rows, facts, {}, unwatched)
+    return report_of(program, account_name, period, found, ())
 
 
 def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,10 @@ class ExportedHistory:
 
 @contextmanager
 def open_export(
-    target: Path, name: str, begin: int, end: int = LAST_INSTANT
+    target: Path, name: str, begin: int, end: int = LAST_INSTANT, newest: int | None = None
 ) -> Iterator[ExportedHistory]:
-    """What an export has of an account, payments from the day of `begin` to that of `end` (µs).
+    """What an export has of an account, payments from the day of `begin` to that of `end` (µs); of
+    their parts those alone that hold the `newest` so many.
 
     Raises `JournalError` for a folder that is no export, or has nothing of the account.
     """
@@ -77,6 +79,8 @@ def open_export(
         raise JournalError(f"the export of `{name}` in `{target}` was cut off: run it again")
     earliest, latest = begin // DAY, end // DAY
     parts = tuple(each for each in sorted(progress.parts) if earliest <= day_number(each) <= latest)
+    if newest is not None:
+        parts = _newest_parts(parts, progress, newest)
     try:
         with (
             closing(duckdb.connect()) as tables,
@@ -102,6 +106,12 @@ def open_export(
             yield ExportedHistory(tables, changes, account, lists, progress, parts, begins)
     except duckdb.IOException as error:
         raise JournalError(f"`{target}` can't be read: {error}") from error
+
+
+def _newest_parts(parts: tuple[str, ...], progress: ExportProgress, newest: int) -> tuple[str, ...]:
+    held = accumulate(progress.parts[each].payments for each in reversed(parts))
+    wanted = sum(1 for payments in held if payments < newest) + 1
+    return parts[-wanted:]
 
 
 def _make_view(tables: Any, table: str, files: list[str]) -> None:

@@ -75,15 +75,18 @@ _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(_Compared).de
 
 
 def compare_on_spark(
-    master: str, asked: ColumnsAsked, progress: Progress, share: int = PAYMENTS_A_PART
+    master: str,
+    asked: ColumnsAsked,
+    exported: ExportedHistory,
+    progress: Progress,
+    share: int = PAYMENTS_A_PART,
 ) -> tuple[Comparison, Collection[int]]:
     """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`.
 
     About `share` payments are counted by each task.
     """
-    with open_export(asked.target, asked.account, asked.since) as exported:
-        days = _days(exported)
-        parts = 1 + sum(each.payments for each in exported.progress.parts.values()) // share
+    days = _days(exported)
+    parts = 1 + sum(each.payments for each in exported.progress.parts.values()) // share
     with _session(master) as spark:
 
         def tasks(numbers: Sequence[int]) -> Any:
@@ -95,9 +98,9 @@ def compare_on_spark(
         progress(0.1)
         counted = None
         for windows in alike_windows(windows_asked(asked, lacking)):
-            with open_history(windows, start_of(windows, plan_of(windows))) as exported:
-                before = _days(exported)
-                counted_by = list(split_windows(windows, exported, Path(), parts))
+            with open_history(windows, start_of(windows, plan_of(windows))) as history:
+                before = _days(history)
+                counted_by = list(split_windows(windows, history, Path(), parts))
             read = tasks(before).mapInArrow(partial(_each_day, _happened, counted_by), _SENT)
             values = read.groupBy("place").applyInArrow(_counting(counted_by), _SENT)
             counted = values if counted is None else counted.unionAll(values)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from tollkeeper.cli import main
 from tollkeeper.tests.engine.columns.test_export import RULE, three_days
@@ -64,6 +65,18 @@ def test_a_backtest_over_columns_prints_what_one_over_the_data_does(
     # Windows that were recorded need no history before the first payment.
     table, _, note = over_data.stdout.partition("\n> history begins")
     assert (over_columns.stdout, bool(note)) == (table, True)
+
+
+def test_whoever_watches_sees_payments_first(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [*backtest(data, tmp_path), "--columns", str(tmp_path / "to")]
+    assert CliRunner().invoke(main, given).stderr == ""
+    watched = Console(stderr=True, force_terminal=True, no_color=True)
+    monkeypatch.setattr("tollkeeper.api.terminal.commands.backtest.err", watched)
+    at_once = CliRunner().invoke(main, given).stderr
+    assert "would be" in at_once
+    assert "p-5" in at_once
 
 
 def test_an_export_is_asked_for_an_account(tmp_path: Path) -> None:

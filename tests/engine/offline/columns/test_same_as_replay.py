@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -26,8 +27,13 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account, candid
 from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation, outcome_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.columns import backtest as over_columns
 from tollkeeper.engine.offline.columns import count_windows as windows_module
-from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+from tollkeeper.engine.offline.columns.backtest import (
+    NotExportedError,
+    backtest_columns,
+    backtest_newest,
+)
 from tollkeeper.engine.offline.columns.compare_rows import outcomes_of
 from tollkeeper.engine.offline.columns.count_windows import (
     WindowsAsked,
@@ -72,12 +78,10 @@ COMPARED: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def counts(request: pytest.FixtureRequest) -> Iterator[None]:
-    """How much was compared is told at the end."""
+def counts() -> Iterator[None]:
+    """With `-s`, how much was compared is told at the end."""
     yield
-    told = request.config.get_terminal_writer()
-    for what, count in COMPARED.items():
-        told.line(f"{count:,} {what}")
+    sys.stdout.writelines(f"\n{count:,} {what}" for what, count in COMPARED.items())
 
 
 Outcomes = dict[str, tuple[str | None, str | None]]
@@ -450,6 +454,27 @@ def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) 
     assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
         evening / "data", "shop", *of
     )
+
+
+@pytest.mark.parametrize("newest", [1, 10_000])
+def test_the_newest_payments_say_at_once_what_the_report_says_of_them(
+    evening: Path, monkeypatch: pytest.MonkeyPatch, newest: int
+) -> None:
+    monkeypatch.setattr(over_columns, "PAYMENTS_AT_ONCE", newest)
+    of = (rule(MIXED), (0, to_microseconds(START) + DAY), {})
+    whole = backtest_columns(evening / "columns", "shop", *of, quiet)
+    at_once = backtest_newest(evening / "columns", "shop", *of)
+    assert at_once is not None
+    latest = {(each.was, each.now): each.examples[0] for each in whole.changes}
+    assert {(each.was, each.now): each.examples[0] for each in at_once.changes}.items() <= (
+        latest.items()
+    )
+    assert 0 < at_once.payments.payments <= whole.payments.payments
+    assert (at_once.changes == whole.changes) is (newest > whole.payments.payments)
+
+
+def test_windows_that_are_to_be_counted_say_nothing_at_once(evening: Path) -> None:
+    assert backtest_newest(evening / "columns", "shop", rule(REPLAYED), (0, DAY), {}) is None
 
 
 def test_windows_are_counted_in_several_processes(

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
-from statistics import mean
+from statistics import mean, pstdev
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,7 +48,8 @@ from tollkeeper.grammar.program import Rule
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-SEEDS = (611, 612, 613, 614, 615, 616)
+SEEDS = (801, 802, 803, 804, 805, 806, 807, 808)
+"""None of them was looked at when the way of learning was chosen."""
 START = datetime(2025, 6, 2, tzinfo=UTC)
 PAYMENTS = 20_000
 LEAST_SHARE = 0.01
@@ -70,14 +71,15 @@ class Week(NamedTuple):
 
 class Judged(NamedTuple):
     """What the conditions met: so many bots' payments, and so many of honest people; the others are
-    shares of the bots' payments, but `honest` the share of honest ones that were met."""
+    shares of the bots' payments, None without any, but `honest` the share of honest ones that were
+    met."""
 
     stopped: float
     people: float
     honest: float
-    recall: float
-    expert: float
-    scorecard: float
+    recall: float | None
+    expert: float | None
+    scorecard: float | None
 
     @property
     def precision(self) -> float | None:
@@ -174,10 +176,13 @@ def judge(of: Week, met: Flags, expert: list[Flags], begin: int) -> Judged:
     """The payments from `begin` on."""
     met, fraud = met[begin:], of.fraud[begin:]
     stopped, people = int((met & fraud).sum()), int((met & ~fraud).sum())
+    honest = people / int((~fraud).sum())
+    if not fraud.any():
+        return Judged(stopped, people, honest, None, None, None)
     return Judged(
         stopped,
         people,
-        people / int((~fraud).sum()),
+        honest,
         stopped / int(fraud.sum()),
         best_of_expert([each[begin:] for each in expert], fraud, people),
         best_score(of.scores[begin:], fraud, people),
@@ -197,6 +202,29 @@ def judged(seed: int, aims: SearchAims, folder: Path) -> tuple[Judged, Judged]:
     return later, other
 
 
+def known(values: Iterable[float | None]) -> list[float]:
+    return [each for each in values if each is not None]
+
+
+def known_mean(values: Iterable[float | None]) -> float:
+    """Of those that are known."""
+    return mean(known(values))
+
+
+def shown(of: Judged) -> list[float | None]:
+    """The columns of the table."""
+    return [of.precision, of.honest, of.recall, of.expert, of.scorecard]
+
+
+def written(values: list[float | None]) -> list[str]:
+    precision, honest, *shares = values
+    return [
+        "–" if precision is None else f"{precision:.3f}",
+        f"{100 * (honest or 0.0):.2f} %",
+        *("–" if share is None else f"{share:.3f}" for share in shares),
+    ]
+
+
 def main() -> None:
     seeds = [int(each) for each in sys.argv[1:]] or SEEDS
     with TemporaryDirectory() as folder:
@@ -204,18 +232,18 @@ def main() -> None:
     means: list[Judged] = []
     for title, which in (("Later time", 0), ("Another week of the same shops", 1)):
         rows = [each[which] for each in found]
-        means.append(Judged(*(mean(each) for each in zip(*rows, strict=True))))
+        means.append(Judged(*(known_mean(each) for each in zip(*rows, strict=True))))
+        cells = [shown(each) for each in rows]
         show(
             title,
             ["seed", "precision", "honest people met", "recall", "expert's", "the scorecard's"],
             [
-                [
-                    name,
-                    "–" if each.precision is None else f"{each.precision:.3f}",
-                    f"{100 * each.honest:.2f} %",
-                    *(f"{share:.3f}" for share in (each.recall, each.expert, each.scorecard)),
-                ]
-                for name, each in zip([*map(str, seeds), "mean"], [*rows, means[-1]], strict=True)
+                *([str(seed), *written(each)] for seed, each in zip(seeds, cells, strict=True)),
+                ["mean", *written(shown(means[-1]))],
+                *(
+                    [name, *written([of(known(each)) for each in zip(*cells, strict=True)])]
+                    for name, of in (("least", min), ("most", max), ("spread", pstdev))
+                ),
             ],
         )
     show_targets(
@@ -224,7 +252,7 @@ def main() -> None:
         for target in (
             Target(
                 f"{of}: recall above the expert's, points",
-                100 * (each.recall - each.expert),
+                100 * ((each.recall or 0.0) - (each.expert or 0.0)),
                 at_least=10,
             ),
             Target(f"{of}: precision of all together", each.precision or 0.0, at_least=0.95),

@@ -24,7 +24,12 @@ def draw_suggestion(found: Suggestion, by_score: float | None) -> RenderableType
     """The conditions as rows, then what was learned from and what was left out."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in _TITLES:
-        table.add_column(title, justify="left" if title == "condition" else "right")
+        is_name = title == "condition"
+        table.add_column(
+            title,
+            justify="left" if is_name else "right",
+            overflow="fold" if is_name else "ellipsis",
+        )
     for each in found.conditions:
         table.add_row(Text(each.name), *_cells(each.later))
     if found.conditions:
@@ -51,10 +56,12 @@ def _words(found: Suggestion, by_score: float | None) -> Iterator[str]:
         " incidents; the figures are those of the last fifth, which was not learned from"
     )
     together = found.together
-    if found.conditions:
+    if found.conditions and not together.stopped:
+        yield "together they stop nothing in that time: try them in shadow, or learn from more of it"
+    elif found.conditions:
         money = [f"{value / 100:,.2f} {name}" for name, value in sorted(together.money.items())]
         yield (
-            f"together they stop {' and '.join(money) or 'nothing'};"
+            f"together they stop {' and '.join(money)};"
             f" {together.beyond_today:,} of these payments were not denied when they came"
         )
     if found.backtest is not None:
@@ -71,6 +78,8 @@ def _words(found: Suggestion, by_score: float | None) -> Iterator[str]:
 
 
 def _backtest_words(report: Report) -> str:
+    if not report.payments.payments:
+        return f"the file in a backtest of that time: {'; '.join(report.notes)}"
     met = sum(each.now.payments for each in report.conditions if each.condition is not None)
     return (
         f"the file in a backtest of that time: {met:,} of {report.payments.payments:,} payments are"

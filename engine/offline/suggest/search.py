@@ -2,7 +2,8 @@
 
 What a conjunction is worth is what it stops less a price for each person it hits. It counts only
 where the lower bound of its precision reaches the target, and where it stops several incidents.
-Conditions are taken one by one, each by what it adds to those before it.
+Conditions are taken one by one, each by what it adds to those before it. One that does not hold in
+time that the search does not see is left out, and what it stopped is there for others to stop.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _Z = 1.2815515594600038
 """Of a bound that holds nine times in ten."""
 _BEAM = 80
 _LONGEST = 3
+_TRIES = 3
+"""So many times the conditions that are wanted are looked for, as some do not hold."""
+_ALIKE = 0.9
+"""Two conjunctions are much the same when this share of all that either meets is met by both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class SearchAims:
     `without` are the families that no condition may read (`SuggestionColumn`)."""
 
     conditions: int = 5
-    price: float = 20.0
+    price: float = 30.0
     precision: float = 0.9
     people: float = 0.002
     incidents: int = 3
@@ -81,28 +86,56 @@ def wilson(hits: int, of: int, sign: int = -1) -> float:
     return max(0.0, min(1.0, (share + square / (2 * of) + sign * spread) / (1 + square / of)))
 
 
+class Cover(NamedTuple):
+    """The conjunctions that were taken, in their order, and those that did not hold."""
+
+    taken: list[Conjunction]
+    dropped: list[Conjunction]
+
+
 def cover(
-    space: SearchSpace, aims: SearchAims, floor: float, progress: Progress
-) -> list[Conjunction]:
-    """The conjunctions worth more than `floor`, each by what it adds to those before it."""
+    space: SearchSpace,
+    aims: SearchAims,
+    floor: float,
+    holds: Callable[[Conjunction, Sequence[Conjunction]], bool],
+    progress: Progress,
+) -> Cover:
+    """The conjunctions worth more than `floor`, each by what it adds to those before it.
+
+    `holds` says of each, beside those taken before it, whether it holds in time that the search does
+    not see. Nothing much like one that does not is looked at again.
+    """
     taken: list[Conjunction] = []
+    dropped: list[Conjunction] = []
     fraud, honest = _all(len(space.bad)), _all(len(space.good))
     room = int(aims.people * len(space.good))
-    for step in range(aims.conditions):
-        best = best_conjunction(space, fraud, honest, room, aims)
-        progress((step + 1) / aims.conditions)
+    for step in range(_TRIES * aims.conditions):
+        best = best_conjunction(space, fraud, honest, room, aims, dropped)
+        progress((step + 1) / (_TRIES * aims.conditions))
         if best is None or worth(best, fraud, honest, aims) <= floor:
             break
+        if not holds(best, taken):
+            dropped.append(best)
+            continue
         taken.append(best)
+        if len(taken) == aims.conditions:
+            break
         room -= _count(best.honest & honest)
         fraud, honest = fraud & ~best.fraud, honest & ~best.honest
-    return taken
+    return Cover(taken, dropped)
 
 
 def best_conjunction(
-    space: SearchSpace, fraud: Bits, honest: Bits, room: int, aims: SearchAims, beam: int = _BEAM
+    space: SearchSpace,
+    fraud: Bits,
+    honest: Bits,
+    room: int,
+    aims: SearchAims,
+    dropped: Sequence[Conjunction] = (),
+    beam: int = _BEAM,
 ) -> Conjunction | None:
-    """The best for what is left of both, that hits at most `room` honest payments more."""
+    """The best for what is left of both, that hits at most `room` honest payments more and is not
+    much like one that was `dropped`."""
     best: tuple[float, Conjunction] | None = None
     front = [Conjunction((), _all(len(space.bad)), _all(len(space.good)))]
     for _ in range(_LONGEST):
@@ -119,6 +152,8 @@ def best_conjunction(
             if people > room or (best is not None and value <= best[0]):
                 continue
             if wilson(stopped, stopped + people) < aims.precision:
+                continue
+            if any(_is_alike(made, each) for each in dropped):
                 continue
             if space.incidents(made.fraud & fraud) >= aims.incidents:
                 best = value, made
@@ -173,6 +208,12 @@ def _extend(
         )
         extended.append((float(gains[index]), made, int(people[index])))
     return extended
+
+
+def _is_alike(one: Conjunction, other: Conjunction) -> bool:
+    both = _count(one.fraud & other.fraud) + _count(one.honest & other.honest)
+    either = _count(one.fraud | other.fraud) + _count(one.honest | other.honest)
+    return both > _ALIKE * either
 
 
 def _families(space: SearchSpace, conjunction: Conjunction) -> frozenset[str]:

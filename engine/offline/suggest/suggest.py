@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,17 @@ from tollkeeper.engine.offline.suggest.atoms import Atom, atoms_of
 from tollkeeper.engine.offline.suggest.incidents import incidents
 from tollkeeper.engine.offline.suggest.judge import count_stopped
 from tollkeeper.engine.offline.suggest.report import SuggestedCondition, Suggestion
-from tollkeeper.engine.offline.suggest.search import SearchAims, SearchSpace, chance, cover
+from tollkeeper.engine.offline.suggest.search import (
+    Conjunction,
+    SearchAims,
+    SearchSpace,
+    chance,
+    cover,
+)
 from tollkeeper.engine.offline.suggest.table import PaymentTable
-from tollkeeper.engine.offline.suggest.write import WrittenCondition, name_conditions, write_rule
+from tollkeeper.engine.offline.suggest.write import name_conditions, write_rule
 from tollkeeper.engine.progress import Progress
 
-_SPARE = 2
-"""So many times the conditions that are wanted are learned, as some are pruned."""
 _LEARNED, _PRUNED = 0.6, 0.8
 """What comes before these shares of the payments, in the order of their arrival."""
 
@@ -31,9 +35,8 @@ def suggest(
     pruning = rows[len(learned) : int(_PRUNED * len(rows))]
     later = rows[int(_PRUNED * len(rows)) :]
     atoms = atoms_of(table, aims.incidents, aims.without)
-    found, floor = _search(table, atoms, learned, aims, progress)
-    kept, dropped = _prune(table, name_conditions(found), pruning, aims)
-    kept = kept[: aims.conditions]
+    found = _search(table, atoms, learned, pruning, aims, progress)
+    kept = name_conditions(found.taken)
     conditions: list[SuggestedCondition] = []
     before = np.zeros(len(table), np.bool_)
     for each in kept:
@@ -48,54 +51,56 @@ def suggest(
         payments=len(table),
         frauds=int(table.fraud.sum()),
         incidents=len(set(_incidents(table, np.flatnonzero(table.fraud)).tolist())),
-        floor=floor,
-        dropped=tuple(each.text for each in dropped),
+        floor=found.floor,
+        dropped=tuple(each.text for each in name_conditions(found.dropped)),
         set_aside=table.set_aside,
         judged_since=int(table.arrived[later[0]]),
     )
+
+
+class _Search(NamedTuple):
+    """What holds and what does not, each a conjunction of atoms, and what one is worth by chance."""
+
+    taken: list[list[Atom]]
+    dropped: list[list[Atom]]
+    floor: float
 
 
 def _search(
     table: PaymentTable,
     atoms: list[Atom],
     learned: np.ndarray[Any, Any],
+    pruning: np.ndarray[Any, Any],
     aims: SearchAims,
     progress: Progress,
-) -> tuple[list[list[Atom]], float]:
-    """The conjunctions that are worth more than chance gives, and what that is."""
+) -> _Search:
     fraud = table.fraud[learned]
     if not atoms or not fraud.any() or fraud.all():
-        return [], 0.0
+        return _Search([], [], 0.0)
 
     def space_of(labels: np.ndarray[Any, Any]) -> SearchSpace:
         bad = learned[labels]
         return SearchSpace(atoms, learned, labels, _incidents(table, bad))
 
+    def met_in_pruning(conjunction: Conjunction) -> np.ndarray[Any, Any]:
+        met: np.ndarray[Any, Any] = np.logical_and.reduce(
+            [atoms[index].holds[pruning] for index in conjunction.atoms]
+        )
+        return met
+
+    def holds(conjunction: Conjunction, before: Sequence[Conjunction]) -> bool:
+        met = met_in_pruning(conjunction)
+        for each in before:
+            met = met & ~met_in_pruning(each)
+        stopped, all_met = int((met & table.fraud[pruning]).sum()), int(met.sum())
+        return stopped > 0 and stopped >= aims.precision * all_met
+
     floor = chance(space_of, fraud, aims)
-    found = cover(
-        space_of(fraud), replace(aims, conditions=_SPARE * aims.conditions), floor, progress
+    found = cover(space_of(fraud), aims, floor, holds, progress)
+    taken, dropped = (
+        [[atoms[index] for index in each.atoms] for each in several] for several in found
     )
-    return [[atoms[index] for index in each.atoms] for each in found], floor
-
-
-def _prune(
-    table: PaymentTable,
-    conditions: list[WrittenCondition],
-    pruning: np.ndarray[Any, Any],
-    aims: SearchAims,
-) -> tuple[list[WrittenCondition], list[WrittenCondition]]:
-    """Those that still stop fraud and spare people, and the others."""
-    kept: list[WrittenCondition] = []
-    dropped: list[WrittenCondition] = []
-    before = np.zeros(len(table), np.bool_)
-    for each in conditions:
-        counted = count_stopped(table, pruning, each.met & ~before, before)
-        if counted.precision is None or counted.precision < aims.precision:
-            dropped.append(each)
-        else:
-            kept.append(each)
-            before |= each.met
-    return kept, dropped
+    return _Search(taken, dropped, floor)
 
 
 def _incidents(table: PaymentTable, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

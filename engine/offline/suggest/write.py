@@ -79,12 +79,14 @@ def write_rule(
 
 def describe(counted: StoppedFigures) -> str:
     """One line on what a condition stopped in time that was not learned from."""
+    if counted.precision is None:
+        return "In later time it met no payment."
     low, high = 100 * counted.precision_low, 100 * counted.precision_high
-    share = "" if counted.precision is None else f", precision {100 * counted.precision:.1f} %"
+    incidents = "1 incident" if counted.incidents == 1 else f"{counted.incidents:,} incidents"
     return (
-        f"In later time: {counted.stopped:,} stopped in {counted.incidents:,} incidents"
-        f" ({100 * counted.recall:.1f} % of the fraud), {counted.people:,} people met"
-        f"{share} ({low:.1f} to {high:.1f})."
+        f"In later time: {counted.stopped:,} stopped in {incidents}"
+        f" ({100 * counted.recall:.1f} % of the fraud), {counted.people:,} honest payments met,"
+        f" precision {100 * counted.precision:.1f} % ({low:.1f} to {high:.1f})."
     )
 
 

@@ -106,6 +106,19 @@ def test_labels_that_say_nothing_suggest_nothing(table: PaymentTable) -> None:
     assert suggest(blind, AIMS, "suggested", "deny", untold).conditions == ()
 
 
+def test_what_one_condition_would_have_stopped_is_left_to_others_when_it_does_not_hold() -> None:
+    fraud = np.arange(100) < 40
+    wide, narrow = np.arange(100) < 40, np.arange(100) < 30
+    atoms = [
+        Atom(name, SuggestionColumn(name, name, name), held)
+        for name, held in (("wide", wide), ("narrow", narrow))
+    ]
+    space = SearchSpace(atoms, np.arange(100), fraud, np.arange(40))
+    found = cover(space, SearchAims(), 0.0, lambda each, _before: each.atoms != (0,), untold)
+    assert [each.atoms for each in found.taken] == [(1,)]
+    assert [each.atoms for each in found.dropped] == [(0,)]
+
+
 def test_what_is_left_out_is_read_by_no_condition(table: PaymentTable) -> None:
     without = families() - {"amount"}
     assert {atom.column.family for atom in atoms_of(table, 1, without)} == {"amount"}
@@ -153,13 +166,16 @@ def test_what_is_taken_is_counted_as_a_plain_count_does(data: Any) -> None:
     space = SearchSpace(atoms, np.arange(count), fraud, np.arange(int(fraud.sum())))
     aims = SearchAims(price=1, precision=0.1, people=0.5, incidents=1)
     hit = np.zeros(count, bool)
-    for taken in cover(space, aims, 0.0, untold):
+    held = data.draw(st.lists(st.booleans(), min_size=15, max_size=15))
+    found = cover(space, aims, 0.0, lambda _each, _before: held.pop(), untold)
+    for taken in found.taken:
         met = np.logical_and.reduce([atoms[index].holds for index in taken.atoms])
         bad, good = int((met & fraud).sum()), int((met & ~fraud).sum())
         assert int(np.bitwise_count(taken.fraud).sum()) == bad
         assert int(np.bitwise_count(taken.honest).sum()) == good
         hit |= met
     assert (hit & ~fraud).sum() <= 0.5 * (~fraud).sum()
+    assert not {each.atoms for each in found.taken} & {each.atoms for each in found.dropped}
 
 
 def test_it_is_proved_beside_what_is_active_and_taken_through_later_time(

@@ -94,7 +94,11 @@ def _declarations(program: p.Program) -> Iterator[NamedPart]:
 
 
 def _lets(program: p.Program) -> Iterator[NamedPart]:
+    """A metric, which its type's monitors read as a let, is told as a metric."""
+    metrics = program.metrics if isinstance(program, p.EventType) else ()
     for let in program.lets:
+        if let.name in {metric.name for metric in metrics}:
+            continue
         yield NamedPart("let", let.name, {"value": (let.value, let.source)})
 
 

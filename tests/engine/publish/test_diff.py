@@ -131,3 +131,14 @@ def test_a_monitors_key_and_span_are_told() -> None:
         "changed monitor `brute` every: 10m → nothing",
         "changed monitor `brute` key 1: user_id → nothing",
     ]
+
+
+def test_a_changed_metric_is_told_once() -> None:
+    old = """event sign_in
+  field user_id: string required
+  metric failures = count(events by user_id over 1h)
+  monitor brute when failures >= 10
+"""
+    assert told(old, old.replace("by user_id", "by id")) == [
+        "changed metric `failures` value: user_id → id"
+    ]

@@ -73,6 +73,7 @@ def prove(
     """
     with extra("prove"):
         from tollkeeper.api.terminal.proof_lines import draw_proof, exit_code_of, proof_json
+        from tollkeeper.engine.offline.prove.as_test import tests_to_add
     from tollkeeper.engine.offline.rule_files import rule_files
 
     files = rule_files(paths)
@@ -88,9 +89,10 @@ def prove(
         print_json([proof_json(proof) for proof in found])
     if as_test is not None:
         tests = [each.test for each in found if each.verdict.answer == "refuted" and each.test]
+        added = tests_to_add(as_test.read_text() if as_test.exists() else "", tests)
         with as_test.open("a") as file:
-            file.writelines(f"\n{test}" for test in tests)
-        say(f"{plural(len(tests), 'test')} written to {as_test}")
+            file.writelines(f"\n{test}" for test in added)
+        say(f"{plural(len(added), 'test')} written to {as_test}")
     answers = [each.verdict.answer for each in found]
     counts = ", ".join(
         f"{answers.count(each)} {each}" for each in ("proved", "refuted", "not proved")

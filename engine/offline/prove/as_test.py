@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from tollkeeper.engine.offline.prove.replay import ReplayedDecision
@@ -48,6 +48,22 @@ def counterexample_test(
         expected = rule.otherwise
     said = f"    given {', '.join(given)}\n" if given else ""
     return _laid_out(f'  test "counterexample"\n{said}    expect {expected}\n')
+
+
+def tests_to_add(text: str, tests: Iterable[str]) -> list[str]:
+    """The tests that a file's text does not have, numbered where their name is taken in it."""
+    added: list[str] = []
+    for test in tests:
+        name, rest = test.split("\n", 1)
+        if rest in text:
+            continue
+        named, number = name, 1
+        while named in text:
+            number += 1
+            named = f'{name[:-1]} {number}"'
+        added.append(f"{named}\n{rest}")
+        text += added[-1]
+    return added
 
 
 def _literal(value: p.Value, kind: t.Type) -> str:

@@ -63,6 +63,21 @@ def test_only_rules_are_proved(folder: Path) -> None:
     assert "only rules can be proved to decide alike" in refused.stderr
 
 
+def test_payments_that_refute_something_are_added_to_a_file_once_and_each_by_its_own_name(
+    folder: Path,
+) -> None:
+    file = folder / "a.rule"
+    promises = ('"one" when amount < 3.00 never deny', '"two" when currency == "EUR" always allow')
+    file.write_text(RULE + "".join(f"  must {each}\n" for each in promises))
+    proves = ["prove", str(file), "--as-test", str(file)]
+    said = [toll(*proves).stderr.splitlines()[0] for _ in range(2)]
+    assert said == [f"{count} written to {file}" for count in ("2 tests", "0 tests")]
+    assert [line for line in file.read_text().splitlines() if "test " in line] == [
+        '  test "counterexample"',
+        '  test "counterexample 2"',
+    ]
+
+
 def test_the_thresholds_of_an_account_count(folder: Path) -> None:
     text = 'rule limits\n  must "low scores pass" when score < 0.50 never deny\n'
     (folder / "low.rule").write_text(text)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from ipaddress import ip_address
 from typing import Any
 
 from tollkeeper.api.console.client import JsonObject, segment
@@ -103,6 +104,23 @@ def mask_ip(ip: str | None) -> str:
     if ":" in ip:
         return ":".join(ip.split(":")[:3]) + ":…"
     return ".".join(ip.split(".")[:2]) + ".*.*"
+
+
+def mask_alert_key(alert: JsonObject) -> str:
+    """What an alert is of. Which fields these are its monitor knows alone, so that addresses of people
+    and of devices are masked by their form.
+    """
+    return ", ".join(_mask_address(str(value)) for value in alert["key"])
+
+
+def _mask_address(value: str) -> str:
+    if "@" in value:
+        return mask_email(value)
+    try:
+        ip_address(value)
+    except ValueError:
+        return value
+    return mask_ip(value)
 
 
 def mask_id(value: str | None) -> str:

@@ -13,6 +13,7 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     instant,
+    mask_alert_key,
     next_page,
     payments_link,
     read_instant,
@@ -89,7 +90,7 @@ def _row(here: Visit, alert: JsonObject) -> Html:
             alert["title"] or alert["type"],
             href=alert_address(alert),
         ),
-        ", ".join(map(str, alert["key"])),
+        mask_alert_key(alert),
         values,
         mark_text(here, alert["mark"]),
         Html("")

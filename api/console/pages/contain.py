@@ -28,6 +28,7 @@ from tollkeeper.api.console.parts import (
     control_if_allowed,
     field,
     instant,
+    mask_alert_key,
     mask_entity,
     notice,
     number,
@@ -76,7 +77,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     values = [(name, str(value)) for name, value in found["values"].items()]
     facts = [
         (words("alerts.at"), instant(here, found["at"])),
-        (words("alerts.key"), ", ".join(map(str, found["key"]))),
+        (words("alerts.key"), mask_alert_key(found)),
         *values,
         (words("alerts.state"), mark_text(here, found["mark"])),
         (words("alerts.note"), found["mark"]["note"]),

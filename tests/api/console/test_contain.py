@@ -85,6 +85,36 @@ async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_
     assert "198.51.100.7" not in page
 
 
+@pytest.mark.parametrize(
+    ("by", "clear", "shown"),
+    [
+        ("user.email", "ana@shop.example", "a***@shop.example"),
+        ("device.ip_address", "198.51.100.7", "198.51.*.*"),
+        ("merchant.id", "m-9", "m-9"),
+    ],
+)
+async def test_addresses_that_an_alert_is_of_are_masked(
+    tmp_path: Path, by: str, clear: str, shown: str
+) -> None:
+    watch = WATCH.replace("merchant.id", by)
+    async with open_shop(tmp_path) as shop:
+        api = shop.service.client
+        stored = await api.post("/v1/event-types/payment/versions?publish=true", content=watch)
+        assert stored.status_code == 201, stored.text
+        for number in range(5):
+            body = payment(
+                id=f"bot-{number}",
+                device=BOT,
+                merchant={"id": "m-9"},
+                user={"id": "u-1", "email": "ana@shop.example"},
+            )
+            assert (await api.post("/v1/payments", json=body)).status_code == 201
+        for path in ("/console/alerts", f"/console/alerts/{await alert_of(shop)}"):
+            page = (await shop.browser.get(path)).text
+            assert shown in page, path
+            assert (clear in page) == (clear == shown), path
+
+
 async def test_what_the_alert_is_of_is_suggested_first(attacked: Shop) -> None:
     page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
     rows = re.findall(r"<tr>.*?</tr>", page.partition('name="alert"')[2], re.DOTALL)

@@ -58,6 +58,8 @@ from tollkeeper.engine.registry.versions import (
     find_lineage,
     find_shipped,
     find_version,
+    lineages_of,
+    shipped_version,
     was_active,
 )
 
@@ -199,7 +201,7 @@ def list_route(of: FileKind) -> HTTPRouteHandler:
         f"list_{of.path}",
         tag=of.tag,
         summary=f"List {of.plural}",
-        doc="Those that the account has stored, by name.",
+        doc="Those that the account has stored, by name, and the scorecard that ships, as version 0.",
         scope="rules:read",
         answers={200: Answer("All of them.", answer)},
     )
@@ -207,8 +209,7 @@ def list_route(of: FileKind) -> HTTPRouteHandler:
         return answer(
             [
                 file_summary(request, of, name, lineage)
-                for (kind, name), lineage in sorted(request.account.files.items())
-                if kind == of.kind
+                for name, lineage in sorted(lineages_of(request.account, of.kind).items())
             ]
         )
 
@@ -231,7 +232,9 @@ def read_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404,),
     )
     async def read_file(request: Request, name: FileName) -> Struct:
-        lineage = find_lineage(request.account, of.kind, name)
+        lineage = lineages_of(request.account, of.kind).get(name)
+        if lineage is None:
+            lineage = find_lineage(request.account, of.kind, name)
         return answer(file_view(request, of, name, lineage))
 
     return read_file
@@ -442,10 +445,11 @@ def read_plan(breaking: bool, applies_from: str | None) -> EventVersionPlan:
 
 
 def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileSummary:
+    shipped = shipped_version(request.account, of.kind, name)
     return FileSummary(
         name,
-        lineage.versions[-1].number,
-        lineage.active,
+        len(lineage.versions),
+        0 if lineage.active is None and shipped is not None else lineage.active,
         lineage.shadow,
         lineage.rollout,
         None if lineage.until is None else show_instant(lineage.until),
@@ -455,15 +459,20 @@ def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) ->
 
 
 def file_view(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileView:
-    text_of = lineage.versions[(lineage.active or len(lineage.versions)) - 1]
-    summary = structs.asdict(file_summary(request, of, name, lineage))
-    versions = [
-        VersionSummary(
-            version.number, show_instant(version.stored_at), version.stored_by, version.checksum
-        )
-        for version in reversed(lineage.versions)
-    ]
-    return FileView(**summary, text=text_of.text, versions=versions)
+    summary = file_summary(request, of, name, lineage)
+    shipped = shipped_version(request.account, of.kind, name)
+    versions = [*lineage.versions] if shipped is None else [shipped, *lineage.versions]
+    shown = versions[-1].number if summary.active is None else summary.active
+    return FileView(
+        **structs.asdict(summary),
+        text=next(each.text for each in versions if each.number == shown),
+        versions=[
+            VersionSummary(
+                version.number, show_instant(version.stored_at), version.stored_by, version.checksum
+            )
+            for version in reversed(versions)
+        ],
+    )
 
 
 def version_view(version: Version) -> VersionView:

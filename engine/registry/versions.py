@@ -111,10 +111,26 @@ def find_version(account: Account, kind: ProgramKind, name: str, number: int) ->
 
 def find_shipped(account: Account, kind: ProgramKind, name: str) -> Version:
     """The version 0 that ships with the service, of the scorecard. Raises `NotFound`."""
-    shipped = account.shipped
-    if shipped is None or (shipped.kind, shipped.name) != (kind, name):
+    shipped = shipped_version(account, kind, name)
+    if shipped is None:
         raise NotFound("version", f"{NOUNS[kind]} `{name}` has no version 0")
     return shipped
+
+
+def shipped_version(account: Account, kind: ProgramKind, name: str) -> Version | None:
+    """The version 0, which ships with the service, of the scorecard; None of another file."""
+    shipped = account.shipped
+    named = shipped is not None and (shipped.kind, shipped.name) == (kind, name)
+    return shipped if named else None
+
+
+def lineages_of(account: Account, kind: ProgramKind) -> dict[str, Lineage]:
+    """The files of a kind by name; the scorecard that ships is there also without an own version."""
+    found = {name: lineage for (of, name), lineage in account.files.items() if of == kind}
+    shipped = account.shipped
+    if shipped is not None and shipped.kind == kind:
+        found.setdefault(shipped.name, Lineage())
+    return found
 
 
 def active_version(account: Account, kind: ProgramKind, name: str) -> Version | None:

@@ -107,3 +107,23 @@ async def test_the_shipped_scorecard_is_version_0(service: Service) -> None:
     assert answer.status_code == 200
     assert "scorecard bot_behaviour" in answer.json()["scorecard"]["text"]
     assert (await service.client.get("/v1/rules/gate/versions/0")).status_code == 404
+
+
+async def test_the_shipped_scorecard_is_there_until_an_own_one_decides(service: Service) -> None:
+    async def listed() -> list[tuple[str, int, int | None]]:
+        found = (await service.client.get("/v1/scorecards")).json()["scorecards"]
+        return [(each["name"], each["newest"], each["active"]) for each in found]
+
+    path = "/v1/scorecards/bot_behaviour"
+    assert await listed() == [("bot_behaviour", 0, 0)]
+    shipped = (await service.client.get(path)).json()["scorecard"]
+    assert [each["version"] for each in shipped["versions"]] == [0]
+    own = "scorecard bot_behaviour\n  baseline 0.02\n"
+    stored = await service.client.post(f"{path}/versions?publish=true", content=own)
+    assert stored.status_code == 201, stored.text
+    assert await listed() == [("bot_behaviour", 1, 1)]
+    found = (await service.client.get(path)).json()["scorecard"]
+    assert [each["version"] for each in found["versions"]] == [1, 0]
+    await service.client.delete(f"{path}/active")
+    assert await listed() == [("bot_behaviour", 1, 0)]
+    assert (await service.client.get(path)).json()["scorecard"]["text"] == shipped["text"]

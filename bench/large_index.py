@@ -35,6 +35,7 @@ from tollkeeper.engine.search.blocks import (
 )
 from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, outcome_digits
 from tollkeeper.engine.search.reading import MINUTE
+from tollkeeper.engine.search.runs import note_runs
 from tollkeeper.engine.search.terms import (
     NAMED,
     Facet,
@@ -238,6 +239,7 @@ def repeat_index(folder: Path, repetition: Repetition) -> None:
                     index.execute(_REPEAT_POSTINGS, given | {"facet": facet})
                 for statement in _REPEAT:
                     index.execute(statement, given)
+                note_runs(index, [(ACCOUNT, copy)])
         sequence, arrived, amendment, _ = index_file.read_index_place(index)
         again = repetition.times - 1
         sequence += again * repetition.blocks * SIZE
@@ -353,6 +355,7 @@ class _Filling:
         ]
         self._index.executemany("INSERT INTO postings VALUES (?, ?, ?, ?, ?)", sorted(rows))
         self._index.execute("INSERT INTO changed VALUES (?, ?, ?)", (ACCOUNT, block, self.last[0]))
+        note_runs(self._index, [(ACCOUNT, block)])
 
     def _of_user(self, payment: Drawn) -> tuple[tuple[Facet, int], ...]:
         """What all payments of a user have in common."""

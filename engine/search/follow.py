@@ -44,7 +44,9 @@ from tollkeeper.engine.search.outcomes import (
     place_in_piece,
 )
 from tollkeeper.engine.search.reading import MINUTE, AccountIndex
+from tollkeeper.engine.search.runs import RunChanges, extend_run, note_runs, unmade_run
 from tollkeeper.engine.search.terms import (
+    ENTITIES,
     NAMED,
     Facet,
     Hashes,
@@ -136,6 +138,17 @@ class Follower:
                 keep_totals(AccountIndex(self._index, self._tail, account), block)
         return True
 
+    def extend_run(self) -> bool:
+        """Brings some more payments into a run of blocks; whether there were any."""
+        if unmade_run(self._index) is None:
+            return False
+        with index_file.transaction(self._index):
+            found = unmade_run(self._index)
+            if found is not None:
+                account, run, through = found
+                extend_run(AccountIndex(self._index, self._tail, account), run, through)
+        return True
+
     def _hashes_by(self, key: bytes) -> Hashes:
         """Those of the last stretch, which know many values, while the key is the same."""
         if self._hashes is None or self._hashes.key != key:
@@ -183,6 +196,7 @@ class _Changes:
         self._reported: dict[tuple[int, str], tuple[int, Any]] = {}
         self._names: dict[tuple[int, Facet, int], str] = {}
         self._minute = -1
+        self._runs = RunChanges(index)
 
     def take(self, entry: Entry) -> None:
         """An entry of one of the kinds `AMENDABLE`, in the order of the journal."""
@@ -223,6 +237,7 @@ class _Changes:
         """Writes what was taken, up to a sequence number."""
         self._changed.update(self._new)
         drop_totals(self._index, self._changed, last)
+        note_runs(self._index, self._changed)
         moved: _Moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
             for (account, sequence), found in terms.items():
@@ -232,7 +247,7 @@ class _Changes:
         appended: list[tuple[int, int, int, int, bytes]] = []
         for (account, block), new in self._new.items():
             self._write_new(account, block, new, moved, appended)
-        self._write_outcomes()
+        self._write_outcomes(last)
         # In the order of the table, so that each of its pages is looked for once.
         appended.sort()
         self._index.executemany(_APPEND, appended)
@@ -240,6 +255,7 @@ class _Changes:
             come, gone = moved[of]
             row = self._index.execute(_MEMBERS, of).fetchone()
             self._put(of, change_members(row[0] if row else b"", come, gone))
+        self._runs.write()
         self._index.executemany(
             "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
             [(*of, name) for of, name in self._names.items()],
@@ -275,7 +291,7 @@ class _Changes:
             else:
                 appended.append((*of, pack_list(bits)))
 
-    def _write_outcomes(self) -> None:
+    def _write_outcomes(self, last: int) -> None:
         for (account, sequence), found in self._gone.items():
             gone = self._digits_in(account, found)
             if gone:
@@ -284,10 +300,34 @@ class _Changes:
             come = self._digits_in(account, found)
             if come:
                 self._piece_of(sequence)[place_in_piece(sequence)] |= come
+        self._note_runs(last)
         self._index.executemany(
             "INSERT OR REPLACE INTO outcomes VALUES (?, ?)", list(self._outcomes.items())
         )
         self._outcomes.clear()
+
+    def _note_runs(self, last: int) -> None:
+        """Says of payments in runs of which entities they are, and what became of them up to the
+        sequence number `last`."""
+        for (account, block), new in self._new.items():
+            if self._runs.concern(account, block << SHIFT):
+                for term, bits in new.entities.items():
+                    entities = self._values(account, (term,))
+                    for bit in bits:
+                        self._put_in_run(account, (block << SHIFT) + bit, entities)
+        for account, sequence in self._come.keys() | self._gone.keys():
+            if not self._runs.concern(account, sequence):
+                continue
+            gone = filter(_is_entity, self._gone.get((account, sequence), ()))
+            self._runs.put(account, sequence, gone, None)
+            known = self._tail.known(sequence, last)
+            if known is not None:
+                entities = self._values(account, entity_terms(read_facts(known)))
+                self._put_in_run(account, sequence, entities)
+
+    def _put_in_run(self, account: int, sequence: int, entities: _Found) -> None:
+        outcome = self._piece_of(sequence)[place_in_piece(sequence)]
+        self._runs.put(account, sequence, entities, outcome)
 
     def _digits_of(self, account: int) -> OutcomeDigits:
         if account not in self._digits:
@@ -416,6 +456,9 @@ class _Changes:
                 members = unpack(stored)
                 if members & gone:
                     self._put((account, facet, block, value), remove_members(members, gone))
+                    if facet in ENTITIES:
+                        for sequence in descending(block, members & gone):
+                            self._runs.put(account, sequence, ((facet, value),), None)
 
     def _put(self, of: _Of, stored: bytes) -> None:
         if stored:
@@ -442,6 +485,10 @@ def _former_names(gone: Iterable[Term]) -> Iterator[Term]:
 
 def _grown(stored: bytes, added: bytes) -> bytes:
     return change_members(stored, array("H", added), ())
+
+
+def _is_entity(term: tuple[Facet, int]) -> bool:
+    return term[0] in ENTITIES
 
 
 def _decision_of(payment: Entry) -> Decision:

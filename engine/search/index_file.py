@@ -47,6 +47,14 @@ CREATE TABLE changed (
   account INTEGER NOT NULL, block INTEGER NOT NULL, sequence INTEGER NOT NULL,
   PRIMARY KEY (account, block)
 ) WITHOUT ROWID;
+CREATE TABLE runs (
+  run INTEGER NOT NULL, value INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (run, value)
+) WITHOUT ROWID;
+CREATE TABLE runs_made (
+  account INTEGER NOT NULL, run INTEGER NOT NULL, through INTEGER NOT NULL,
+  PRIMARY KEY (account, run)
+) WITHOUT ROWID;
+CREATE INDEX runs_unmade ON runs_made(run) WHERE through < 9223372036854775807;
 CREATE INDEX labels_in_order ON labels(account, sequence);
 """
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from tollkeeper.engine.search.blocks import SHIFT, is_list, members_listed, numbers_from, unpack
+from tollkeeper.engine.search.blocks import (
+    SHIFT,
+    bit_of,
+    block_of,
+    is_list,
+    members_listed,
+    numbers_from,
+    sliceable,
+    unpack,
+)
 from tollkeeper.engine.search.outcomes import PIECE_SHIFT, count_outcomes, place_in_piece
-from tollkeeper.engine.search.reading import AccountIndex
+from tollkeeper.engine.search.reading import RUN_SHIFT, AccountIndex
+from tollkeeper.engine.search.runs import COMMON, entries_from, entry_outcomes, sequence_of
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
-from tollkeeper.engine.search.totals import may_have_totals
 
 
 class RelatedPayments(Struct, frozen=True):
@@ -41,20 +50,21 @@ def find_related(
         return None
     begin = index.sequence_at(since, 0)
     blocks = index.blocks(begin, index.last + 1)
-    if not blocks:
-        return []
     seen = _of_merchants(index, merchants, blocks)
     shared = [
-        _Shared(
-            index, begin, facet, value, index.stored_in(facet, index.value(facet, value), blocks)
-        )
-        for facet, value in entities_of(read_facts(known))
+        _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
     ]
-    for block in reversed(blocks):
+    by_run: dict[int, list[int]] = {}
+    for block in blocks:
+        by_run.setdefault(block >> _RUN, []).append(block)
+    made = index.runs_made()
+    for each in shared:
+        each.add_runs(by_run, made)
+    # Block by block, as the sets of the one that was read last are held.
+    for block in sorted({block for each in shared for block in each.stored}):
         for each in shared:
-            each.add(block, None if seen is None else seen.get(block, 0))
-    pieces = {sequence >> PIECE_SHIFT for each in shared for sequence in each.alone}
-    outcomes = index.outcomes_in(pieces)
+            each.add(block)
+    outcomes = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
     for each in shared:
         each.add_alone(outcomes)
     found = (each.related() for each in shared)
@@ -76,51 +86,96 @@ def _of_merchants(
 
 
 class _Shared:
-    """Counts the payments from the sequence number `begin` on that share a value, block after block."""
+    """Counts the payments that share a value, from the sequence number `begin` on, and of those that
+    are `seen`, by their blocks, where that is not None.
+
+    Most are in runs. Of the blocks that have no run yet, a few payments are looked at each by itself,
+    and more as a set; of what is common in a run, each block's totals are added.
+    """
 
     def __init__(
-        self, index: AccountIndex, begin: int, facet: Facet, value: str, stored: dict[int, bytes]
+        self,
+        index: AccountIndex,
+        begin: int,
+        seen: Mapping[int, int] | None,
+        facet: Facet,
+        value: str,
     ) -> None:
         self._index = index
         self._begin = begin
+        self._seen = seen
         self._facet = facet
-        self._value = value
-        self._stored = stored
-        shared = [block for block, members in stored.items() if may_have_totals(members)]
-        self._totals = index.totals_in(facet, index.value(facet, value), shared) if shared else {}
+        self._name = value
+        self._value = index.value(facet, value)
+        self.stored: Mapping[int, bytes] = {}
         self._tallying = Tallying(index)
+        self._first = self._last = -1
         self.alone: list[int] = []
-        self._first: int | None = None
-        self._last = 0
 
-    def add(self, block: int, seen: int | None) -> None:
-        """Counts those of a block that are `seen`, or all of them where that is None; of a few that
-        no totals are kept of, what became of them is not known yet."""
-        stored, base = self._stored.get(block), block << SHIFT
+    def add_runs(self, blocks: Mapping[int, list[int]], made: Mapping[int, int]) -> None:
+        """Counts what is in runs, of which the blocks are given, and reads what is in other blocks."""
+        left = {run for run in blocks if made.get(run, -1) < self._value}
+        common = list[int]()
+        for run, entries in self._index.entries_in(self._value, sorted(blocks.keys() - left)):
+            if entries == COMMON:
+                common += blocks[run]
+            else:
+                self._add_entries(run, entries_from(run, entries, self._begin))
+        alone = [*self._add_totals(common), *(block for run in left for block in blocks[run])]
+        if alone:
+            self.stored = self._index.stored_in(self._facet, self._value, alone)
+
+    def _add_entries(self, run: int, entries: array[int]) -> None:
+        if self._seen is not None:
+            entries = array("I", filter(self._seen_in(run), entries))
+        if entries:
+            self._tallying.add_counts(count_outcomes(entry_outcomes(entries)))
+            self._note(sequence_of(run, entries[0]), sequence_of(run, entries[-1]))
+
+    def _seen_in(self, run: int) -> Callable[[int], bool]:
+        """Whether the payment of an entry is seen."""
+        assert self._seen is not None
+        first = run << _RUN
+        seen = [sliceable(self._seen.get(first + each, 0)) for each in range(1 << _RUN)]
+
+        def is_seen(entry: int) -> bool:
+            sequence = sequence_of(run, entry)
+            members, bit = seen[block_of(sequence) - first], bit_of(sequence)
+            return bool(members) and bool(members[bit >> 3] >> (bit & 7) & 1)
+
+        return is_seen
+
+    def _add_totals(self, blocks: list[int]) -> list[int]:
+        """Counts blocks that totals are kept of; but of the outer ones, which tell of the first and
+        the last payment. Those that are left."""
+        whole = [block for block in blocks if block << SHIFT >= self._begin]
+        if self._seen is not None or not whole:
+            return blocks
+        totals = self._index.totals_in(self._facet, self._value, whole)
+        inner = set(sorted(totals)[1:-1])
+        for block in inner:
+            self._tallying.add_counts(totals[block])
+        return [block for block in blocks if block not in inner]
+
+    def add(self, block: int) -> None:
+        """Counts those of a block; of a few, what became of them is not known yet."""
+        stored, base = self.stored.get(block), block << SHIFT
         if stored is None:
             return
-        if seen is None and is_list(stored):
+        if self._seen is None and is_list(stored):
             bits = members_listed(stored, max(self._begin - base, 0))
             if bits:
-                self._add_listed(block, bits)
+                self.alone += [base + bit for bit in bits]
                 self._note(base + bits[0], base + bits[-1])
             return
         members = unpack(stored) & numbers_from(block, self._begin)
-        if seen is not None:
-            members &= seen
+        if self._seen is not None:
+            members &= self._seen.get(block, 0)
         if members:
             self._tallying.add(block, members)
             self._note(
                 base + (members & -members).bit_length() - 1, base + members.bit_length() - 1
             )
-
-    def _add_listed(self, block: int, bits: array[int]) -> None:
-        totals = self._totals.get(block)
-        if totals is not None and totals[0] == len(bits):
-            self._tallying.add_counts(totals)
-        else:
-            base = block << SHIFT
-            self.alone += [base + bit for bit in bits]
 
     def add_alone(self, outcomes: Mapping[int, bytes]) -> None:
         """Counts the few, whose bytes are among these pieces."""
@@ -131,17 +186,20 @@ class _Shared:
         )
 
     def _note(self, first: int, last: int) -> None:
-        self._first = first if self._first is None else self._first
-        self._last = last
+        self._first = first if self._first < 0 else min(self._first, first)
+        self._last = max(self._last, last)
 
     def related(self) -> RelatedPayments | None:
         """All that were counted; None without any."""
-        if self._first is None:
+        if self._first < 0:
             return None
         return RelatedPayments(
             by=self._facet.name.lower(),
-            value=self._value,
+            value=self._name,
             first=self._index.arrived(self._first),
             last=self._index.arrived(self._last),
             tally=self._tallying.tally(),
         )
+
+
+_RUN = RUN_SHIFT - SHIFT

@@ -29,13 +29,7 @@ class Tallying:
 
     def add(self, block: int, members: int) -> None:
         """Counts a set of a block."""
-        counts = [members.bit_count()]
-        for facet, names in OUTCOME_VALUES:
-            having = self._index.facet(facet, block)
-            for name in names:
-                own = having.get(self._index.value(facet, name), 0)
-                counts.append((members & own).bit_count())
-        self.add_counts(counts)
+        self.add_counts(count_set(self._index, block, members))
 
     def add_counts(self, counts: OutcomeCounts) -> None:
         """Adds what was counted already."""
@@ -44,6 +38,17 @@ class Tallying:
     def tally(self) -> Tally:
         """Of all that was counted."""
         return tally_of(self._counts)
+
+
+def count_set(index: AccountIndex, block: int, members: int) -> OutcomeCounts:
+    """Counts a set of a block by what became of its payments."""
+    counts = [members.bit_count()]
+    for facet, names in OUTCOME_VALUES:
+        having = index.facet(facet, block)
+        for name in names:
+            own = having.get(index.value(facet, name), 0)
+            counts.append((members & own).bit_count())
+    return counts
 
 
 def tally_of(counts: OutcomeCounts) -> Tally:

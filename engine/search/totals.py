@@ -1,5 +1,5 @@
-"""Totals of blocks: by each value of a dimension, and of an entity that many payments share, how many
-payments there are and what became of them.
+"""Totals of blocks: by each value of a dimension, and of an entity that very many payments share, how
+many payments there are and what became of them.
 
 They are kept of blocks that were left alone, so that many values of many blocks are added up and
 not counted.
@@ -8,25 +8,21 @@ not counted.
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections.abc import Collection, Iterator
 from itertools import chain
 
 import msgspec
 
-from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES
+from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, unpack
 from tollkeeper.engine.search.figures import count_block
-from tollkeeper.engine.search.outcomes import count_outcomes
 from tollkeeper.engine.search.reading import AccountIndex, Totals
+from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import ENTITIES, Facet
 
 _LEFT_ALONE = 8192
 """How many sequence numbers came since a block changed: it may change with each of them."""
 _FEW = MOST_LISTED
 """Up to so many payments are counted as fast as their totals are read."""
-_ALONE = 16
-"""Up to so many payments of an entity are looked at each by itself."""
-_SHARED_BYTES = 2 * _ALONE + 1
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -63,29 +59,17 @@ def keep_totals(index: AccountIndex, block: int) -> None:
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
 
 
-def may_have_totals(stored: bytes) -> bool:
-    """Whether an entity's set that is stored so is one of those that totals are kept of."""
-    return _SHARED_BYTES <= len(stored) <= MOST_LISTED_BYTES
-
-
 def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
-    """By each entity, the totals of its values that many payments of a block share, but not so many
-    that their set is no list."""
-    outcomes = index.outcomes_of(block)
+    """By each entity, the totals of its values that more payments of a block share than a list has."""
     for facet in ENTITIES:
-        yield (
-            facet,
-            {
-                value: count_outcomes(bytes(map(outcomes.__getitem__, array("H", members))))
-                for value, members in index.connection.execute(
-                    _SHARED, (index.account, facet, block, _SHARED_BYTES, MOST_LISTED_BYTES)
-                )
-            },
-        )
+        shared = index.connection.execute(
+            _SHARED, (index.account, facet, block, MOST_LISTED_BYTES)
+        ).fetchall()
+        yield facet, {value: count_set(index, block, unpack(members)) for value, members in shared}
 
 
 _SHARED = (
     "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
-    " AND length(members) BETWEEN ? AND ?"
+    " AND length(members) > ?"
 )
 _LEFT = "SELECT account, block FROM changed WHERE sequence <= (SELECT sequence FROM followed) - ? LIMIT 1"

@@ -72,8 +72,10 @@ def known_outcomes(
     frauds = sum(each.fraud for each in known)
     if frauds in (0, len(known)):
         missing = "no fraud" if frauds == 0 else "no honest payment"
+        young = f"; {set_aside['young']:,} without a label are too young to count as honest"
         raise NothingToLearnError(
             f"there is {missing} among {len(known):,} payments whose outcome is known"
+            + (young if set_aside["young"] else "")
         )
     return Outcomes(known, {why: count for why, count in set_aside.items() if count})
 

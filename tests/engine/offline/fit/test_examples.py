@@ -108,7 +108,7 @@ def test_frauds_of_one_user_are_one_campaign_and_each_person_is_alone(folder: Pa
 
 
 def test_without_a_mature_payment_nothing_is_learned(folder: Path) -> None:
-    with pytest.raises(NothingToLearnError, match="no honest payment"):
+    with pytest.raises(NothingToLearnError, match="without a label are too young"):
         examples(folder, mature=DAY)
 
 

@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import Send
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal.contract import JournalError, Overloaded
+from tollkeeper.engine.journal.contract import Damaged, JournalError, Overloaded
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound, Refused
 from tollkeeper.engine.search.asking import IndexUnavailable
 
@@ -160,6 +160,9 @@ def not_kept(error: JournalError) -> Problem:
         return unavailable("too many requests wait to be written")
     if isinstance(error, IndexUnavailable):
         return unavailable("payments can't be searched at the moment")
+    if isinstance(error, Damaged):
+        # Which entry it is tells of other accounts; `toll verify` and commands say it.
+        return unavailable("an entry that this needs is damaged: a backup has to be restored")
     return unavailable("nothing can be written at the moment")
 
 

@@ -18,7 +18,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tollkeeper.engine.events.erase_alerts import follow_journal
+from tollkeeper.engine.facts.facts import StoredFacts
+from tollkeeper.engine.journal.contract import Damaged
+from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Entry, Kind, Removal
+from tollkeeper.engine.journal.inspect import name_entry
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import decode_label, encode_label
 from tollkeeper.engine.labels.notes import decode_note, encode_note
@@ -114,7 +118,7 @@ def _find_person(engine: Engine, account: int, user: str) -> Person:
     """With the addresses that stand beside the identifier in payments."""
     person = Person(user)
     found = {
-        address_of(decode_recorded(entry.body).payment)
+        address_of(_recorded(entry).payment)
         for entry in _naming(engine.journal, account, person, _look_up(engine, account, person))
         if _pays(person, entry)
     }
@@ -161,7 +165,16 @@ def _naming(
 
 
 def _pays(person: Person, entry: Entry) -> bool:
-    return entry.kind in _PAYMENT_KINDS and person.pays(decode_recorded(entry.body).payment)
+    return entry.kind in _PAYMENT_KINDS and person.pays(_recorded(entry).payment)
+
+
+def _recorded(entry: Entry) -> StoredFacts:
+    """Raises `Damaged`: what can't be read may name the person."""
+    try:
+        return decode_recorded(entry.body)
+    except UNREADABLE as error:
+        told = f"{name_entry(entry)} can't be read, and may name the person: {error}"
+        raise Damaged(f"{told}; restore a backup, and erase the person there") from error
 
 
 async def _rewrite(
@@ -258,7 +271,7 @@ def _in_notes(person: Person, payments: Collection[str]) -> Callable[[Entry], En
 
 def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
-        recorded = decode_recorded(entry.body)
+        recorded = _recorded(entry)
         if not person.pays(recorded.payment):
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
         if entry.kind == Kind.PAYMENT:

@@ -13,11 +13,13 @@ import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.journal.tail import Amendment, Tail
@@ -119,7 +121,9 @@ class Follower:
             last = min(self._tail.last_sequence(), followed.sequence + TAKEN_AT_ONCE)
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
-                changes.take(entry)
+                # The service names what is damaged; no question finds it.
+                with suppress(*UNREADABLE):
+                    changes.take(entry)
             changes.write(last)
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
             changes.renew(amendments, last)
@@ -228,7 +232,8 @@ class _Changes:
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                self._change(account, sequence, frozenset(), self._found_by(entry, last))
+                with suppress(*UNREADABLE):
+                    self._change(account, sequence, frozenset(), self._found_by(entry, last))
         self.write(last)
         for account in {account for account, _ in entries}:
             self._index.execute(_FORGET_NAMES, {"account": account})

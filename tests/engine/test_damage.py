@@ -10,6 +10,9 @@ import pytest
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Damaged
 from tollkeeper.engine.open import open_engine, rebuild
+from tollkeeper.engine.privacy.erasure import erase_user
+from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.tests.api.http.service import NOW, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +67,24 @@ async def test_a_service_may_start_without_what_is_damaged(folder: Path) -> None
         await rebuild(engine, lambda _share: None)
         assert engine.obstacle() is None
         assert engine.damage.passed_over == {sequence}
+
+
+async def test_what_is_damaged_is_passed_over_by_the_index_and_refuses_an_erasure_by_its_name(
+    folder: Path,
+) -> None:
+    with closing(Follower(folder)) as follower:
+        follower.catch_up()
+    sequence = damage(folder, 1)
+    async with open_engine(folder, "serve", clock=lambda: NOW, damage="skip") as engine:
+        await rebuild(engine, lambda _share: None)
+        user = str(payment()["payment"]["user"]["id"])
+        with pytest.raises(Damaged, match=rf"entry {sequence} \(payment, .*may name the person"):
+            await erase_user(engine, 1, "test", user)
+    (folder / "search.db").unlink()
+    with closing(Follower(folder)) as follower:
+        follower.catch_up()
+    found = find_naming(folder, 1, [user])
+    assert (len(found.payments), found.last) == (2, sequence)
 
 
 async def test_a_damaged_change_of_what_is_configured_is_never_passed_over(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Annotated, Literal
 
@@ -296,11 +297,13 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
 )
 async def read_vocabulary(request: Request) -> VocabularyAnswer:
     account = request.account
+    # The first time it is worked out, which takes long enough to hold others up.
+    words, names = await asyncio.to_thread(_language)
     known = known_of(account)
     specs = sorted((name, held.spec) for name, held in account.lists.items())
     return VocabularyAnswer(
-        keywords=sorted(keywords()),
-        names=[NameView(each.name, each.type, each.doc, each.choices) for each in every_name()],
+        keywords=words,
+        names=names,
         lists=[
             ListNameView(name, spec.type) for name, spec in specs if not isinstance(spec, TableSpec)
         ],
@@ -312,6 +315,13 @@ async def read_vocabulary(request: Request) -> VocabularyAnswer:
         defined=list(_defined_names(account)),
         event_types=[_event_type(each) for each in known.events.values() if each is not None],
     )
+
+
+@cache
+def _language() -> tuple[list[str], list[NameView]]:
+    """The words and names that every account has."""
+    names = [NameView(each.name, each.type, each.doc, each.choices) for each in every_name()]
+    return sorted(keywords()), names
 
 
 ROUTES = (check, read_vocabulary)

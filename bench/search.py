@@ -55,7 +55,7 @@ def main() -> None:
         with closing(Follower(folder)) as follower:
             took, cost = follow(folder, follower, FOLLOWED, 11)
             lags = sorted(follow(folder, follower, 1, seed)[0] for seed in range(50))
-            while follower.keep_totals():
+            while follower.keep_totals() or follower.extend_run():
                 pass
         show(
             f"The index of {payments:,} payments",

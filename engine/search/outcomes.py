@@ -71,7 +71,7 @@ POSITIONS = tuple(
 """By a payment's byte, the places among `OUTCOMES`, counted from 1, of what it says."""
 
 
-def count_outcomes(outcomes: bytes) -> OutcomeCounts:
+def count_outcomes(outcomes: bytes | bytearray) -> OutcomeCounts:
     """Counts payments by their bytes."""
     counts = [len(outcomes)] + [0] * len(OUTCOMES)
     for byte, times in Counter(outcomes).items():

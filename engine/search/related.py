@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from tollkeeper.engine.search.blocks import (
     sliceable,
     unpack,
 )
-from tollkeeper.engine.search.outcomes import PIECE_SHIFT, count_outcomes, place_in_piece
+from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, count_outcomes
 from tollkeeper.engine.search.reading import RUN_SHIFT, AccountIndex
 from tollkeeper.engine.search.runs import COMMON, entries_from, entry_outcomes, sequence_of
 from tollkeeper.engine.search.tally import Tally, Tallying
@@ -64,10 +65,12 @@ def find_related(
     for block in sorted({block for each in shared for block in each.stored}):
         for each in shared:
             each.add(block)
-    outcomes = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
+    pieces = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
     for each in shared:
-        each.add_alone(outcomes)
-    found = (each.related() for each in shared)
+        each.add_alone(pieces)
+    # A card, its device and its user have mostly the same first and last payment.
+    arrived = cache(index.arrived)
+    found = (each.related(arrived) for each in shared)
     return [each for each in found if each is not None]
 
 
@@ -108,6 +111,7 @@ class _Shared:
         self._name = value
         self._value = index.value(facet, value)
         self.stored: Mapping[int, bytes] = {}
+        self._outcomes = bytearray()
         self._tallying = Tallying(index)
         self._first = self._last = -1
         self.alone: list[int] = []
@@ -129,7 +133,7 @@ class _Shared:
         if self._seen is not None:
             entries = array("I", filter(self._seen_in(run), entries))
         if entries:
-            self._tallying.add_counts(count_outcomes(entry_outcomes(entries)))
+            self._outcomes += entry_outcomes(entries)
             self._note(sequence_of(run, entries[0]), sequence_of(run, entries[-1]))
 
     def _seen_in(self, run: int) -> Callable[[int], bool]:
@@ -177,27 +181,26 @@ class _Shared:
                 base + (members & -members).bit_length() - 1, base + members.bit_length() - 1
             )
 
-    def add_alone(self, outcomes: Mapping[int, bytes]) -> None:
-        """Counts the few, whose bytes are among these pieces."""
-        self._tallying.add_counts(
-            count_outcomes(
-                bytes(outcomes[each >> PIECE_SHIFT][place_in_piece(each)] for each in self.alone)
-            )
+    def add_alone(self, pieces: Mapping[int, bytes]) -> None:
+        """Says what became of the few, whose bytes are among these pieces."""
+        self._outcomes += bytes(
+            [pieces[each >> PIECE_SHIFT][each & PIECE - 1] for each in self.alone]
         )
 
     def _note(self, first: int, last: int) -> None:
         self._first = first if self._first < 0 else min(self._first, first)
         self._last = max(self._last, last)
 
-    def related(self) -> RelatedPayments | None:
-        """All that were counted; None without any."""
+    def related(self, arrived: Callable[[int], int]) -> RelatedPayments | None:
+        """All that were counted; None without any. `arrived` tells when a payment did (µs)."""
         if self._first < 0:
             return None
+        self._tallying.add_counts(count_outcomes(self._outcomes))
         return RelatedPayments(
             by=self._facet.name.lower(),
             value=self._name,
-            first=self._index.arrived(self._first),
-            last=self._index.arrived(self._last),
+            first=arrived(self._first),
+            last=arrived(self._last),
             tally=self._tallying.tally(),
         )
 

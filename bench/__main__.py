@@ -38,6 +38,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "rebuild": ("50000",),
     "backtest": ("1",),
     "columns": ("--payments", "3e4", "--rounds", "2"),
+    "spark": ("--payments", "2e4", "--share", "5000"),
     "request": ("--payments", "2000"),
     "http": ("--seconds", "2", "--rounds", "3"),
     "stages": ("--seconds", "5"),

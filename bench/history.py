@@ -50,11 +50,11 @@ def fill(folder: Path, payments: int) -> None:
             connection.execute("COMMIT")
 
 
-def stored(first: int, payments: int, end: int) -> Iterator[Entry]:
-    """Entries from the sequence number `first` on, `A_SECOND` in a second up to `end`, in µs."""
+def stored(first: int, payments: int, end: int, a_second: float = A_SECOND) -> Iterator[Entry]:
+    """Entries from the sequence number `first` on, so many in a second up to `end`, in µs."""
     random, pattern = Random(7), template()
     for number in range(payments):
-        arrived = end - (payments - number) * 1_000_000 // A_SECOND
+        arrived = end - int((payments - number) * 1_000_000 // a_second)
         user = random.randrange(USERS)
         id_ = stored_id(number)
         values = {

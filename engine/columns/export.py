@@ -120,9 +120,14 @@ def bring_up_to_date(
 ) -> None:
     """Exports an account of a data folder, where there is one, unless `target` follows another journal.
 
-    Raises as `export_columns`.
+    Raises as `export_columns`, and JournalError where neither has the account.
     """
     if not (folder / schema.DATABASE_FILE).exists():
+        if account_name not in exported_accounts(target):
+            raise JournalError(
+                f"`{target}` is no export with an account `{account_name}`, and `{folder}` holds no"
+                " data to export"
+            )
         return
     with closing(schema.connect_for_reading(folder)) as connection:
         journal = reads.identity(connection)

@@ -85,7 +85,7 @@ def compare_on_spark(
 
     About `share` payments are counted by each task.
     """
-    days = _days(exported)
+    days = exported_days(exported)
     parts = 1 + sum(each.payments for each in exported.progress.parts.values()) // share
     with _session(master) as spark:
 
@@ -93,15 +93,15 @@ def compare_on_spark(
             each = spark.sparkContext.parallelize([(number,) for number in numbers], len(numbers))
             return spark.createDataFrame(each, "place long")
 
-        found = tasks(days).mapInArrow(partial(_each_day, _lacking, asked), _SENT).collect()
+        found = tasks(days).mapInArrow(partial(_each_day, lacking_in_day, asked), _SENT).collect()
         lacking = sorted({row.place for row in found})
         progress(0.1)
         counted = None
         for windows in alike_windows(windows_asked(asked, lacking)):
             with open_history(windows, start_of(windows, plan_of(windows))) as history:
-                before = _days(history)
+                before = exported_days(history)
                 counted_by = list(split_windows(windows, history, Path(), parts))
-            read = tasks(before).mapInArrow(partial(_each_day, _happened, counted_by), _SENT)
+            read = tasks(before).mapInArrow(partial(_each_day, happened_in_day, counted_by), _SENT)
             values = read.groupBy("place").applyInArrow(_counting(counted_by), _SENT)
             counted = values if counted is None else counted.unionAll(values)
         decided = (
@@ -150,14 +150,15 @@ def _opened(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
     return open_export(asked.target, asked.account, day * DAY, day * DAY)
 
 
-def _lacking(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+    """The indexes of the windows that not every payment of the day read, with nothing."""
     with _opened(asked, day) as exported:
         rows = rows_asked(asked, exported)
         make_concerned(rows)
         return [(index, b"") for index in lacking_windows(rows)]
 
 
-def _happened(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
+def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
     """What happened to the payments of a day, to each task that counts some of them."""
     asked = parts[0].asked
     plan = plan_of(asked)
@@ -181,7 +182,7 @@ def _since(span: CountedSpan) -> str:
 # Spark tells by the types that a function takes and gives what to call it with.
 def _counting(parts: Sequence[WindowsPart]) -> Callable[[Any], Any]:
     def count(told: pa.Table) -> pa.Table:
-        return _counted(parts[told.column("place")[0].as_py()], told)
+        return count_sent(parts[told.column("place")[0].as_py()], told)
 
     return count
 
@@ -189,12 +190,12 @@ def _counting(parts: Sequence[WindowsPart]) -> Callable[[Any], Any]:
 def _deciding(asked: ColumnsAsked) -> Callable[[Any], Any]:
     def decide(counted: pa.Table) -> pa.Table:
         day = counted.column("place")[0].as_py()
-        return _sent(day, _decide_day(asked, day, counted.column("sent").to_pylist()))
+        return _sent(day, decide_day(asked, day, counted.column("sent").to_pylist()))
 
     return decide
 
 
-def _counted(part: WindowsPart, told: Any) -> Any:
+def count_sent(part: WindowsPart, told: Any) -> Any:
     """What the payments of a part read, to the tasks that decide about their days."""
     asked, plan = part.asked, plan_of(part.asked)
     with open_history(asked, part.span.begin) as exported:
@@ -217,7 +218,8 @@ def _counted(part: WindowsPart, told: Any) -> Any:
         )
 
 
-def _days(exported: ExportedHistory) -> list[int]:
+def exported_days(exported: ExportedHistory) -> list[int]:
+    """The days that were opened, by their numbers; each is a task."""
     return sorted({day_number(each) for each in exported.parts})
 
 
@@ -231,10 +233,11 @@ def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]
 
 
 def _decided(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
-    return [(day, _decide_day(asked, day, ()))]
+    return [(day, decide_day(asked, day, ()))]
 
 
-def _decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes:
+def decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes:
+    """What would change of a day, whose payments read what was `counted`."""
     read: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     for values in _unpacked(counted):
         read[tuple(values.column_names)].append(values)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
-from time import sleep
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.bench.cluster import ON_LOOPBACK, spark_cluster
 from tollkeeper.engine.columns import days
 from tollkeeper.engine.columns.export import export_columns
 from tollkeeper.engine.instants import DAY, HOUR, to_microseconds
@@ -63,43 +59,16 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@contextmanager
-def spark_process(log: Path, *command: str) -> Iterator[str]:
-    """A process of a cluster; gives what it says of the port that it was given."""
-    home = Path(pyspark.__file__).parent
-    with (
-        log.open("wb") as said,
-        subprocess.Popen(
-            [home / "bin" / "spark-class", *command],
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
-            cwd=log.parent,
-        ) as process,
-    ):
-        try:
-            while not (found := re.search(r"on port (\d+)|Starting Spark worker", log.read_text())):
-                assert process.poll() is None, log.read_text()
-                sleep(0.1)
-            yield found[1]
-        finally:
-            process.terminate()
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a master with two workers of one core each."""
-    logs, local = tmp_path_factory.mktemp("spark"), ("--host", "127.0.0.1", "--port", "0")
-    role, no_pages = "org.apache.spark.deploy", ("--webui-port", "0")
-    with ExitStack() as running:
-        running.enter_context(pytest.MonkeyPatch.context()).setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        master = spark_process(logs / "master", f"{role}.master.Master", *local, *no_pages)
-        address = f"spark://127.0.0.1:{running.enter_context(master)}"
-        for number in range(2):
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(logs / f"work-{number}"))
-            worker = (f"{role}.worker.Worker", *local, *no_pages, *size, address)
-            running.enter_context(spark_process(logs / f"worker-{number}", *worker))
-        yield address
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        spark_cluster(tmp_path_factory.mktemp("spark"), 2) as running,
+    ):
+        for name, value in ON_LOOPBACK.items():
+            patched.setenv(name, value)
+        yield running.address
 
 
 # Spark's own client leaves a socket to the collector of garbage.

@@ -1,0 +1,66 @@
+"""A cluster of Spark on this machine: a master, and workers of one core each, on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+
+ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+"""What the environment of a driver says, too."""
+_ROLE = "org.apache.spark.deploy"
+_LOCAL = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+
+
+@dataclass(frozen=True)
+class SparkCluster:
+    """`address` is `spark://HOST:PORT`, `workers` are the ids of their processes."""
+
+    address: str
+    workers: tuple[int, ...]
+
+
+@contextmanager
+def spark_cluster(folder: Path, workers: int) -> Iterator[SparkCluster]:
+    """Runs so many workers, and keeps their logs and files in the folder."""
+    with ExitStack() as running:
+        master = _spark_process(folder / "master", f"{_ROLE}.master.Master", *_LOCAL)
+        port, _ = running.enter_context(master)
+        address, ids = f"spark://127.0.0.1:{port}", []
+        for number in range(workers):
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"))
+            command = (f"{_ROLE}.worker.Worker", *_LOCAL, *size, address)
+            _, id_ = running.enter_context(_spark_process(folder / f"worker-{number}", *command))
+            ids.append(id_)
+        yield SparkCluster(address, tuple(ids))
+
+
+@contextmanager
+def _spark_process(log: Path, *command: str) -> Iterator[tuple[str, int]]:
+    """A process of a cluster: what it says of the port that it was given, and its id."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(
+            [home / "bin" / "spark-class", *command],
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **ON_LOOPBACK, "SPARK_HOME": str(home)},
+            cwd=log.parent,
+        ) as process,
+    ):
+        try:
+            while not (found := re.search(r"on port (\d+)|Starting Spark worker", log.read_text())):
+                if process.poll() is not None:
+                    raise OSError(log.read_text())
+                sleep(0.1)
+            yield found[1], process.pid
+        finally:
+            process.terminate()

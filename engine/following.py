@@ -25,6 +25,7 @@ from tollkeeper.engine.lists.contents import Contents, add_entries, build_conten
 from tollkeeper.engine.make_change import contents_of, put_in_force
 from tollkeeper.engine.open import settle_as_owner
 from tollkeeper.engine.privacy.deletion import finish_deletions
+from tollkeeper.engine.privacy.forgetting import drop_unfinished_erasures
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.registry.accounts import sharing
@@ -113,6 +114,7 @@ async def fill_again(following: Following) -> None:
     for account in list(following.forgotten & engine.active.keys()):
         plans = engine.active[account].plans()
         await engine.windows.keep(account, ())
+        drop_unfinished_erasures(engine, account)
         engine.seen_times.give_up_account(account)
         await fill(engine, account, plans, unwatched)
         following.forgotten.discard(account)

@@ -23,6 +23,7 @@ from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.claims import Claims
 from tollkeeper.engine.registry.past_states import PastStates
+from tollkeeper.engine.registry.person_entries import PersonEntries
 from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
@@ -64,7 +65,8 @@ class Engine:
     from 0 to 1, and `snapshot` what they are filled from;
     `snapshot_writer` is the process that writes one, as a file descriptor; `snapshot_due` is set when
     the last one lacks an account and another can be written, `snapshot_changing` held while an
-    account is taken out of it. `rewriting` are the accounts whose past is being changed, or was when that failed.
+    account is taken out of it. `rewriting` are the accounts whose past is being changed, or was when that failed;
+    `unfinished_erasures` what an erasure had found that failed, by account and user.
     `damage` holds what
     could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
     key's last use, by its id; `claims` are payments that somebody is judging. `beside` does what
@@ -101,6 +103,7 @@ class Engine:
     snapshot_due: asyncio.Event = field(default_factory=asyncio.Event)
     snapshot_changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     rewriting: set[int] = field(default_factory=set)
+    unfinished_erasures: dict[tuple[int, str], PersonEntries] = field(default_factory=dict)
     rebuilt: float = 0.0
     damage: Damage = field(default_factory=Damage)
     clock_watch: ClockWatch = field(default_factory=ClockWatch)

@@ -10,7 +10,7 @@ from functools import partial
 
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.monitors import outbox
-from tollkeeper.engine.privacy.forgetting import rewriting
+from tollkeeper.engine.privacy.forgetting import drop_unfinished_erasures, rewriting
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import delete_account, sharing
@@ -41,6 +41,7 @@ async def remove_deleted(engine: Engine, number: int) -> int:
     """Remove what is kept of a deleted account; how many entries. Raises `JournalError`."""
     async with rewriting(engine, number):
         await engine.windows.keep(number, ())
+        drop_unfinished_erasures(engine, number)
         engine.seen_times.give_up_account(number)
         engine.watch.standings.forget_account(number)
         while await engine.outbox.write(partial(outbox.forget_account_step, account=number)):

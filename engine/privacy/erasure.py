@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -58,6 +57,7 @@ from tollkeeper.engine.registry.changes import (
     decode_change,
     encode_change,
 )
+from tollkeeper.engine.registry.person_entries import PersonEntries
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.naming import NamingEntries, find_naming
 from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader
@@ -66,23 +66,15 @@ _encode = msgspec.json.Encoder().encode
 _PAYMENT_KINDS = (Kind.PAYMENT, Kind.UPDATE)
 
 
-@dataclass(slots=True)
-class PersonEntries:
-    """A person's entries as they were: of each payment the creation and the last update."""
-
-    first: dict[str, Entry] = field(default_factory=dict)
-    last: dict[str, Entry] = field(default_factory=dict)
-    events: list[tuple[Entry, Entry]] = field(default_factory=list)
-
-
 async def erase_user(engine: Engine, account: int, by: str, user: str) -> PersonErased:
     """Erase all that is kept of a user, and say in the audit log how much that was.
 
-    Raises `JournalError`; done again, it does the rest. What was said meanwhile goes as well.
+    Raises `JournalError`; done again, it does the rest: what the windows still count of entries that
+    no longer name the user is kept for that. What was said meanwhile goes as well.
     """
-    found = PersonEntries()
+    found = engine.unfinished_erasures.setdefault((account, user), PersonEntries())
     async with engine.publishing[account], rewriting(engine, account):
-        person = await asyncio.to_thread(_find_person, engine, account, user)
+        person = await asyncio.to_thread(_find_person, engine, account, user, found)
         named = await asyncio.to_thread(_find_named, engine, account, person)
         await engine.journal.forget_keys(named.entries)
         await _refuse_proposals(engine, account, by, person)
@@ -111,18 +103,20 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         )
         async with engine.changing:
             await make_change(engine, account, by, erased)
+    engine.unfinished_erasures.pop((account, user), None)
     return erased
 
 
-def _find_person(engine: Engine, account: int, user: str) -> Person:
-    """With the addresses that stand beside the identifier in payments."""
+def _find_person(engine: Engine, account: int, user: str, found: PersonEntries) -> Person:
+    """With the addresses that stand, or stood, beside the identifier in payments."""
     person = Person(user)
-    found = {
+    addresses = {
         address_of(_recorded(entry).payment)
         for entry in _naming(engine.journal, account, person, _look_up(engine, account, person))
         if _pays(person, entry)
     }
-    return Person(user, frozenset(address for address in found if address is not None))
+    found.emails |= {address for address in addresses if address is not None}
+    return Person(user, found.emails)
 
 
 class _Named(NamedTuple):
@@ -241,7 +235,7 @@ def _in_events(
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
         left = _encode(erase_event(kept, contract(kept.type, kept.version), person))
         new = entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
-        found.events.append((entry, new))
+        found.events[entry.sequence] = (entry, new)
         return new
 
     return erase
@@ -292,18 +286,22 @@ def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
 
 async def _recount(engine: Engine, account: int, found: PersonEntries, person: Person) -> None:
     """The windows count what is left of payments and events, as they would after a restart."""
-    for id_, first in found.first.items():
-        state = await payment_state(engine, first, found.last[id_])
+    for id_ in [each for each in found.first if each not in found.uncounted]:
+        state = await payment_state(engine, found.first[id_], found.last[id_])
         await uncount_payment(engine, account, id_, state)
+        found.uncounted.add(id_)
     # Only now, as the windows counted what lists once had.
     await engine.journal.forget_values(account, person.names)
-    for id_ in found.first:
+    for id_ in [each for each in found.first if each not in found.counted]:
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:
             await count_payment(engine, account, id_, await payment_state(engine, *known))
+        found.counted.add(id_)
     read = event_reader(engine.state.accounts[account])
-    for old, new in found.events:
+    for sequence in [each for each in found.events if each not in found.recounted]:
+        old, new = found.events[sequence]
         await recount_event(engine, read(old), read(new))
+        found.recounted.add(sequence)
 
 
 async def _erase_from_lists(

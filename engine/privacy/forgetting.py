@@ -26,6 +26,12 @@ async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     engine.snapshot_due.set()
 
 
+def drop_unfinished_erasures(engine: Engine, account: int) -> None:
+    """The account's windows were emptied, and are filled from what the journal has."""
+    for each in [each for each in engine.unfinished_erasures if each[0] == account]:
+        del engine.unfinished_erasures[each]
+
+
 async def uncount_payment(engine: Engine, account: int, id_: str, state: State) -> None:
     """Count a payment no longer, in any window or age."""
     await engine.windows.withdraw(await _observation(engine, account, id_, state))

@@ -243,6 +243,10 @@ async def test_a_monitor_begins_anew_for_who_was_erased(shop: Service) -> None:
 
 async def test_windows_count_what_is_left_as_they_would_after_a_restart(shop: Service) -> None:
     await erase(shop)
+    await same_as_after_a_restart(shop)
+
+
+async def same_as_after_a_restart(shop: Service) -> None:
     live = await shop.engine.windows.status(1)
     plans = shop.engine.active[1].plans()
     windows = [plan for plan in plans if plan.over is not None]
@@ -287,6 +291,35 @@ async def test_an_erasure_that_was_cut_off_is_done_by_the_next_one(
     follow(shop)
     await erase(shop)
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "cut"),
+    [
+        *(("rewrite", cut) for cut in range(1, 8)),
+        ("forget_values", 1),
+        *(("first_and_last", cut) for cut in range(1, 4)),
+    ],
+)
+async def test_after_an_erasure_that_was_cut_off_and_done_again_windows_count_what_is_left(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, step: str, cut: int
+) -> None:
+    journal, done = shop.engine.journal, 0
+    whole = getattr(journal, step)
+
+    async def failing(*arguments: Any, **named: Any) -> Any:
+        nonlocal done
+        done += 1
+        if done == cut:
+            raise Unavailable("planted")
+        return await whole(*arguments, **named)
+
+    monkeypatch.setattr(journal, step, failing)
+    answer = await shop.client.post("/v1/erasures", json={"user": "u-ana"})
+    assert answer.status_code == 503
+    monkeypatch.undo()
+    await erase(shop)
+    await same_as_after_a_restart(shop)
 
 
 async def test_a_person_of_more_names_than_one_query_takes_is_erased_whole(

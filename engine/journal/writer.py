@@ -272,9 +272,9 @@ def checksum(entry: Entry) -> int:
     return crc32(outcome or b"", crc32(body, start))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Watched:
-    """`is_touched` once an append of what is watched has been settled."""
+    """`is_touched` once an append of what is watched has been settled. Two who watch the same differ."""
 
     is_touched: bool = False
 

@@ -167,12 +167,7 @@ def _check_decisions(
     sent: dict[str, Any],
     events: dict[str, Any],
 ) -> None:
-    erased_at = {
-        each.body["change"]["person"]: each.place
-        for each in lines
-        if each.kind == CHANGE and each.body["change"]["type"] == "person_erased"
-    }
-    payments = _payments(lines, sent, erased_at)
+    payments = _payments(lines, sent)
     signs = []
     for line in lines:
         if line.kind == EVENT:
@@ -216,11 +211,19 @@ def _check_decisions(
             findings.add("wrong decisions", words)
 
 
-def _payments(
-    lines: Sequence[Line], sent: dict[str, Any], erased_at: dict[str, int]
-) -> dict[str, Payment]:
+def _erased(lines: Iterable[Line]) -> dict[str, list[int]]:
+    """By person the places of the erasures: an attempt that nobody answered may have been one, too."""
+    places = defaultdict(list)
+    for line in lines:
+        if line.kind == CHANGE and line.body["change"]["type"] == "person_erased":
+            places[line.body["change"]["person"]].append(line.place)
+    return places
+
+
+def _payments(lines: Sequence[Line], sent: dict[str, Any]) -> dict[str, Payment]:
     """Payments as decisions knew them: what an erasure has taken out of a line was there before it."""
     payments: dict[str, Payment] = {}
+    erased_at = _erased(lines)
     for line in lines:
         if line.kind in (PAYMENT, UPDATE):
             stored = line.body["payment"]
@@ -243,7 +246,7 @@ def _payments(
             payments[line.id].labels.append((line.place, line.body["label"]))
     for payment in payments.values():
         person = _digest(payment.states[0][1]["user"] or "")
-        if (place := erased_at.get(person)) is not None and payment.place < place:
+        for place in [each for each in erased_at.get(person, ()) if each > payment.place][:1]:
             gone = {**payment.states[-1][1], "user": None, "address": None}
             payment.states.append((place, gone))
     return payments
@@ -332,11 +335,13 @@ class _Index(NamedTuple):
     labels: dict[str, list[Any]]
     versions: dict[str, set[int]]
     listed: dict[tuple[str, str], int]
-    erased: dict[str, int]
+    erased: dict[str, list[int]]
 
 
 def _index(lines: Sequence[Line]) -> _Index:
-    index = _Index({}, {}, defaultdict(list), defaultdict(list), defaultdict(set), {}, {})
+    index = _Index(
+        {}, {}, defaultdict(list), defaultdict(list), defaultdict(set), {}, _erased(lines)
+    )
     for line in lines:
         if line.kind == PAYMENT:
             index.payments[line.id] = line
@@ -354,8 +359,6 @@ def _index(lines: Sequence[Line]) -> _Index:
             elif change["type"] == "entries_changed":
                 for value in change["values"]:
                     index.listed[change["action"], value] = line.place
-            elif change["type"] == "person_erased":
-                index.erased[change["person"]] = line.place
     return index
 
 
@@ -460,9 +463,12 @@ _KEPT: dict[str, Callable[[Operation, _Index], bool]] = {
 def _check_erasures(
     findings: Findings, operations: Sequence[Operation], lines: Sequence[Line], index: _Index
 ) -> None:
-    """Nothing that stood before an erasure was told of names the person any more."""
+    """Nothing that stood before an erasure was told of names the person any more.
+
+    Of several the first: what its person does between two of them need not be in the second.
+    """
     erased = {
-        each.subject: index.erased[_digest(each.subject)]
+        each.subject: index.erased[_digest(each.subject)][0]
         for each in operations
         if each.kind == "erase"
         and any(_is_success(each, attempt) for attempt in each.attempts)

@@ -20,7 +20,7 @@ from tollkeeper.engine.events.erase_alerts import follow_journal
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.journal.contract import Damaged
 from tollkeeper.engine.journal.damage import UNREADABLE
-from tollkeeper.engine.journal.entries import Entry, Kind, Removal
+from tollkeeper.engine.journal.entries import AMENDABLE, Entry, Kind, Removal
 from tollkeeper.engine.journal.inspect import name_entry
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import decode_label, encode_label
@@ -148,14 +148,17 @@ def _naming(
     journal: Journal, account: int, person: Person, found: NamingEntries
 ) -> Iterator[Entry]:
     """The payments and updates that may name the person, and events that are not in the index; some
-    of them twice.
+    of them twice. Raises `Damaged`.
     """
     yield from chain.from_iterable(journal.payments_at(account, found.payments))
     kinds = (*_PAYMENT_KINDS, Kind.EVENT)
     for names in person.written():
-        yield from chain.from_iterable(
-            journal.replay(account, after=found.last, kinds=kinds, containing=names)
-        )
+        replay = partial(journal.replay, account, containing=names)
+        for place in found.damaged:
+            batches = replay(after=place - 1, up_to=place, kinds=AMENDABLE)
+            if (entry := next(chain.from_iterable(batches), None)) is not None:
+                raise _damaged(entry)
+        yield from chain.from_iterable(replay(after=found.last, kinds=kinds))
 
 
 def _pays(person: Person, entry: Entry) -> bool:
@@ -163,12 +166,16 @@ def _pays(person: Person, entry: Entry) -> bool:
 
 
 def _recorded(entry: Entry) -> StoredFacts:
-    """Raises `Damaged`: what can't be read may name the person."""
+    """Raises `Damaged`."""
     try:
         return decode_recorded(entry.body)
     except UNREADABLE as error:
-        told = f"{name_entry(entry)} can't be read, and may name the person: {error}"
-        raise Damaged(f"{told}; restore a backup, and erase the person there") from error
+        raise _damaged(entry) from error
+
+
+def _damaged(entry: Entry) -> Damaged:
+    told = f"{name_entry(entry)} can't be read, and may name the person"
+    return Damaged(f"{told}; restore a backup, and erase the person there")
 
 
 async def _rewrite(

@@ -13,7 +13,6 @@ import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,7 @@ from tollkeeper.engine.search.runs import RunChanges, extend_run, note_runs, unm
 from tollkeeper.engine.search.terms import (
     ENTITIES,
     NAMED,
+    NO_VALUE,
     Facet,
     Hashes,
     Term,
@@ -73,6 +73,7 @@ _Found = frozenset[tuple[Facet, int]]
 _Of = tuple[int, int, int, int]
 _Moved = defaultdict[_Of, tuple[list[int], list[int]]]
 _OF_EVERY: tuple[Term, ...] = ((Facet.PAYMENT, 0),)
+_DAMAGED = (Facet.DAMAGED, NO_VALUE)
 
 
 class _New:
@@ -121,9 +122,10 @@ class Follower:
             last = min(self._tail.last_sequence(), followed.sequence + TAKEN_AT_ONCE)
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
-                # The service names what is damaged; no question finds it.
-                with suppress(*UNREADABLE):
+                try:
                     changes.take(entry)
+                except UNREADABLE:
+                    changes.take_damaged(entry)
             changes.write(last)
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
             changes.renew(amendments, last)
@@ -213,6 +215,10 @@ class _Changes:
             case Kind.LABEL:
                 self._take_label(entry)
 
+    def take_damaged(self, entry: Entry) -> None:
+        """One that can't be read: the service names it, and no question finds it."""
+        self._new_in(entry).entities[_DAMAGED].append(bit_of(entry.sequence))
+
     def renew(self, amendments: Iterable[Amendment], last: int) -> None:
         """Takes entries out whole, and puts in what the journal has of them up to `last`."""
         again = {
@@ -232,8 +238,7 @@ class _Changes:
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                with suppress(*UNREADABLE):
-                    self._change(account, sequence, frozenset(), self._found_by(entry, last))
+                self._change(account, sequence, frozenset(), self._found_by(entry, last))
         self.write(last)
         for account in {account for account, _ in entries}:
             self._index.execute(_FORGET_NAMES, {"account": account})
@@ -374,6 +379,12 @@ class _Changes:
             self._minute = minute
 
     def _found_by(self, entry: Entry, last: int) -> _Found:
+        try:
+            return self._terms_up_to(entry, last)
+        except UNREADABLE:
+            return self._values(entry.account, [_DAMAGED])
+
+    def _terms_up_to(self, entry: Entry, last: int) -> _Found:
         terms = self._values(entry.account, told_terms(entry))
         known = self._tail.known(entry.sequence, last)
         if known is None:

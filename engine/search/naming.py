@@ -17,14 +17,15 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, told_term
 
 class NamingEntries(NamedTuple):
     """Sequence numbers up to `last`, in order: of the creations of payments with a name as the
-    user's, of entries that hold a name as a value of their own, and of those with words that people
-    wrote, whatever they say. Some may be gone, or name nobody any more.
+    user's, of entries that hold a name as a value of their own, of those with words that people
+    wrote, whatever they say, and of those that can't be read. Some may be gone, or name nobody any more.
     """
 
     last: int
     payments: list[int]
     told: list[int]
     worded: list[int]
+    damaged: list[int]
 
 
 def find_naming(source: JournalSource, account: int, names: Iterable[str]) -> NamingEntries:
@@ -37,7 +38,7 @@ def find_naming(source: JournalSource, account: int, names: Iterable[str]) -> Na
                 return _find_naming(index, names)
     except sqlite3.Error:
         pass
-    return NamingEntries(0, [], [], [])
+    return NamingEntries(0, [], [], [], [])
 
 
 def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
@@ -50,6 +51,7 @@ def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
         _having(index, [*users, *addresses, *told]),
         _having(index, told),
         _having(index, [(Facet.WORDED, NO_VALUE)]),
+        _having(index, [(Facet.DAMAGED, NO_VALUE)]),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Damaged
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.search.follow import Follower
@@ -38,14 +39,14 @@ def forget_snapshot(folder: Path) -> None:
             path.unlink()
 
 
-def damage(folder: Path, kind: int) -> int:
-    """Spoils the last entry of a kind; its sequence number."""
+def damage(folder: Path, kind: int, body: bytes = b"\0\xff") -> int:
+    """Spoils the last entry of a kind, with this for a body; its sequence number."""
     forget_snapshot(folder)
     with closing(schema.connect(folder)) as connection:
         (last,) = connection.execute(
             "SELECT max(place) FROM journal WHERE kind = ?", (kind,)
         ).fetchone()
-        connection.execute("UPDATE journal SET body = x'00ff' WHERE place = ?", (last,))
+        connection.execute("UPDATE journal SET body = ? WHERE place = ?", (body, last))
     return int(last)
 
 
@@ -85,6 +86,32 @@ async def test_what_is_damaged_is_passed_over_by_the_index_and_refuses_an_erasur
         follower.catch_up()
     found = find_naming(folder, 1, [user])
     assert (len(found.payments), found.last) == (2, sequence)
+
+
+@pytest.mark.parametrize("kind", [Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.LABEL])
+async def test_what_was_damaged_before_the_index_was_made_refuses_the_erasure_of_whom_it_names(
+    folder: Path, kind: Kind
+) -> None:
+    async with open_service(folder) as service:
+        api = service.client
+        sent = {"payment": {"status": "failed", "user": {"id": "u-1"}}}
+        assert (await api.post("/v1/payments", json=payment(id="p"))).status_code == 201
+        assert (await api.patch("/v1/payments/p", json=sent)).status_code == 200
+        label = {"label": "fraud", "reason": "u-1 said so"}
+        assert (await api.put("/v1/payments/p/labels/review", json=label)).status_code == 200
+        watch = "event sign_in\n  field who: string required\n"
+        stored = await api.post("/v1/event-types/sign_in/versions?publish=true", content=watch)
+        assert stored.status_code == 201, stored.text
+        event = {"event": {"type": "sign_in", "id": "e", "data": {"who": "u-1"}}}
+        assert (await api.post("/v1/events", json=event)).status_code == 201
+    sequence = damage(folder, kind, b'{"u-1')
+    with closing(Follower(folder)) as follower:
+        follower.catch_up()
+    async with open_engine(folder, "serve", clock=lambda: NOW, damage="skip") as engine:
+        await rebuild(engine, lambda _share: None)
+        await erase_user(engine, 1, "test", "somebody else")
+        with pytest.raises(Damaged, match=rf"entry {sequence} \(.*may name the person"):
+            await erase_user(engine, 1, "test", "u-1")
 
 
 async def test_a_damaged_change_of_what_is_configured_is_never_passed_over(folder: Path) -> None:

@@ -3,10 +3,10 @@
     python -m tollkeeper.bench.columns [--payments 1e6] [--rounds 3]
 
 The rule reads three windows that the recorded decisions read; with a new window, one of them is of
-another length. The query by hand has the same conditions, and counts payments and money from what to
-what. Times are of the whole: from opening the files to the finished report; those two run three times a
-round. Processor time is that of all threads and processes, which are as many as there are processors. The
-first payments are those that the command shows on a terminal, from its start on.
+another length. The query by hand has the same conditions, and counts payments and money from what
+to what. Times are of the whole: from opening the files to the finished report; those two run three
+times a round. Processor time is that of all threads and processes, which are as many as there are
+processors. The first payments are those that the command shows on a terminal, from its start on.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ import duckdb
 
 from tollkeeper.bench.backtest import RULE as CHECKOUT
 from tollkeeper.bench.history import A_SECOND, BATCH, INSERT, stored
-from tollkeeper.bench.servers import TICKS, TOLL
+from tollkeeper.bench.servers import TOLL, cpu_seconds
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.columns.export import export_columns
 from tollkeeper.engine.columns.windows import window_columns
 from tollkeeper.engine.decision import AppliedRule, Decision
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.offline.columns.backtest import backtest_columns
-from tollkeeper.engine.open import now, open_engine
+from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import shipped_program
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
@@ -163,10 +164,10 @@ def first_rows(*command: str) -> tuple[float, float]:
         while b"would be" not in found:
             found += os.read(terminal, 4096)
         lasted = perf_counter() - begun
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()
+        used = cpu_seconds(process.pid)
         process.kill()
     os.close(terminal)
-    return (int(fields[11]) + int(fields[12])) / TICKS, lasted
+    return used, lasted
 
 
 def main() -> None:

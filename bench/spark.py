@@ -2,13 +2,13 @@
 
     python -m tollkeeper.bench.spark [--payments 2e5] [--share 12500]
 
-First the tasks that Spark hands out, one after the other in one process, for a quarter of the payments and
-for all of them, which are spread over 20 days: the processor time of each, and what so many workers of
-one core need when each stage's longest tasks go first. Then a tenth of the payments on clusters of a
-master and of one and two workers on this machine, which share its processors; each report is asserted to
-be that of one machine. Their processor time is that of all processes, looked at each half second: a
-worker's with its executor and Python, the driver's with the master's. It needs the extra `spark` and
-Java 17.
+First the tasks that Spark hands out, one after the other in one process, for a quarter of the
+payments and for all of them, which are spread over 20 days: the processor time of each, and what so
+many workers of one core need when each stage's longest tasks go first. Then a tenth of the payments
+on clusters of a master and of one and two workers on this machine, which share its processors; each
+report is asserted to be that of one machine. Their processor time is that of all processes, looked
+at each half second: a worker's with its executor and Python, the driver's with the master's. It
+needs the extra `spark` and Java 17.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tollkeeper.bench.cluster import ON_LOOPBACK, spark_cluster
 from tollkeeper.bench.columns import CHANGED, NEW_WINDOW, fill, furnish, rule
+from tollkeeper.bench.servers import TICKS
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.columns.export import export_columns
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.offline.columns import on_spark
-from tollkeeper.engine.offline.columns.backtest import (
-    ColumnsAsked,
-    backtest_columns,
-    windows_asked,
-)
+from tollkeeper.engine.offline.columns.backtest import backtest_columns, windows_asked
 from tollkeeper.engine.offline.columns.count_windows import alike_windows, split_windows
+from tollkeeper.engine.offline.columns.decide_exported import ColumnsAsked
 from tollkeeper.engine.offline.columns.exported import open_export
-from tollkeeper.engine.open import now
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.velocity.contract import LATE
 
@@ -51,7 +49,6 @@ CUT = "a new window of one key, cut in time"
 TRIED = {"recorded windows": CHANGED, "a new window": NEW_WINDOW, CUT: ONE_KEY}
 WORKERS = (1, 2, 8, 32)
 _LOOK_S = 0.5
-_TICKS = os.sysconf("SC_CLK_TCK")
 _DRIVER = -1
 
 
@@ -147,7 +144,7 @@ def _used(roots: Mapping[int, int]) -> dict[tuple[int, str], tuple[int, float]]:
             fields = path.read_text().rpartition(") ")[2].split()
         except OSError:
             continue
-        seconds = (int(fields[11]) + int(fields[12])) / _TICKS
+        seconds = (int(fields[11]) + int(fields[12])) / TICKS
         told[int(path.parent.name)] = (int(fields[1]), fields[19], seconds)
     found = {}
     for id_, (_, began, seconds) in told.items():

@@ -19,7 +19,7 @@ from tollkeeper.api.http.tags import BACKTESTS
 from tollkeeper.engine.instants import DAY, show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.backtest import backtest_program
-from tollkeeper.engine.offline.backtest.report import Report
+from tollkeeper.engine.offline.backtest.report import FirstChange, Report
 from tollkeeper.engine.offline.jobs.runs import JobRun, new_run
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.activate import RejectedFileError, violations
@@ -84,6 +84,13 @@ class BacktestSummary(RunView, frozen=True):
 class BacktestView(BacktestSummary, frozen=True):
     """`report` is there once it is done: the form of `toll backtest --json`."""
 
+    first_changes: Annotated[
+        list[FirstChange],
+        Meta(
+            description="The first payment of each change, as soon as it is decided; of up to"
+            " twenty changes, in the order in which they were found."
+        ),
+    ]
     report: Report | None
 
 
@@ -166,7 +173,7 @@ async def list_backtests(request: Request) -> BacktestList:
     "read_backtest",
     tag=BACKTESTS,
     summary="Read a backtest",
-    doc="How far it is, and once it is done its report.",
+    doc="How far it is with the first payments that would be decided otherwise, and once it is done its report.",
     scope="rules:read",
     answers={200: Answer("The backtest.")},
     refusals=(404,),
@@ -218,4 +225,4 @@ def _members(run: JobRun) -> dict[str, Any]:
 
 
 def _view(run: JobRun) -> BacktestView:
-    return BacktestView(**_members(run), report=run.found)
+    return BacktestView(**_members(run), first_changes=run.shown, report=run.found)

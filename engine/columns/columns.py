@@ -19,28 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from itertools import accumulate, chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tollkeeper.engine.columns.carried import BYTES, DECIMAL_DIGITS, EXACT_DECIMALS, CarriedValues
 from tollkeeper.engine.facts.fields_read import Access
-from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
 
-BYTES = "_bytes"
-"""Ends the name of the column with an address as 16 bytes."""
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 ADDRESS_BYTES = pa.binary(IP_BITS // 8)
-_DECIMAL_DIGITS = 38
 _INTEGER_DIGITS = 19
-_EXACT = Context(prec=_DECIMAL_DIGITS + 1)
-
-CarriedValues: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,7 @@ def column_form(kind: t.Type) -> tuple[Any, Callable[[CarriedValues], Any]]:
         case t.Number(scale=0):
             return _plain(pa.int64())
         case t.Number(scale=int(scale), high=high):
-            digits = _DECIMAL_DIGITS if high is None else len(str(int(high))) + scale
+            digits = DECIMAL_DIGITS if high is None else len(str(int(high))) + scale
             return decimals(digits, scale)
         case t.Instant():
             return _plain(UTC_MICROSECONDS)
@@ -138,7 +132,8 @@ def decimals(digits: int, scale: int) -> tuple[Any, Callable[[CarriedValues], An
             whole = pa.array(values, pa.int64()).cast(pa.decimal128(_INTEGER_DIGITS, 0))
         except OverflowError:
             exact = [
-                None if each is None else Decimal(each).scaleb(-scale, _EXACT) for each in values
+                None if each is None else Decimal(each).scaleb(-scale, EXACT_DECIMALS)
+                for each in values
             ]
             return pa.array(exact, arrow)
         # The same digits, with a point among them.
@@ -165,7 +160,6 @@ def _headers(values: CarriedValues) -> Any:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.decode
 
 
 def _json(values: CarriedValues) -> Any:
@@ -209,20 +203,3 @@ def _values(access: Access, known: dict[Access, CarriedValues]) -> CarriedValues
             None if each is None else getattr(each, name) for each in _values(access[:-1], known)
         ]
     return known[access]
-
-
-def carried_values(kind: t.Type, values: CarriedValues) -> list[Any]:
-    """The values of a column as `grammar/types.py` carries them."""
-    match kind:
-        case t.Number(scale=int(scale)) if scale:
-            return [None if each is None else int(each.scaleb(scale, _EXACT)) for each in values]
-        case t.Instant():
-            return [None if each is None else to_microseconds(each) for each in values]
-        case t.Ip():
-            return [None if each is None else int.from_bytes(each) for each in values]
-        case t.Headers():
-            return [None if each is None else dict(each) for each in values]
-        case t.Metadata():
-            return [None if each is None else _decode(each) for each in values]
-        case _:
-            return list(values)

@@ -24,6 +24,7 @@ from tollkeeper.engine.columns.days import (
     span_of_part,
     unaltered,
 )
+from tollkeeper.engine.columns.files import remove_file
 from tollkeeper.engine.columns.layout import (
     COLUMNS_FORMAT,
     DAY_TABLES,
@@ -46,7 +47,7 @@ from tollkeeper.engine.columns.tables import (
     states_schema,
 )
 from tollkeeper.engine.columns.windows import ReadingVersion, ReadValues, reading_versions
-from tollkeeper.engine.columns.write import parquet_file, remove_file
+from tollkeeper.engine.columns.write import parquet_file
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import named_damage, named_target

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.columns.write import placed_at_once
+from tollkeeper.engine.columns.files import placed_at_once
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 

@@ -18,6 +18,7 @@ from tollkeeper.engine.columns.columns import (
     UTC_MICROSECONDS,
     FactColumn,
     arrays_of,
+    column_form,
     columns_of,
     decimals,
 )
@@ -90,7 +91,7 @@ _PLACE = (pa.field("sequence", _INTEGER, False), pa.field("arrived", UTC_MICROSE
 def payments_schema(windows: Sequence[WindowColumn]) -> Any:
     """The columns of `payments`, with those of the windows that decisions read."""
     facts = [each.field for each in fact_columns()]
-    read = [each.field for each in windows]
+    read = [pa.field(each.name, column_form(each.type)[0]) for each in windows]
     return pa.schema([*_PLACE, *facts, pa.field("decision", DECISION_STRUCT), *read])
 
 
@@ -262,7 +263,7 @@ def _window_arrays(
         {} if decision is None else read.of(decision, entry.sequence)
         for decision, entry in zip(decisions, batch, strict=True)
     ]
-    return [each.array([row.get(each.name) for row in values]) for each in windows]
+    return [column_form(each.type)[1]([row.get(each.name) for row in values]) for each in windows]
 
 
 def _state_arrays(

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
-
-from tollkeeper.engine.columns.columns import CarriedValues, column_form
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
@@ -37,13 +34,6 @@ class WindowColumn:
     name: str
     text: str
     type: Type
-
-    @property
-    def field(self) -> Any:
-        return pa.field(self.name, column_form(self.type)[0])
-
-    def array(self, values: CarriedValues) -> Any:
-        return column_form(self.type)[1](values)
 
 
 @dataclass(frozen=True, slots=True)

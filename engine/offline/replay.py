@@ -69,7 +69,8 @@ class ReplayedCreation:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedUpdate:
-    """An update, or a label, that arrives at `arrived` (µs): from what is known of its payment to what is then.
+    """An update, or a label, that arrives at `arrived` (µs): from what is known of its payment to
+    what is then.
 
     `amend` is given None for a payment that is not known.
     """

@@ -81,6 +81,7 @@ def _progress(here: Visit, found: JsonObject) -> Html:
     return join_html(
         element("progress", max="100", value=str(done), aria_label=said),
         element("p", said),
+        _first_changes(here, found["first_changes"]),
         element(
             "form",
             element("button", words("backtest.cancel"), class_="quiet"),
@@ -88,6 +89,22 @@ def _progress(here: Visit, found: JsonObject) -> Html:
             action=f"{_address(found['id'])}/end",
         ),
     )
+
+
+def _first_changes(here: Visit, changes: list[JsonObject]) -> Html:
+    if not changes:
+        return Html("")
+    words = here.words
+    rows = [
+        row(
+            _outcome_text(here, each["was"]),
+            _outcome_text(here, each["now"]),
+            _examples([each["example"]]),
+        )
+        for each in changes
+    ]
+    titles = [words(f"backtest.{title}") for title in ("was", "would", "example")]
+    return table(titles, rows, words("backtest.first"))
 
 
 def _outcome(here: Visit, found: JsonObject) -> Html:

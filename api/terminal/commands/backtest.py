@@ -14,6 +14,7 @@ from tollkeeper.api.terminal.options import data_option, json_option, late_optio
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
+    from tollkeeper.api.terminal.given import CandidateFiles
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.backtest.compare import Labels
     from tollkeeper.engine.offline.backtest.report import Report
@@ -70,21 +71,14 @@ def backtest(
     data: JournalSource,
 ) -> None:
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
-    import msgspec
-
-    from tollkeeper.api.terminal.backtest_page import backtest_page as backtest_page
-    from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
     from tollkeeper.api.terminal.given import (
         GivenError,
         read_candidate,
         read_labels,
         read_since,
     )
-    from tollkeeper.api.terminal.rendering import draw_backtest
-    from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
-    from tollkeeper.engine.offline.backtest.files import HistoryError
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.offline.testing.files import BrokenFileError
-    from tollkeeper.engine.open import now
 
     if bool(account) == bool(histories):
         raise click.UsageError("give either --account or --history")
@@ -94,37 +88,67 @@ def backtest(
         raise click.UsageError("Spark reads an export: give --columns, too")
     try:
         with refusals():
-            program, event_types = read_candidate(candidate, account, data)
-            moment = now()
+            candidate_files = read_candidate(candidate, account, data)
+            program, moment = candidate_files.program, now()
             begin = read_since(since or ("30d" if account else "1970-01-01"), moment)
             known = {} if labels is None else read_labels(labels)
             if columns is not None:
-                if isinstance(data, Path):
-                    _export(data, columns, account or "")
                 if err.is_terminal:
                     _show_newest(columns, account or "", program, (begin, moment), known, late)
+                if isinstance(data, Path):
+                    _export(data, columns, account or "")
             with progress_bar("replaying") as progress:
                 if columns is not None:
                     over = (columns, account or "", program, (begin, moment), known, progress, late)
                     report = _over_columns(master, *over)
                 elif account:
+                    from tollkeeper.engine.offline.backtest.backtest import backtest_account
+
                     report = backtest_account(
                         data, account, program, (begin, moment), known, progress, late
                     )
                 else:
-                    report = backtest_files(
-                        histories, program, event_types, begin, known, progress, late
-                    )
-    except (BrokenFileError, GivenError, HistoryError) as error:
+                    report = _over_files(histories, candidate_files, begin, known, progress, late)
+    except (BrokenFileError, GivenError) as error:
         refuse(str(error))
+    _tell(report, html, markdown=markdown, as_json_=as_json_)
+
+
+def _tell(report: Report, html: Path | None, *, markdown: bool, as_json_: bool) -> None:
     if html is not None:
+        from tollkeeper.api.terminal.backtest_page import backtest_page
+
         html.write_text(backtest_page(report), encoding="utf-8")
     if as_json_:
-        print_json(msgspec.to_builtins(report))
+        from msgspec import to_builtins
+
+        print_json(to_builtins(report))
     elif markdown:
+        from tollkeeper.api.terminal.backtest_words import summary as backtest_summary
+
         print("\n".join(backtest_summary(report)))  # noqa: T201 - for a pull request
     else:
+        from tollkeeper.api.terminal.rendering import draw_backtest
+
         show_whole(draw_backtest(report))
+
+
+def _over_files(
+    histories: tuple[Path, ...],
+    candidate: CandidateFiles,
+    begin: int,
+    labels: Labels,
+    progress: Progress,
+    late: int,
+) -> Report:
+    from tollkeeper.engine.offline.backtest.files import HistoryError, backtest_files
+
+    try:
+        return backtest_files(
+            histories, candidate.program, candidate.events, begin, labels, progress, late
+        )
+    except HistoryError as error:
+        refuse(str(error))
 
 
 def _export(data: Path, columns: Path, account: str) -> None:
@@ -143,13 +167,17 @@ def _show_newest(
     labels: Labels,
     late: int,
 ) -> None:
-    """Examples, for whoever watches, before all of history is asked."""
+    """Examples, for whoever watches, of what the last export brought, before all else is done."""
     from tollkeeper.api.terminal.rendering import draw_examples
+    from tollkeeper.engine.journal.contract import JournalError
 
     with extra("columns"):
-        from tollkeeper.engine.offline.columns.backtest import backtest_newest
+        from tollkeeper.engine.offline.columns.newest import backtest_newest
 
-    found = backtest_newest(columns, account, program, period, labels, late)
+    try:
+        found = backtest_newest(columns, account, program, period, labels, late)
+    except JournalError:  # there is none yet, or it is to be finished first
+        return
     if found is not None and found.changes:
         err.print(draw_examples(found, 1), soft_wrap=True)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
+from itertools import count
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
@@ -18,8 +18,15 @@ from tollkeeper.engine.offline.backtest.candidate import (
     rule_candidate,
     scorecard_candidate,
 )
-from tollkeeper.engine.offline.backtest.compare import Comparison, Labels, compare_outcomes
-from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.compare import (
+    ComparedPayment,
+    Comparison,
+    Labels,
+    OutcomePair,
+    ShowFirst,
+    compare_outcomes,
+    unshown,
+)
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.backtest.replay import (
     HistoryBatches,
@@ -27,18 +34,26 @@ from tollkeeper.engine.offline.backtest.replay import (
     try_candidate,
     without_cycles,
 )
-from tollkeeper.engine.offline.backtest.report import FILES, Report, count_payments, report_of
+from tollkeeper.engine.offline.backtest.report import (
+    Report,
+    count_payments,
+    first_change,
+    report_of,
+)
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
 from tollkeeper.engine.programs.compile.shown import shown_duration, written_value
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import JobProgress, Progress
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.grammar.program import EventType, Rule, Score, Scorecard
+from tollkeeper.grammar.program import Rule, Score, Scorecard
 from tollkeeper.grammar.types import Instant
 from tollkeeper.grammar.walk import parts
+
+FIRST_CHANGES = 20
+"""Of so many changes a job shows the first payment before its end."""
 
 
 def backtest_account(
@@ -49,10 +64,11 @@ def backtest_account(
     labels: Labels,
     progress: Progress,
     late: int | None = None,
+    show_first: ShowFirst = unshown,
 ) -> Report:
     """What the program would change of an account's decisions; `period` (µs) is of arrivals,
     `late` (µs) how far behind the latest arrival the service counts a payment, None for as its
-    folder says.
+    folder says; `show_first` hears of each change when the first payment of it is decided.
 
     `labels` count before those that the account has stored.
 
@@ -69,7 +85,7 @@ def backtest_account(
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
         labels = {**stored_labels(connection, account.number), **labels}
-        found = compare_history(candidate, history, since, labels, progress)
+        found = compare_history(candidate, history, since, labels, progress, show_first)
     notes = [
         *candidate_notes(candidate, found),
         *shortfalls(candidate.plan, history.begins, since),
@@ -79,38 +95,25 @@ def backtest_account(
 
 
 def backtest_program(
-    progress: Progress,
+    progress: JobProgress,
     source: JournalSource,
     account_name: str,
     program: bytes,
     period: tuple[int, int],
 ) -> Report:
-    """The same of an encoded program, as a job. Raises as `backtest_account`."""
+    """The same of an encoded program, as a job that shows the first payment of each of
+    `FIRST_CHANGES` changes. Raises as `backtest_account`."""
     decoded = decode_program(program)
     assert isinstance(decoded, Rule | Scorecard)
-    return backtest_account(source, account_name, decoded, period, {}, progress)
+    places = count(1)
 
+    def show_first(change: OutcomePair, payment: ComparedPayment) -> None:
+        if next(places) <= FIRST_CHANGES:
+            progress.show(first_change(change, payment))
 
-def backtest_files(
-    paths: Iterable[Path],
-    program: Rule | Scorecard,
-    events: Mapping[str, EventType | None],
-    since: int,
-    labels: Labels,
-    progress: Progress,
-    late: int = LATE,
-) -> Report:
-    """What the program would decide about the payments in files, which all get it.
-
-    `events` are the event types near the program, `since` (µs) is of arrivals. Raises
-    `HistoryError`.
-    """
-    candidate = candidate_of(program, Account(0, FILES, 0), late)
-    history = file_history(paths, program, events)
-    found = compare_history(candidate, history, since, labels, progress)
-    notes = [*candidate_notes(candidate, found), *shortfalls(candidate.plan, history.begins, since)]
-    period = (found.first or since, found.last or since)
-    return report_of(program, FILES, period, found, notes)
+    return backtest_account(
+        source, account_name, decoded, period, {}, progress, show_first=show_first
+    )
 
 
 def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) -> Candidate:
@@ -152,12 +155,17 @@ def was_published(account: Account, program: Rule | Scorecard) -> bool:
 
 
 def compare_history(
-    candidate: Candidate, history: RecordedHistory, since: int, labels: Labels, progress: Progress
+    candidate: Candidate,
+    history: RecordedHistory,
+    since: int,
+    labels: Labels,
+    progress: Progress,
+    show_first: ShowFirst = unshown,
 ) -> Comparison:
     """What the candidate would change of a history's payments that arrived from `since` (µs) on."""
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
     with without_cycles():
-        found = compare_outcomes(try_candidate(candidate, watched, since), labels)
+        found = compare_outcomes(try_candidate(candidate, watched, since), labels, show_first)
     progress(1.0)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -66,6 +66,12 @@ class ComparedPayment(Struct, frozen=True):
 
 
 OutcomePair: TypeAlias = tuple[CandidateOutcome | None, CandidateOutcome]
+ShowFirst: TypeAlias = Callable[[OutcomePair, ComparedPayment], None]
+"""Called with the first payment of an outcome that changes, as soon as it is decided."""
+
+
+def unshown(_pair: OutcomePair, _payment: ComparedPayment) -> None:
+    """Nobody waits to see the first payments."""
 
 
 @dataclass(slots=True)
@@ -84,7 +90,9 @@ class Comparison:
 
 
 def compare_outcomes(
-    replayed: Iterable[ReplayedPayment | StatusUpdate], labels: Labels
+    replayed: Iterable[ReplayedPayment | StatusUpdate],
+    labels: Labels,
+    show_first: ShowFirst = unshown,
 ) -> Comparison:
     """Counts every payment once, under its final status where its outcome is followed."""
     found = Comparison()
@@ -115,7 +123,11 @@ def compare_outcomes(
         if was is None or was.action != now.action or was.condition != now.condition:
             cell = Cell(was, now, currency, merchant, label, payment.status)
             followed[each.id] = (cell, amount)
-            _show(examples[was, now], each)
+            shown = examples[was, now]
+            shown.append(_compared(each))
+            if was is not None and len(shown) == 1:
+                show_first((was, now), shown[0])
+            del shown[:-SHOWN_EXAMPLES]
             continue
         key = (was, now, currency, merchant, label)
         tally = tallies.get(key)
@@ -135,20 +147,16 @@ def _with_status(cell: Cell, status: str) -> Cell:
     return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
 
 
-def _show(shown: list[ComparedPayment], replayed: ReplayedPayment) -> None:
+def _compared(replayed: ReplayedPayment) -> ComparedPayment:
     facts = replayed.facts
-    shown.append(
-        ComparedPayment(
-            id=replayed.id,
-            arrived=replayed.arrived,
-            score=replayed.score,
-            hundredths=facts.amount,
-            currency=facts.payment.currency,
-            merchant=facts.payment.merchant.id,
-        )
+    return ComparedPayment(
+        id=replayed.id,
+        arrived=replayed.arrived,
+        score=replayed.score,
+        hundredths=facts.amount,
+        currency=facts.payment.currency,
+        merchant=facts.payment.merchant.id,
     )
-    if len(shown) > SHOWN_EXAMPLES:
-        del shown[0]
 
 
 def tallies_by(

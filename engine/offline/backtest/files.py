@@ -27,8 +27,16 @@ from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import encode_label
 from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.offline.backtest.backtest import (
+    candidate_notes,
+    candidate_of,
+    compare_history,
+    shortfalls,
+)
 from tollkeeper.engine.offline.backtest.candidate import Situation
+from tollkeeper.engine.offline.backtest.compare import Labels
 from tollkeeper.engine.offline.backtest.replay import RecordedHistory
+from tollkeeper.engine.offline.backtest.report import FILES, Report, report_of
 from tollkeeper.engine.offline.backtest.rows import FORMATS, json_lines
 from tollkeeper.engine.offline.testing.environments import (
     EntryError,
@@ -48,15 +56,39 @@ from tollkeeper.engine.offline.testing.streams import (
     read_stream,
 )
 from tollkeeper.engine.programs.event_contract import Contract, read_data
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import AccountSettings
+from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored, event_reader_by
 from tollkeeper.engine.update import apply_update
-from tollkeeper.engine.velocity.contract import State
+from tollkeeper.engine.velocity.contract import LATE, State
 from tollkeeper.grammar.program import EventType, Rule, Scorecard
 
 
 class HistoryError(Exception):
     """A file that can't be read, or a line of it that doesn't fit those before."""
+
+
+def backtest_files(
+    paths: Iterable[Path],
+    program: Rule | Scorecard,
+    events: Mapping[str, EventType | None],
+    since: int,
+    labels: Labels,
+    progress: Progress,
+    late: int = LATE,
+) -> Report:
+    """What the program would decide about the payments in files, which all get it.
+
+    `events` are the event types near the program, `since` (µs) is of arrivals. Raises
+    `HistoryError`.
+    """
+    candidate = candidate_of(program, Account(0, FILES, 0), late)
+    history = file_history(paths, program, events)
+    found = compare_history(candidate, history, since, labels, progress)
+    notes = [*candidate_notes(candidate, found), *shortfalls(candidate.plan, history.begins, since)]
+    period = (found.first or since, found.last or since)
+    return report_of(program, FILES, period, found, notes)
 
 
 def file_history(

@@ -80,6 +80,14 @@ class OutcomeChange(Struct, frozen=True):
     examples: tuple[ReportedExample, ...]
 
 
+class FirstChange(Struct, frozen=True):
+    """The first payment that was found to get another outcome so, told before the report."""
+
+    was: ReportedOutcome
+    now: ReportedOutcome
+    example: ReportedExample
+
+
 class UnrecordedDecisions(Struct, frozen=True):
     """What payments would get of which no decision is recorded."""
 
@@ -220,6 +228,13 @@ def _unrecorded_decisions(
         )
         for now, each in tallies_by(unrecorded, lambda cell: cell.now)
     ]
+
+
+def first_change(change: Changed, payment: ComparedPayment) -> FirstChange:
+    """Of a payment with a recorded decision."""
+    was, now = change
+    assert was is not None
+    return FirstChange(ReportedOutcome(*was), ReportedOutcome(*now), _show_example(payment))
 
 
 def _show_example(example: ComparedPayment) -> ReportedExample:

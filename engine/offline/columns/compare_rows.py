@@ -59,7 +59,8 @@ FROM seen WHERE sequence IN (SELECT unnest(?))
 
 
 def outcomes_of(table: str) -> str:
-    """In SQL, the rows of `decided` or `counted` with the action and the condition that they lead to."""
+    """In SQL, the rows of `decided` or `counted` with the action and the condition that they lead
+    to."""
     return f"""
 SELECT {table}.*, conditions.rule AS now_rule, conditions.name AS now_condition,
   CASE WHEN recommends THEN coalesce(conditions.action, threshold_actions.action) END AS now_action

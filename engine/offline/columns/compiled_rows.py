@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tollkeeper.engine.columns.columns import carried_values
+from tollkeeper.engine.columns.carried import carried_values
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation
 from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.as_journal import configuration_as_journal
 from tollkeeper.engine.offline.columns.exported import NUMBER
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
@@ -30,19 +31,19 @@ def compiled_decisions(
     decide = rows.candidate.decide
     slices = SequenceSlices(_batches(asked, facts, rows, holds))
     span = (0, asked.exported.progress.sequence)
-    changes = asked.exported.changes
-    history = configured_history(changes, NUMBER, rows.program, span, slices.between)
-    situation = history.situation
-    for each in history.happened:
-        if isinstance(each, Situation):
-            situation = each
-            continue
-        found = []
-        for entry in each:
-            row: Any = entry.body
-            read, was, values = row
-            found.append((entry.sequence, decide(read, was, values, situation)))
-        yield found
+    with configuration_as_journal(asked.exported) as journal:
+        history = configured_history(journal, NUMBER, rows.program, span, slices.between)
+        situation = history.situation
+        for each in history.happened:
+            if isinstance(each, Situation):
+                situation = each
+                continue
+            found = []
+            for entry in each:
+                row: Any = entry.body
+                read, was, values = row
+                found.append((entry.sequence, decide(read, was, values, situation)))
+            yield found
 
 
 def _batches(

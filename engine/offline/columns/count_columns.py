@@ -12,12 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tollkeeper.engine.columns.columns import carried_values
+from sqlglot import exp
+
+from tollkeeper.engine.columns.carried import carried_values
 from tollkeeper.engine.columns.write import ROW_GROUP
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.sql import DIALECT, SMALL, NotExactError, guarded
+from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
+from tollkeeper.engine.offline.columns.sql import (
+    SMALL,
+    NotExactError,
+    sql_call,
+    sql_is_there,
+    sql_join,
+)
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import translation_of
 from tollkeeper.engine.velocity.contract import Group, SeriesPlan
@@ -72,43 +81,49 @@ def says_window(program: Rule | Scorecard, history: History, facts: FactRows) ->
 
 
 def brought_rows(
-    program: Rule | Scorecard, histories: Sequence[History], plan: ReplayPlan, facts: FactRows
+    tables: Any,
+    program: Rule | Scorecard,
+    histories: Sequence[History],
+    plan: ReplayPlan,
+    facts: FactRows,
 ) -> BroughtRows:
     """What the series of windows with the same keys get, all of which SQL says."""
     translation = translation_of(program, facts)
     windows = dict(zip((each.series for each in plan.reading.plan.windows), histories, strict=True))
-    elements = tuple(
-        BroughtElement(each, *_brought_element(windows[each.digest], translation))
-        for each in plan.series
-    )
-    keys = _brought_keys(histories[0], translation)
-    return BroughtRows(keys, elements, guarded(translation.guards))
+    elements = []
+    for each in plan.series:
+        brings, value, kind = _brought_element(windows[each.digest], translation)
+        elements.append(BroughtElement(each, sql_of(tables, brings), sql_of(tables, value), kind))
+    keys = tuple(sql_of(tables, key) for key in _brought_keys(histories[0], translation))
+    return BroughtRows(keys, tuple(elements), guarded(tables, translation.guards))
 
 
-def _brought_keys(history: History, translation: Translation) -> tuple[str, ...]:
-    return tuple(_said(key, translation) for key in history.keys)
+def _brought_keys(history: History, translation: Translation) -> list[exp.Expression]:
+    return [_said(key, translation) for key in history.keys]
 
 
-def _brought_element(history: History, translation: Translation) -> tuple[str, str, t.Type]:
-    """Whether a payment brings something, in SQL, its value and the type of it."""
+def _brought_element(
+    history: History, translation: Translation
+) -> tuple[exp.Expression, exp.Expression, t.Type]:
+    """Whether a payment brings something, its value and the type of it."""
     series, looks_at_all = history.series, history.function in ("any", "all")
     # `any` and `all` look at what the test gives of each record.
     test, value = (None, series.where) if looks_at_all else (series.where, series.value)
-    said = "TRUE" if value is None else _said(value, translation)
-    tests = [] if test is None else [f"coalesce({_said(test, translation)}, FALSE)"]
+    said = exp.true() if value is None else _said(value, translation)
+    tests = [] if test is None else [sql_call("coalesce", _said(test, translation), exp.false())]
     if value is not None and not looks_at_all:
-        tests.append(f"({said}) IS NOT NULL")
-    return " AND ".join(tests) or "TRUE", said, t.Boolean() if value is None else value.type
+        tests.append(sql_is_there(said.copy()))
+    brings = sql_join(exp.And, tests) if tests else exp.true()
+    return brings, said, t.Boolean() if value is None else value.type
 
 
-def _said(node: Expression, translation: Translation) -> str:
+def _said(node: Expression, translation: Translation) -> exp.Expression:
     said = translation.say(node)
-    text = said.value.sql(DIALECT)
     if not isinstance(node.type, t.Number) or node.type.scale is None:
-        return text
+        return said.value
     if said.largest >= SMALL:
         raise NotExactError("numbers of more than 64 bits")
-    return f"CAST({text} AS BIGINT)"
+    return exp.cast(exp.paren(said.value), "BIGINT")
 
 
 def read_columns(

@@ -34,6 +34,7 @@ from tollkeeper.engine.offline.backtest.plan import ReplayPlan, can_change, plan
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.backtest.replay import without_cycles
 from tollkeeper.engine.offline.backtest.stored import configured_history
+from tollkeeper.engine.offline.columns.as_journal import configuration_as_journal
 from tollkeeper.engine.offline.columns.count_columns import (
     brought_rows,
     read_columns,
@@ -42,8 +43,9 @@ from tollkeeper.engine.offline.columns.count_columns import (
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows, fields_by_access
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
+from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.slices import SequenceSlices
-from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, guarded
+from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.progress import Progress
@@ -259,10 +261,10 @@ def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
     for key in keys:
         translation = translation_of(asked.program, facts)
         try:
-            text = translation.test(key).sql(DIALECT)
+            text = sql_of(exported.tables, translation.test(key))
         except (NotExactError, RecursionError):
             continue
-        query = f"SELECT {guarded(translation.guards)} FROM happened AS seen"
+        query = f"SELECT {guarded(exported.tables, translation.guards)} FROM happened AS seen"
         if exported.tables.execute(query).fetchall() == [(True,)]:
             said.append(text)
     return f"hash({', '.join(said)})" if said else None
@@ -344,7 +346,7 @@ def count_rows(
     forms = [column_form(each.type)[1] for each in histories_of(asked)]
     found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]] | None = None
     if _are_said(asked):
-        brought = brought_rows(asked.program, histories_of(asked), plan, facts)
+        brought = brought_rows(tables, asked.program, histories_of(asked), plan, facts)
         is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen"
         if tables.execute(is_exact).fetchall() == [(True,)]:
             reads = f"reads AND came >= {asked.since} AND place >= {part.span.first}"
@@ -365,11 +367,11 @@ def _read_entries(
         elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
     slices = SequenceSlices(read_happened(tables, plan, facts, rows))
     span = (exported.progress.parts[exported.parts[0]].first - 1, exported.progress.sequence)
-    history = configured_history(exported.changes, NUMBER, asked.program, span, slices.between)
-    windows, environment = PlannedWindows(plan), history.situation.environment
     sequences: list[int] = []
     values: list[Sequence[Any]] = []
-    with without_cycles():
+    with configuration_as_journal(exported) as journal, without_cycles():
+        history = configured_history(journal, NUMBER, asked.program, span, slices.between)
+        windows, environment = PlannedWindows(plan), history.situation.environment
         for batch in history.happened:
             if isinstance(batch, Situation):
                 environment = batch.environment

@@ -13,9 +13,10 @@ from typing import Any
 
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
 from tollkeeper.engine.offline.columns.seen import register
-from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, guarded
+from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.grammar.program import Rule
 
 _MOST_SQL = 200_000
@@ -61,30 +62,31 @@ def _by_rule(arms: Sequence[tuple[str, str]]) -> str:
 
 def _sayable(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> list[str]:
     """The rule's conditions in SQL, up to the first that it can't say exactly of all its payments."""
-    rule, found, guards = rows.program, [], []
+    tables, rule, found, guards = asked.exported.tables, rows.program, [], []
     assert isinstance(rule, Rule)
     translation = asked.translation(rows, facts)
     for condition in rule.conditions:
         translation.guards.clear()
         try:
-            text = translation.test(condition.when).sql(DIALECT)
+            text = sql_of(tables, translation.test(condition.when))
         except (NotExactError, RecursionError):
             break
         if len(text) > _MOST_SQL:
             break
-        guards.append(guarded(translation.guards))
+        guards.append(guarded(tables, translation.guards))
         found.append(text)
     if not found:
         return found
     query = f"SELECT {', '.join(guards)} FROM seen WHERE {rows.holds}"
-    (held,) = asked.exported.tables.execute(query).fetchall()
+    (held,) = tables.execute(query).fetchall()
     return found[: next((at for at, each in enumerate(held) if not each), len(found))]
 
 
 def _decide_rest(
     asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, said: Sequence[str], first: int
 ) -> None:
-    """Fills `rest`: what the rule decides about its payments that meet none of the conditions `said`."""
+    """Fills `rest`: what the rule decides about its payments that meet none of the conditions
+    `said`."""
     tables, rule = asked.exported.tables, rows.program
     assert isinstance(rule, Rule)
     undecided = [rows.holds, *(f"NOT coalesce({each}, FALSE)" for each in said)]

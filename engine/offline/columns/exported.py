@@ -1,10 +1,7 @@
-"""An account's export as tables of DuckDB, and its configuration as the journal's own."""
-
-# ruff: noqa: S608 - only constants of this module are put into the queries
+"""An account's export as tables of DuckDB, with what was configured."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from sqlite_utils import Database
 
 from tollkeeper.engine.columns.layout import (
     DAY_TABLES,
@@ -24,38 +20,30 @@ from tollkeeper.engine.columns.layout import (
     whole_file,
 )
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.migrations import migrations
-from tollkeeper.engine.offline.columns.own_functions import make_own_functions
+from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
 from tollkeeper.engine.registry.accounts import find_account
+from tollkeeper.engine.registry.changes import RecordedChange
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
 
 NUMBER = 1
 """The account's number among what was exported, which has it alone."""
 _CHANGES = "SELECT sequence, epoch_us(arrived), change FROM changes ORDER BY sequence"
-_CONTENTS = "SELECT DISTINCT content, list, content_from, content_to FROM lists"
-_ENTRIES = (
-    "SELECT content, value, columns, epoch_us(expires_at), NULL, NULL, valid_from, valid_to"
-    " FROM lists WHERE value IS NOT NULL"
-)
 _FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
-_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
-    """`tables` has a view for each table of the account, `changes` its configuration as a journal
-    has it, `lists` its lists and tables. `progress` says how far the export came, `parts` are those that `tables` has;
+    """`tables` has a view for each table of the account, `changes` are what was configured, `lists`
+    its lists and tables. `progress` says how far the export came, `parts` are those that `tables` has;
     `begins` (µs) is when the first payment that was exported arrived.
     """
 
     tables: Any
-    changes: sqlite3.Connection
+    changes: tuple[RecordedChange, ...]
     account: Account
     lists: RecordedLists
     progress: ExportProgress
@@ -82,11 +70,7 @@ def open_export(
     if newest is not None:
         parts = _newest_parts(parts, progress, newest)
     try:
-        with (
-            closing(duckdb.connect()) as tables,
-            closing(sqlite3.connect(":memory:", check_same_thread=False)) as changes,
-        ):
-            make_own_functions(tables)
+        with closing(duckdb.connect()) as tables:
             tables.execute("SET TimeZone = 'UTC'")
             tables.execute("SET enable_progress_bar = false")
             for table in DAY_TABLES:
@@ -94,8 +78,8 @@ def open_export(
                 _make_view(tables, table, files)
             for whole in ("windows", "lists", "changes"):
                 _make_view(tables, whole, [str(whole_file(target, whole, name))])
-            _fill_changes(tables, changes)
-            state = fold_changes(Configuration(), recorded_changes(reads.changes(changes, 0)))
+            changes = tuple(_recorded(tables))
+            state = fold_changes(Configuration(), changes)
             begins = None
             if progress.parts:
                 first = part_file(target, "payments", name, min(progress.parts))
@@ -119,28 +103,9 @@ def _make_view(tables: Any, table: str, files: list[str]) -> None:
         tables.read_parquet(files, union_by_name=True).create_view(table)
 
 
-def _fill_changes(tables: Any, changes: sqlite3.Connection) -> None:
-    migrations.apply(Database(changes))
-    for row in _rows(tables, _CHANGES):
-        changes.execute(
-            "INSERT INTO journal (place, account, kind, id, arrived, time, body)"
-            f" VALUES (?, {NUMBER}, {Kind.CHANGE:d}, '', ?, 0, CAST(? AS BLOB))",
-            row,
-        )
-    changes.executemany(
-        "INSERT INTO list_contents (id, account, list, from_place, to_place, staged)"
-        f" VALUES (?, {NUMBER}, ?, ?, ?, 0)",
-        _rows(tables, _CONTENTS),
+def _recorded(tables: Any) -> Iterator[RecordedChange]:
+    rows = tables.execute(_CHANGES).fetchall()
+    return recorded_changes(
+        Entry(sequence, NUMBER, Kind.CHANGE, "", arrived, 0, change.encode())
+        for sequence, arrived, change in rows
     )
-    changes.executemany(
-        "INSERT INTO list_entries (content, value, columns, expires_at, note, by, from_place,"
-        " to_place) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        _rows(tables, _ENTRIES),
-    )
-    changes.commit()
-
-
-def _rows(tables: Any, query: str) -> Iterator[tuple[Any, ...]]:
-    found = tables.cursor().execute(query)
-    while rows := found.fetchmany(_BATCH):
-        yield from rows

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import defstruct
 
-from tollkeeper.engine.columns.columns import BYTES, carried_values
+from tollkeeper.engine.columns.carried import BYTES, carried_values
 from tollkeeper.engine.facts.fields_read import Access
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import to_microseconds

@@ -32,12 +32,7 @@ from tollkeeper.engine.offline.backtest.compare import (
     Comparison,
     OutcomePair,
 )
-from tollkeeper.engine.offline.columns.backtest import (
-    ColumnsAsked,
-    decide_exported,
-    rows_asked,
-    windows_asked,
-)
+from tollkeeper.engine.offline.columns.backtest import windows_asked
 from tollkeeper.engine.offline.columns.count_windows import (
     CountedSpan,
     WindowsAsked,
@@ -50,6 +45,11 @@ from tollkeeper.engine.offline.columns.count_windows import (
     split_windows,
     start_of,
     values_schema,
+)
+from tollkeeper.engine.offline.columns.decide_exported import (
+    ColumnsAsked,
+    decide_exported,
+    rows_asked,
 )
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.happened import make_happened

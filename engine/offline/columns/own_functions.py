@@ -1,35 +1,23 @@
 """The language's own functions, called by DuckDB over batches of Arrow where SQL says something else.
 
 Values are carried as `grammar/types.py` says, an address as its 16 bytes; NULL among the arguments is
-NULL. Each stands in SQL under its name here with `own_` before it.
+NULL. Each is made known to a connection when an expression of SQL first calls it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
-from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
-import pyarrow as pa  # type: ignore[import-untyped]
+from sqlglot import exp
 
-from tollkeeper.engine.columns.columns import ADDRESS_BYTES
+from tollkeeper.engine.offline.columns.sql import DIALECT
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.grammar.regexes import compile_regex
-
-_ARRAYS: Mapping[str, Callable[[list[Any]], Any]] = {
-    "BOOLEAN": lambda values: pa.array(values, pa.bool_()),
-    "BIGINT": lambda values: pa.array(values, pa.int64()),
-    "HUGEINT": lambda values: pa.array(
-        [None if each is None else Decimal(each) for each in values], pa.decimal128(38)
-    ),
-    "DOUBLE": lambda values: pa.array(values, pa.float64()),
-    "VARCHAR": lambda values: pa.array(values, pa.string()),
-    "BLOB": lambda values: pa.array(values, ADDRESS_BYTES).cast(pa.binary()),
-}
 
 
 class OwnFunction(NamedTuple):
@@ -40,27 +28,42 @@ class OwnFunction(NamedTuple):
     value_of: Callable[..., Any]
 
 
+def sql_of(tables: Any, said: exp.Expression) -> str:
+    """The expression in SQL; the connection then knows the functions of our own that it calls."""
+    _make_called(tables, said)
+    return said.sql(DIALECT)
+
+
+def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
+    """In SQL, whether no row fails a guard."""
+    tests = [f"coalesce({sql_of(tables, each)}, TRUE)" for each in guards]
+    return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
+
+
+def _make_called(tables: Any, said: exp.Expression) -> None:
+    called = {each.name for each in said.find_all(exp.Anonymous)}
+    wanted = {name: own for name, own in _OWN.items() if name in called}
+    if not wanted:
+        return
+    there = {name for (name,) in tables.execute(_THERE).fetchall()}
+    for name, own in wanted.items():
+        if name not in there:
+            make_function(tables, name, own)
+
+
 def make_function(tables: Any, name: str, own: OwnFunction) -> None:
     """Makes the function known to a connection and its cursors."""
-    array, value_of = _ARRAYS[own.gives], own.value_of
+    # It brings Arrow, which takes longer to load than most rules take to be asked.
+    from tollkeeper.engine.offline.columns.arrow_function import arrow_function
 
-    def call(*columns: Any) -> Any:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return array([None if None in row else value_of(*row) for row in rows])
-
-    # DuckDB counts the parameters.
-    names = (f"value_{number}" for number in range(len(own.given)))
-    call.__signature__ = Signature(  # type: ignore[attr-defined]
-        [Parameter(each, Parameter.POSITIONAL_ONLY) for each in names]
-    )
     tables.create_function(
-        name, call, list(own.given), own.gives, type="arrow", null_handling="special"
+        name,
+        arrow_function(own),
+        list(own.given),
+        own.gives,
+        type="arrow",
+        null_handling="special",
     )
-
-
-def make_own_functions(tables: Any) -> None:
-    for name, own in _OWN.items():
-        make_function(tables, f"own_{name}", own)
 
 
 _decode = msgspec.json.decode
@@ -136,30 +139,31 @@ def _mean(values: Sequence[int | None], scale: int) -> float | None:
 
 
 _TEXT, _METADATA = ("VARCHAR",), ("VARCHAR", "VARCHAR[]")
+_THERE = "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"
 _OWN: Mapping[str, OwnFunction] = {
-    "entropy": OwnFunction(_TEXT, "DOUBLE", functions.entropy),
-    "lower": OwnFunction(_TEXT, "VARCHAR", functions.lower),
-    "upper": OwnFunction(_TEXT, "VARCHAR", functions.upper),
-    "email_domain": OwnFunction(_TEXT, "VARCHAR", functions.email_domain),
-    "number": OwnFunction(_TEXT, "BIGINT", functions.number),
-    "matches": OwnFunction(("VARCHAR", "VARCHAR", "BOOLEAN"), "BOOLEAN", _matches),
-    "header": OwnFunction(("MAP(VARCHAR, VARCHAR)", "VARCHAR"), "VARCHAR", _header),
-    "hour": OwnFunction(
+    "own_entropy": OwnFunction(_TEXT, "DOUBLE", functions.entropy),
+    "own_lower": OwnFunction(_TEXT, "VARCHAR", functions.lower),
+    "own_upper": OwnFunction(_TEXT, "VARCHAR", functions.upper),
+    "own_email_domain": OwnFunction(_TEXT, "VARCHAR", functions.email_domain),
+    "own_number": OwnFunction(_TEXT, "BIGINT", functions.number),
+    "own_matches": OwnFunction(("VARCHAR", "VARCHAR", "BOOLEAN"), "BOOLEAN", _matches),
+    "own_header": OwnFunction(("MAP(VARCHAR, VARCHAR)", "VARCHAR"), "VARCHAR", _header),
+    "own_hour": OwnFunction(
         ("BIGINT", "VARCHAR"), "BIGINT", lambda at, zone: functions.hour(at, _zone(zone))
     ),
-    "weekday": OwnFunction(
+    "own_weekday": OwnFunction(
         ("BIGINT", "VARCHAR"), "VARCHAR", lambda at, zone: functions.weekday(at, _zone(zone))
     ),
-    "ip_network": OwnFunction(("BLOB", "BIGINT", "BIGINT"), "VARCHAR", _ip_network),
-    "rounded": OwnFunction(("DOUBLE", "BIGINT"), "HUGEINT", _rounded),
-    "double": OwnFunction(("HUGEINT", "BIGINT"), "DOUBLE", _double),
-    "entry": OwnFunction(("DOUBLE",), "BIGINT", _entry),
-    "metadata_number": OwnFunction(_METADATA, "BIGINT", _metadata_number),
-    "entry_count": OwnFunction(_METADATA, "BIGINT", _entry_count),
-    "text_among": OwnFunction((*_METADATA, "VARCHAR"), "BOOLEAN", _among),
-    "truth_among": OwnFunction((*_METADATA, "BOOLEAN"), "BOOLEAN", _among),
-    "decimal_among": OwnFunction((*_METADATA, "HUGEINT", "BIGINT"), "BOOLEAN", _decimal_among),
-    "double_among": OwnFunction((*_METADATA, "DOUBLE"), "BOOLEAN", _double_among),
-    "total": OwnFunction(("DOUBLE[]",), "DOUBLE", _total),
-    "mean": OwnFunction(("BIGINT[]", "BIGINT"), "DOUBLE", _mean),
+    "own_ip_network": OwnFunction(("BLOB", "BIGINT", "BIGINT"), "VARCHAR", _ip_network),
+    "own_rounded": OwnFunction(("DOUBLE", "BIGINT"), "HUGEINT", _rounded),
+    "own_double": OwnFunction(("HUGEINT", "BIGINT"), "DOUBLE", _double),
+    "own_entry": OwnFunction(("DOUBLE",), "BIGINT", _entry),
+    "own_metadata_number": OwnFunction(_METADATA, "BIGINT", _metadata_number),
+    "own_entry_count": OwnFunction(_METADATA, "BIGINT", _entry_count),
+    "own_text_among": OwnFunction((*_METADATA, "VARCHAR"), "BOOLEAN", _among),
+    "own_truth_among": OwnFunction((*_METADATA, "BOOLEAN"), "BOOLEAN", _among),
+    "own_decimal_among": OwnFunction((*_METADATA, "HUGEINT", "BIGINT"), "BOOLEAN", _decimal_among),
+    "own_double_among": OwnFunction((*_METADATA, "DOUBLE"), "BOOLEAN", _double_among),
+    "own_total": OwnFunction(("DOUBLE[]",), "DOUBLE", _total),
+    "own_mean": OwnFunction(("BIGINT[]", "BIGINT"), "DOUBLE", _mean),
 }

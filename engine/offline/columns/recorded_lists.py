@@ -79,7 +79,8 @@ def _length(lookup: Lookup, key: Value) -> int:
 
 
 class RecordedLists:
-    """Functions of SQL, each made when it is first wanted; `specs` are the account's lists and tables."""
+    """Functions of SQL, each made when it is first wanted; `specs` are the account's lists and
+    tables."""
 
     def __init__(self, tables: Any, specs: Mapping[str, Spec]) -> None:
         self.specs = specs
@@ -101,7 +102,8 @@ class RecordedLists:
         return self._make(own, spec, "BOOLEAN", holds)
 
     def column(self, name: str, column: str) -> str:
-        """Takes a key, a sequence number and an arrival (µs): the column of the row that held the key."""
+        """Takes a key, a sequence number and an arrival (µs): the column of the row that held the
+        key."""
         spec = self.specs[name]
         assert isinstance(spec, TableSpec)
         place = list(spec.columns).index(column)

@@ -10,7 +10,6 @@ from sqlglot import exp
 from tollkeeper.engine.columns.windows import WindowColumn, window_columns
 from tollkeeper.engine.facts.fields_read import Access
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal import reads
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     every_recommendation,
@@ -23,7 +22,6 @@ from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import translation_of
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.registry.changes import AccountSettings, SettingsChanged
-from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.grammar.program import Rule, Scorecard
 
@@ -109,10 +107,9 @@ def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOf
 
 def settings_of(exported: ExportedHistory) -> list[tuple[int, AccountSettings]]:
     """What was set, by the sequence number from which it held, the first ones from the beginning."""
-    changes = recorded_changes(reads.changes(exported.changes, 0))
     later = (
         (each.sequence, each.change.settings)
-        for each in changes
+        for each in exported.changes
         if isinstance(each.change, SettingsChanged)
     )
     return [(0, AccountSettings()), *later]

@@ -17,12 +17,12 @@ from sqlglot import exp
 
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked
 from tollkeeper.engine.offline.columns.seen import register
 from tollkeeper.engine.offline.columns.sql import (
     DIALECT,
     NotExactError,
-    guarded,
     sql_binary,
     sql_call,
     sql_literal,
@@ -100,11 +100,11 @@ def logit_of(scorecard: Scorecard, translation: Translation) -> exp.Expression:
 
 def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> str | None:
     """The sum in SQL, None where it can't say it exactly of all the payments."""
-    translation = asked.translation(asked.tried, facts)
+    tables, translation = asked.exported.tables, asked.translation(asked.tried, facts)
     try:
-        said = logit_of(scorecard, translation).sql(DIALECT)
+        said = sql_of(tables, logit_of(scorecard, translation))
     except (NotExactError, RecursionError):
         return None
-    query = f"SELECT {guarded(translation.guards)} FROM seen"
-    ((is_exact,),) = asked.exported.tables.execute(query).fetchall()
+    query = f"SELECT {guarded(tables, translation.guards)} FROM seen"
+    ((is_exact,),) = tables.execute(query).fetchall()
     return said if is_exact else None

@@ -1,4 +1,5 @@
-"""What programs see of an export: the payments that get them, with their facts and what is read of history."""
+"""What programs see of an export: the payments that get them, with their facts and what is read of
+history."""
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
 
@@ -8,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 from sqlglot import exp
 
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
@@ -100,7 +100,8 @@ def lacking_windows(asked: RowsAsked) -> tuple[int, ...]:
 def make_seen(asked: RowsAsked, counted: Mapping[int, str]) -> None:
     """Makes the view `seen`: the concerned payments with the aggregates that programs read.
 
-    `counted` are the tables that have those of the tried program's indexes in place of the recorded ones.
+    `counted` are the tables that have those of the tried program's indexes in place of the recorded
+    ones.
     """
     raw, carried = [], []
     for each in asked.programs:
@@ -161,10 +162,8 @@ def register(
     tables: Any, name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
     """Makes a table of rows: of numbers where its column says one, else of texts."""
-    values = dict(zip(columns, zip(*rows, strict=True), strict=True)) if rows else {}
     numbers = {"met", "sequence", "number", "situation", "score"}
-    types = [(each, pa.int64() if each in numbers else pa.string()) for each in columns]
-    arrays = [pa.array(values.get(each, ()), kind) for each, kind in types]
-    tables.register("made", pa.table(arrays, schema=pa.schema(types)))
-    tables.execute(f"CREATE OR REPLACE TABLE {name} AS FROM made")
-    tables.unregister("made")
+    values = list(map(list, zip(*rows, strict=True))) or [[] for _ in columns]
+    kinds = ("BIGINT" if each in numbers else "VARCHAR" for each in columns)
+    made = (f"unnest(?::{kind}[]) AS {each}" for each, kind in zip(columns, kinds, strict=True))
+    tables.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {', '.join(made)}", values)

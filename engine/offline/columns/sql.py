@@ -121,9 +121,3 @@ def sql_steps(
     above = sql_steps(value, bounds[middle + 1 :], amounts[middle + 1 :])
     is_below = sql_binary(exp.LT, value.copy(), bounds[middle])
     return exp.Case(ifs=[exp.If(this=is_below, true=below)], default=above)
-
-
-def guarded(guards: Iterable[exp.Expression]) -> str:
-    """In SQL, whether no row fails a guard."""
-    tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in guards]
-    return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"

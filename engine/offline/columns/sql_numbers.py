@@ -1,4 +1,5 @@
-"""Numbers in SQL, as they are reckoned with exactly: whole ones with their largest size, and doubles."""
+"""Numbers in SQL, as they are reckoned with exactly: whole ones with their largest size, and
+doubles."""
 
 from __future__ import annotations
 

@@ -358,7 +358,8 @@ def _constant(node: p.Constant) -> SqlValue:
 
 
 def _option(option: p.Constant, scale: int | None) -> exp.Expression | None:
-    """The option as a value of `scale`; None when it has more decimals or digits, and so is never met."""
+    """The option as a value of `scale`; None when it has more decimals or digits, and so is never
+    met."""
     own = scale_of(option)
     if not isinstance(option.type, t.Number) or own is None:
         return _constant(option).value

@@ -34,7 +34,8 @@ def raw_window(index: int, program: int = 0) -> str:
 
 
 def carried_window(kind: t.Type, column: str) -> str:
-    """A window's values in SQL, carried as `grammar/types.py` says; NULL where that would be too large."""
+    """A window's values in SQL, carried as `grammar/types.py` says; NULL where that would be too
+    large."""
     match kind:
         case t.Instant():
             return f"epoch_us({column})"

@@ -1,1 +1,2 @@
-"""Long or risky work beside the service: in processes of their own, within limits of time and memory."""
+"""Long or risky work beside the service: in processes of their own, within limits of time and
+memory."""

@@ -20,12 +20,13 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
 from tollkeeper.engine.offline.jobs.runs import JobRun, RunKind
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import JobProgress, Progress
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound, Refused
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
+HearWord: TypeAlias = Callable[[JobWord], None]
 Lane: TypeAlias = Literal["brief", "publishing", "long"]
 
 LANES: Final[Mapping[Lane, int]] = {"brief": 2, "publishing": 1, "long": 1}
@@ -109,7 +110,7 @@ class Jobs:
         self,
         account: int,
         run: JobRun,
-        work: Callable[Concatenate[Progress, P], Any],
+        work: Callable[Concatenate[JobProgress, P], Any],
         *given: P.args,
         **_none: P.kwargs,
     ) -> JobRun:
@@ -126,7 +127,7 @@ class Jobs:
 
     async def _follow(self, run: JobRun, call: JobCall) -> None:
         try:
-            run.found = await self._run("long", run.advance, call)
+            run.found = await self._run("long", run.hear, call)
             run.state, run.share = "done", 1.0
         except asyncio.CancelledError:
             run.state = "cancelled"
@@ -151,12 +152,12 @@ class Jobs:
         await run.end()
         return run
 
-    async def _run(self, lane: Lane, progress: Progress, call: JobCall) -> Any:
+    async def _run(self, lane: Lane, hear: HearWord, call: JobCall) -> Any:
         async with self._lanes[lane]:
             process = await self._process()
             try:
                 async with asyncio.timeout(call.seconds * PATIENCE):
-                    told = await process.ask(call, progress)
+                    told = await process.ask(call, hear)
             except TimeoutError:
                 await process.kill()
                 most = call.seconds * PATIENCE
@@ -213,7 +214,7 @@ class _JobProcess:
     def lives(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, call: JobCall, progress: Progress) -> JobWord:
+    async def ask(self, call: JobCall, hear: HearWord) -> JobWord:
         message = pickle.dumps(tuple(call))
         self._input.write(len(message).to_bytes(LENGTH_BYTES) + message)
         await self._input.drain()
@@ -221,9 +222,9 @@ class _JobProcess:
             length = int.from_bytes(await self._output.readexactly(LENGTH_BYTES))
             answered = await self._output.readexactly(length)
             told = JobWord(*pickle.loads(answered))  # noqa: S301 - from the service's own process
-            if told.what != "progress":
+            if told.what not in ("progress", "shown"):
                 return told
-            progress(told.value)
+            hear(told)
 
     async def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -235,8 +236,8 @@ def _without_progress(_progress: Progress, work: Callable[[], T]) -> T:
     return work()
 
 
-def _untold(_share: float) -> None:
-    """Nobody hears how far a brief job is."""
+def _untold(_word: JobWord) -> None:
+    """Nobody hears what a brief job tells before its end."""
 
 
 @asynccontextmanager

@@ -1,8 +1,9 @@
 """The process that jobs run in: `python -m … MEGABYTES`.
 
-It reads length-prefixed pickles of `JobCall` from its standard input and writes `JobWord` to its standard
-output, of each job how far it is and then what came of it. It runs at the lowest priority, and ends
-when its standard input does, also within a job: the service's end leaves nothing running.
+It reads length-prefixed pickles of `JobCall` from its standard input and writes `JobWord` to its
+standard output, of each job how far it is, what it shows before its end, and then what came of it. It
+runs at the lowest priority, and ends when its standard input does, also within a job: the service's
+end leaves nothing running.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class JobCall(NamedTuple):
 
 
 class JobWord(NamedTuple):
-    """What a job says: the share that is done, what it found, the violations for which it was
-    refused, or, without `value`, that it needed too much time or memory, or failed."""
+    """What a job says: the share that is done, what it shows of what it finds, what it found, the
+    violations for which it was refused, or, without `value`, that it needed too much time or memory,
+    or failed."""
 
-    what: Literal["progress", "found", "refused", "slow", "memory", "failed"]
+    what: Literal["progress", "shown", "found", "refused", "slow", "memory", "failed"]
     value: Any = None
 
 
@@ -65,14 +67,7 @@ def _read_jobs(source: BinaryIO, jobs: SimpleQueue[JobCall]) -> None:
 
 def _done(job: JobCall, output: BinaryIO) -> bytes:
     """The last word of a job, which is what can't be carried too."""
-    told = 0.0
-
-    def progress(share: float) -> None:
-        nonlocal told
-        if share >= told + _LEAST_STEP:
-            told = share
-            _send(output, _packed(JobWord("progress", share)))
-
+    progress = _SentProgress(output)
     try:
         signal.setitimer(signal.ITIMER_PROF, job.seconds)
         return _packed(JobWord("found", job.work(progress, *job.given)))
@@ -88,6 +83,22 @@ def _done(job: JobCall, output: BinaryIO) -> bytes:
         return _packed(JobWord("failed"))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+class _SentProgress:
+    """Writes what a job tells before its end."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._output = output
+        self._told = 0.0
+
+    def __call__(self, share: float, /) -> None:
+        if share >= self._told + _LEAST_STEP:
+            self._told = share
+            _send(self._output, _packed(JobWord("progress", share)))
+
+    def show(self, found: Any, /) -> None:
+        _send(self._output, _packed(JobWord("shown", found)))
 
 
 class _SlowJob(BaseException):

@@ -7,6 +7,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from tollkeeper.engine.offline.jobs.process import JobWord
+
 RunKind: TypeAlias = Literal["backtest", "suggestion"]
 RunState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
 
@@ -15,7 +17,8 @@ RunState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled
 class JobRun:
     """`subject` is what was asked for, `started` in µs, `share` what is done from 0 to 1.
 
-    `found` is there once it is done, `reason` once it failed.
+    `shown` is what it showed of what it finds, in that order; `found` is there once it is done,
+    `reason` once it failed.
     """
 
     id: str
@@ -25,6 +28,7 @@ class JobRun:
     by: str
     state: RunState = "waiting"
     share: float = 0.0
+    shown: list[Any] = field(default_factory=list)
     found: Any = None
     reason: str | None = None
     task: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -33,8 +37,13 @@ class JobRun:
     def goes_on(self) -> bool:
         return self.state in ("waiting", "running")
 
-    def advance(self, share: float) -> None:
-        self.state, self.share = "running", share
+    def hear(self, word: JobWord) -> None:
+        """What the job tells before its end."""
+        self.state = "running"
+        if word.what == "shown":
+            self.shown.append(word.value)
+        else:
+            self.share = word.value
 
     async def end(self) -> None:
         """Ends it, if it still goes on."""

@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tollkeeper.engine.offline.backtest.backtest import backtest_program
+from tollkeeper.engine.offline.backtest.backtest import backtest_account
+from tollkeeper.engine.progress import unwatched
+from tollkeeper.engine.registry.programs import decode_program
+from tollkeeper.grammar.program import Rule
 from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +52,10 @@ async def test_a_text_is_tried_on_what_was_decided(shop: Service) -> None:
     assert found["version"] is None
     report = found["report"]
     assert report["changed"]["payments"] == 1
+    (change,) = report["changes"]
+    (first,) = found["first_changes"]
+    assert (first["was"], first["now"]) == (change["was"], change["now"])
+    assert [first["example"]] == change["examples"]
     assert {each["value"]: each["payments"] for each in report["labels"]} == {None: 2, "fraud": 1}
 
 
@@ -57,10 +64,12 @@ async def test_the_report_is_that_of_the_command(shop: Service) -> None:
     assert stored.json()["rule"]["version"] == 2
     sent = {"version": {"name": "gate", "version": 2}, "since": "1d"}
     found = await finished(shop, sent)
-    program = shop.engine.state.accounts[1].files["rule", "gate"].versions[1].program
+    stored_version = shop.engine.state.accounts[1].files["rule", "gate"].versions[1]
+    program = decode_program(stored_version.program)
+    assert isinstance(program, Rule)
     period = (NOW - 86_400_000_000, NOW)
     report = await asyncio.to_thread(
-        backtest_program, lambda _share: None, Path(shop.folder), "shop", program, period
+        backtest_account, Path(shop.folder), "shop", program, period, {}, unwatched
     )
     assert msgspec.json.encode(report) == msgspec.json.encode(
         msgspec.convert(found["report"], type(report))

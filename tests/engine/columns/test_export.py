@@ -22,13 +22,12 @@ from tollkeeper.engine.columns.configuration import CHANGE_SCHEMA, LIST_SCHEMA, 
 from tollkeeper.engine.columns.export import ExportSummary, export_columns
 from tollkeeper.engine.columns.tables import LABEL_SCHEMA, payments_schema, states_schema
 from tollkeeper.engine.columns.windows import ReadValues, reading_versions
-from tollkeeper.engine.instants import DAY, from_microseconds
+from tollkeeper.engine.instants import DAY, from_microseconds, now
 from tollkeeper.engine.journal import reads, retention, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
-from tollkeeper.engine.open import now
 from tollkeeper.engine.privacy.deletion import DeleteAccount
 from tollkeeper.engine.privacy.erasure import EraseUser
 from tollkeeper.engine.privacy.retention import purge_account

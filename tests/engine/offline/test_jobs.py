@@ -19,7 +19,7 @@ from tollkeeper.engine.offline.jobs.jobs import (
     open_jobs,
 )
 from tollkeeper.engine.offline.jobs.runs import new_run
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import JobProgress, Progress
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 
 pytestmark = pytest.mark.anyio
@@ -44,6 +44,13 @@ def process_of(_progress: Progress) -> int:
 def half_done(progress: Progress, found: str) -> str:
     progress(0.5)
     return found
+
+
+def show_and_wait(progress: JobProgress, seconds: float) -> None:
+    progress.show("first")
+    progress(0.5)
+    progress.show("second")
+    time.sleep(seconds)
 
 
 def sleep(progress: Progress, seconds: float) -> None:
@@ -94,6 +101,14 @@ async def test_a_run_tells_how_far_it_is_and_what_it_found(jobs: Jobs) -> None:
     assert (run.state, run.found, run.share) == ("done", "found", 1.0)
     with pytest.raises(NotFound):
         jobs.run(2, "backtest", run.id)
+
+
+async def test_a_run_shows_what_it_finds_before_its_end(jobs: Jobs) -> None:
+    run = jobs.start(1, new_run("backtest", None, 0, "test"), show_and_wait, 600.0)
+    while len(run.shown) < 2:
+        await asyncio.sleep(0.01)
+    assert (run.state, run.share, run.shown) == ("running", 0.5, ["first", "second"])
+    await jobs.remove(1, "backtest", run.id)
 
 
 async def test_a_refusal_says_why(jobs: Jobs) -> None:

@@ -16,10 +16,11 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tollkeeper.api.terminal.backtest_page import backtest_page
 from tollkeeper.api.terminal.backtest_words import summary
 from tollkeeper.engine.instants import to_microseconds
-from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_files
-from tollkeeper.engine.offline.backtest.files import HistoryError
-from tollkeeper.engine.offline.backtest.report import UNRECORDED, Report
+from tollkeeper.engine.offline.backtest.backtest import backtest_account, backtest_program
+from tollkeeper.engine.offline.backtest.files import HistoryError, backtest_files
+from tollkeeper.engine.offline.backtest.report import UNRECORDED, FirstChange, Report
 from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import EventType, Rule
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, START, evening, open_shop
@@ -291,6 +292,37 @@ def test_events_of_a_file_count_for_a_rule_that_reads_their_metrics(tmp_path: Pa
     path = written(tmp_path, [{"event": {"type": "login", "data": {}}}])
     with pytest.raises(HistoryError, match=r"line 1: `event\.data\.user`: `user` is required"):
         backtest_files([path], program, {"login": login}, 0, {}, lambda _share: None)
+
+
+class Told(list[Any]):
+    """What a job tells before its end."""
+
+    def __call__(self, share: float, /) -> None:
+        self.append(share)
+
+    def show(self, found: Any, /) -> None:
+        self.append(found)
+
+
+def test_a_job_shows_the_first_payment_of_each_change_as_soon_as_it_is_decided(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        async with open_shop(tmp_path) as shop:
+            for item in list(evening(seed=2))[:60]:
+                await shop.receive(item, rule=None)
+
+    asyncio.run(live())
+    told = Told()
+    report = backtest_program(told, tmp_path, "shop", encode_program(rule()), ALL)
+    shown = [each for each in told if isinstance(each, FirstChange)]
+    assert told[: len(shown)] == shown
+    assert told[-1] == 1.0
+    assert {(each.was, each.now) for each in shown} == {
+        (each.was, each.now) for each in report.changes
+    }
+    latest = {(each.was, each.now): each.examples[0].at for each in report.changes}
+    assert all(each.example.at <= latest[each.was, each.now] for each in shown)
 
 
 def test_a_new_rule_is_tried_on_every_payment_of_the_account(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.own_functions import make_own_functions
+from tollkeeper.engine.offline.columns.own_functions import sql_of
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
 from tollkeeper.engine.offline.columns.sql_functions import (
@@ -101,7 +101,6 @@ def put_rows(tables: Any, program: p.Rule, seen: list[Situation]) -> None:
     tables.execute(
         f"CREATE VIEW seen AS SELECT sequence, arrived, score, {selected} FROM payments AS payment"
     )
-    make_own_functions(tables)
     entries = [(name, each.value, each.columns) for name in SPECS for each in held_entries(name)]
     columns = zip(("list", "value", "columns"), zip(*entries, strict=True), strict=True)
     tables.register("made_lists", pa.table(dict(columns)))
@@ -118,10 +117,10 @@ def in_sql(tables: Any, program: p.Rule, parts: list[p.Expression]) -> dict[int,
     for index, part in enumerate(parts):
         translation = translation_of(program, READ, lists, SETTINGS)
         try:
-            said[index] = translation.test(part).sql(DIALECT)
+            said[index] = sql_of(tables, translation.test(part))
         except NotExactError:
             continue
-        tests = [f"coalesce({each.sql(DIALECT)}, TRUE)" for each in translation.guards]
+        tests = [f"coalesce({sql_of(tables, each)}, TRUE)" for each in translation.guards]
         guards.append(f"bool_and({' AND '.join(tests) or 'TRUE'})")
     if not said:
         return {}

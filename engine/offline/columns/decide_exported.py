@@ -1,0 +1,68 @@
+"""What would change of the rows of an export, once what a program reads of history is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
+from tollkeeper.engine.offline.backtest.backtest import candidate_of, was_published
+from tollkeeper.engine.offline.backtest.compare import Comparison, Labels
+from tollkeeper.engine.offline.columns.compare_rows import compare_rows
+from tollkeeper.engine.offline.columns.decide_rows import decide_rows
+from tollkeeper.engine.offline.columns.exported import ExportedHistory
+from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, ask_rows
+from tollkeeper.engine.offline.columns.score_rows import score_rows
+from tollkeeper.engine.offline.columns.seen import make_seen
+from tollkeeper.engine.progress import Progress
+from tollkeeper.grammar.program import Rule, Scorecard
+
+
+class ColumnsAsked(NamedTuple):
+    """A program over an export, for payments that arrived from `since` (µs) on; `late` (µs) is how far
+    behind the latest arrival the service counts a payment. `labels` count before those exported.
+    """
+
+    target: Path
+    account: str
+    program: Rule | Scorecard
+    since: int
+    late: int
+    labels: Labels
+
+
+def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
+    """The same of the days that were opened."""
+    account, program = exported.account, asked.program
+    everyone = not was_published(account, program)
+    candidate = candidate_of(program, account, asked.late)
+    return ask_rows(exported, candidate, asked.since, asked.late, everyone=everyone)
+
+
+def decide_exported(
+    asked: ColumnsAsked,
+    rows: RowsAsked,
+    facts: FactRows,
+    counted: Mapping[int, str],
+    progress: Progress,
+) -> Comparison:
+    """What would change by the recorded windows and those of the tables that were `counted`."""
+    make_seen(rows, counted)
+    if isinstance(asked.program, Scorecard):
+        score_rows(rows, facts)
+    decide_rows(rows, facts)
+    progress(0.9)
+    labels = {**_labels(rows.exported), **asked.labels}
+    return compare_rows(rows.exported.tables, labels)
+
+
+def _labels(exported: ExportedHistory) -> dict[str, Verdict]:
+    """The label that counts of each payment that has one by now."""
+    said: dict[str, dict[LabelSource, Verdict]] = {}
+    rows = exported.tables.execute("SELECT id, source, label FROM labels WHERE valid_to IS NULL")
+    for id_, source, label in rows.fetchall():
+        said.setdefault(id_, {})[source] = label
+    counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
+    return {id_: verdict for id_, verdict in counting if verdict is not None}

@@ -1,0 +1,47 @@
+"""The newest payments alone, for whoever waits for the rest: no windows are counted for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tollkeeper.engine.offline.backtest.compare import Labels
+from tollkeeper.engine.offline.backtest.report import Report, report_of
+from tollkeeper.engine.offline.columns.decide_exported import (
+    ColumnsAsked,
+    decide_exported,
+    rows_asked,
+)
+from tollkeeper.engine.offline.columns.exported import open_export
+from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned
+from tollkeeper.engine.progress import unwatched
+from tollkeeper.engine.registry.lists import make_declared_lists
+from tollkeeper.engine.velocity.contract import LATE
+from tollkeeper.grammar.program import Rule, Scorecard
+
+PAYMENTS_AT_ONCE = 50_000
+"""So many payments answer at once, and tell of most changes."""
+
+
+def backtest_newest(
+    target: Path,
+    account_name: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    late: int = LATE,
+) -> Report | None:
+    """The same of the newest payments alone, at once; None where the program's windows are to be
+    counted. Raises `Invalid` and JournalError as `backtest_columns`.
+    """
+    since, _ = period
+    asked = ColumnsAsked(target, account_name, program, since, late, labels)
+    with open_export(target, account_name, since, newest=PAYMENTS_AT_ONCE) as exported:
+        make_declared_lists(exported.account, program.lists, program.tables)
+        if not exported.parts:
+            return None
+        rows = rows_asked(asked, exported)
+        facts = make_concerned(rows)
+        if lacking_windows(rows):
+            return None
+        found = decide_exported(asked, rows, facts, {}, unwatched)
+    return report_of(program, account_name, period, found, ())

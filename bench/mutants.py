@@ -2,10 +2,10 @@
 
     python -m tollkeeper.bench.mutants [--seconds 2] [--every 1]
 
-Each comparison, bound, unit, operator, test, action and order of two conditions is changed alone and in
-each of a few ways, in the text of every rule that ships. What the checker refuses is left out. The others are compared with the
-original: told apart by a payment that interpreter and compiled rule replay, proved equal, or not
-proved. With `--every 5` only each fifth is tried.
+Each comparison, bound, unit, operator, test, action and order of two conditions is changed alone
+and in each of a few ways, in the text of every rule that ships. What the checker refuses is left
+out. The others are compared with the original: told apart by a payment that interpreter and
+compiled rule replay, proved equal, or not proved. With `--every 5` only each fifth is tried.
 """
 
 from __future__ import annotations

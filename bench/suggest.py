@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
+from rich.console import Console
 from rich.progress import track
 
 from tollkeeper.api.terminal.traffic import label_items
@@ -48,8 +49,9 @@ from tollkeeper.grammar.program import Rule
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-SEEDS = (801, 802, 803, 804, 805, 806, 807, 808)
-"""None of them was looked at when the way of learning was chosen."""
+SEEDS = (811, 812, 813, 814, 815)
+"""None of them was looked at when the way of learning was chosen; docs/suggest.md names those that
+were."""
 START = datetime(2025, 6, 2, tzinfo=UTC)
 PAYMENTS = 20_000
 LEAST_SHARE = 0.01
@@ -227,8 +229,9 @@ def written(values: list[float | None]) -> list[str]:
 
 def main() -> None:
     seeds = [int(each) for each in sys.argv[1:]] or SEEDS
+    tracked = track(seeds, "seeds", console=Console(stderr=True))
     with TemporaryDirectory() as folder:
-        found = [judged(seed, SearchAims(), Path(folder)) for seed in track(seeds, "seeds")]
+        found = [judged(seed, SearchAims(), Path(folder)) for seed in tracked]
     means: list[Judged] = []
     for title, which in (("Later time", 0), ("Another week of the same shops", 1)):
         rows = [each[which] for each in found]

@@ -16,8 +16,8 @@ _REPLAYING, _SEARCHING = 0.7, 0.15
 
 class SuggestionWish(Struct, frozen=True):
     """Times in µs: what arrived at `since` or later, and how old a payment without a label must be
-    to count as honest, and how late one may be (`windows.late`). `by_score` (hundredths) takes the score for the label; see `SearchAims` for
-    the others.
+    to count as honest, and how late one may be (`windows.late`). `by_score` (hundredths) takes the
+    score for the label; see `SearchAims` for the others.
     """
 
     since: int

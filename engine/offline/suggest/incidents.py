@@ -1,4 +1,5 @@
-"""Fraudulent payments that belong together: an attack of a thousand payments is one piece of evidence."""
+"""Fraudulent payments that belong together: an attack of a thousand payments is one piece of
+evidence."""
 
 from __future__ import annotations
 

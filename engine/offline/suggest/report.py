@@ -60,8 +60,9 @@ class Suggestion(Struct, frozen=True):
 
     `judged_since` (µs) is when the time begins that is shown. `proved` tells of each condition, and is
     empty without the extra `prove`; `backtest` is what the rule file, taken through that time, would
-    have changed, None without any. `floor` is what a condition is worth by chance; `dropped` are those that found nothing, or too
-    many people, in the time between learning and judging.
+    have changed, None without any. `floor` is what a condition is worth by chance; `dropped` are
+    those that found nothing in the time between learning and judging, or met more people there than
+    a quiet time pays for.
     """
 
     text: str

@@ -13,8 +13,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from tollkeeper.api.terminal.testing.run import run_tests
 from tollkeeper.engine.instants import HOUR
-from tollkeeper.engine.offline.backtest.backtest import backtest_files, candidate_of
-from tollkeeper.engine.offline.backtest.files import file_history
+from tollkeeper.engine.offline.backtest.backtest import candidate_of
+from tollkeeper.engine.offline.backtest.files import backtest_files, file_history
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.outcomes import NothingToLearnError
 from tollkeeper.engine.offline.suggest.atoms import Atom, atoms_of
@@ -22,7 +22,12 @@ from tollkeeper.engine.offline.suggest.columns import SuggestionColumn, families
 from tollkeeper.engine.offline.suggest.examine import examine
 from tollkeeper.engine.offline.suggest.incidents import incidents
 from tollkeeper.engine.offline.suggest.search import SearchAims, SearchSpace, cover, wilson
-from tollkeeper.engine.offline.suggest.suggest import Suggestion, suggest
+from tollkeeper.engine.offline.suggest.suggest import (
+    Suggestion,
+    holds_when_quiet,
+    quiet_share,
+    suggest,
+)
 from tollkeeper.engine.offline.suggest.table import (
     PaymentTable,
     labels_by_score,
@@ -117,6 +122,32 @@ def test_what_one_condition_would_have_stopped_is_left_to_others_when_it_does_no
     found = cover(space, SearchAims(), 0.0, lambda each, _before: each.atoms != (0,), untold)
     assert [each.atoms for each in found.taken] == [(1,)]
     assert [each.atoms for each in found.dropped] == [(0,)]
+
+
+def test_what_only_a_loud_campaign_pays_for_does_not_hold() -> None:
+    fraud = np.arange(1000) < 200
+    met = np.arange(1000) < 205
+    assert holds_when_quiet(met, fraud, quiet=0.2, precision=0.9)
+    assert not holds_when_quiet(met, fraud, quiet=0.02, precision=0.9)
+    assert holds_when_quiet(met & fraud, fraud, quiet=0.0, precision=0.9)
+    assert not holds_when_quiet(met & ~met, fraud, quiet=0.2, precision=0.9)
+
+
+@given(st.data())
+def test_what_holds_when_fraud_is_thin_holds_when_there_is_more(data: Any) -> None:
+    count = data.draw(st.integers(1, 60))
+    flags = st.lists(st.booleans(), min_size=count, max_size=count).map(np.array)
+    met, fraud = data.draw(flags), data.draw(flags)
+    thin, more = sorted(data.draw(st.tuples(st.integers(0, 100), st.integers(0, 100))))
+    if holds_when_quiet(met, fraud, thin / 100, 0.9):
+        assert holds_when_quiet(met, fraud, more / 100, 0.9)
+
+
+def test_the_quietest_quarter_is_found_among_eighths_of_the_payments() -> None:
+    shares = np.array([5, 1, 9, 9, 3, 9, 9, 9])
+    fraud = (np.arange(10) < shares[:, np.newaxis]).ravel()
+    assert quiet_share(fraud) == pytest.approx(0.2)
+    assert quiet_share(fraud[:3]) == 1
 
 
 def test_what_is_left_out_is_read_by_no_condition(table: PaymentTable) -> None:

@@ -1,4 +1,5 @@
-"""What formulas share: the payment's variables, what is assumed of them, functions unknown to the solver."""
+"""What formulas share: the payment's variables, what is assumed of them, functions unknown to the
+solver."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def _is_ascii_without(first: str, last: str, text: Formula) -> Formula:
 
 
 def _split(text: SmtTerm) -> tuple[Formula, Formula, Formula]:
-    """What stands before and after the last `@`, all of it after where there is none; that this is so."""
+    """What stands before and after the last `@`, all of it after where there is none; that this is
+    so."""
     sign = z3.StringVal("@")
     before, after = z3.FreshConst(z3.StringSort()), z3.FreshConst(z3.StringSort())
     has = z3.Contains(text.value, sign)

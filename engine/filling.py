@@ -68,7 +68,9 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     """Windows are filled as far back as they reach, beyond what the snapshot has; ages from where
     the file has them.
     """
-    windows = [replace(plan, ages=False) for plan in plans if plan.over is not None]
+    windows = [
+        replace(plan, ages=False) if plan.ages else plan for plan in plans if plan.over is not None
+    ]
     snapshot = engine.snapshot
     kept = {
         plan.digest
@@ -88,7 +90,8 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     for plan in plans:
         if plan.ages:
             sequence = engine.seen_times.sequence(account, plan.digest)
-            by_sequence.setdefault(sequence, []).append(replace(plan, over=None))
+            alone = plan if plan.over is None else replace(plan, over=None)
+            by_sequence.setdefault(sequence, []).append(alone)
     for sequence, ages in by_sequence.items():
         parts.append(FillPart(await engine.windows.add(account, ages), ages, 0, sequence))
     return parts

@@ -8,7 +8,8 @@ account is filled again from the journal, once that has ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,8 +18,14 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
-from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL, sequence_at
+from tollkeeper.engine.journal.reads import (
+    TIME_TO_ARRIVAL,
+    lacks_amendments,
+    last_amendment,
+    sequence_at,
+)
 from tollkeeper.engine.keep import recover_alerts
+from tollkeeper.engine.known_amendments import note_known, read_known
 from tollkeeper.engine.labels.label import verdict_in
 from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
@@ -40,10 +47,12 @@ from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredRecords
 from tollkeeper.engine.velocity.contract import Record
+from tollkeeper.engine.window_snapshot import discard_snapshot, forget_in_snapshot
 
 STEP = 500
 """How many sequence numbers are counted before the event loop gets its turn."""
-_LAST_AMENDMENT = "SELECT seq FROM numbers WHERE name = 'amendments'"
+NOTE_S = 1.0
+"""How often an owner notes what it has rewritten."""
 _ACCOUNTS = "SELECT DISTINCT account FROM journal WHERE place > ? AND place <= ?"
 _AMENDED = (
     "SELECT account, max(place), max(number) FROM amendments WHERE number > ? GROUP BY account"
@@ -57,22 +66,35 @@ class Interrupted(JournalError):  # noqa: N818 - named for what happened
 @dataclass(slots=True)
 class Following:
     """`counted` is the sequence number up to which all is known here, `amended` the last of the
-    journal's amendments that was looked at, `forgotten` the accounts whose past has changed since
-    their windows were filled.
+    journal's amendments that was looked at, `noted` the last that the folder's files know, `forgotten`
+    the accounts whose past has changed since their windows were filled.
     """
 
     engine: Engine
     journal: PostgresJournal
     counted: int
     amended: int
+    noted: int
     forgotten: set[int] = field(default_factory=set)
     is_whole: bool = False
 
 
 async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following:
-    """To be called before the engine's windows are filled. Raises `Unavailable`."""
-    amended = await journal.look(_last_amendment)
-    return Following(engine, journal, journal.last_sequence(), amended)
+    """To be called before the engine's windows are filled. Whose past has changed while nobody followed
+    is filled from the journal alone. Raises `Unavailable`.
+    """
+    known = read_known(engine.folder, journal.identity())
+    amended = await journal.look(last_amendment)
+    following = Following(engine, journal, journal.last_sequence(), amended, known)
+    if amended != known:
+        accounts = await journal.look(partial(_amended_beyond, known=known))
+        if accounts is None:
+            discard_snapshot(engine)
+            engine.seen_times.give_up_others(())
+        else:
+            await _forget_in_folder(engine, accounts)
+        await _note(following, amended)
+    return following
 
 
 async def catch_up(following: Following, up_to: int) -> None:
@@ -101,6 +123,8 @@ async def look_for_amendments(following: Following) -> bool:
     engine, journal = following.engine, following.journal
     after = following.amended
     found = await journal.look(lambda c: c.execute(_AMENDED, (after,)).fetchall())
+    if found:
+        await forget_in_snapshot(engine, [account for account, _, _ in found])
     for account, place, number in found:
         following.amended = max(following.amended, number)
         if account in engine.active and await _reaches(following, account, place):
@@ -118,6 +142,18 @@ async def fill_again(following: Following) -> None:
         engine.seen_times.give_up_account(account)
         await fill(engine, account, plans, unwatched)
         following.forgotten.discard(account)
+    await _note(following, following.amended)
+
+
+async def note_own_amendments(following: Following) -> None:
+    """Notes what this process has rewritten as the journal's owner, which forgets that in its folder
+    itself; until cancelled."""
+    while True:
+        await asyncio.sleep(NOTE_S)
+        with suppress(Unavailable):
+            amended = await following.journal.look(last_amendment)
+            if not following.engine.rewriting:
+                await _note(following, amended)
 
 
 async def become_owner(following: Following) -> None:
@@ -138,9 +174,27 @@ async def become_owner(following: Following) -> None:
     engine.ready.set()
 
 
-def _last_amendment(connection: SqlConnection) -> int:
-    ((number,),) = connection.execute(_LAST_AMENDMENT).fetchall()
-    return int(number)
+def _amended_beyond(connection: SqlConnection, known: int) -> list[int] | None:
+    """The accounts of the amendments beyond one; None where they are not all there to be read."""
+    if last_amendment(connection) < known or lacks_amendments(connection, known):
+        return None
+    return [account for account, _, _ in connection.execute(_AMENDED, (known,))]
+
+
+async def _forget_in_folder(engine: Engine, accounts: Collection[int]) -> None:
+    await forget_in_snapshot(engine, accounts)
+    for account in accounts:
+        engine.seen_times.give_up_account(account)
+
+
+async def _note(following: Following, amended: int) -> None:
+    """Notes that the folder's files know of the journal's amendments up to one, once they do."""
+    engine, journal = following.engine, following.journal
+    if amended != following.noted:
+        with suppress(JournalError):
+            await engine.seen_times.write(journal.flush)
+            note_known(engine.folder, journal.identity(), amended)
+            following.noted = amended
 
 
 async def _reaches(following: Following, account: int, place: int) -> bool:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-from structlog import get_logger
-
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal.contract import JournalError, JournalTables
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.journal import Journal
@@ -32,6 +30,7 @@ from tollkeeper.engine.journal.source import (
 )
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
 from tollkeeper.engine.keep import recover_alerts
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
@@ -54,11 +53,6 @@ from tollkeeper.engine.webhook_secrets import settle_stored_secrets
 from tollkeeper.engine.window_snapshot import read_snapshot, write_snapshot
 
 SEAL_EVERY_S = 5.0
-
-
-def now() -> int:
-    """µs since the epoch."""
-    return time.time_ns() // 1000
 
 
 @asynccontextmanager

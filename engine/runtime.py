@@ -54,25 +54,24 @@ async def in_this_process(
 
 @dataclass(slots=True)
 class Engine:
-    """`source` is where the journal is, `folder` what else is kept on this machine. `clock` gives µs since the epoch. `state` and `active` are replaced whole by each change,
-    under `changing`; a request that has begun keeps the picture it started with. An account's
-    programs are published one at a time, under `publishing`; what
-    becomes of one payment, and of one idempotency key, is worked out one after the other, by `turns`.
-    `filling` tells how far each is, from
-    0 to 1, by account, kind and name. `watch` is
-    what monitors know, `reach` which addresses their webhooks may have. `ready` is set once the
-    windows are whole; until then `rebuilt` is the share that is,
-    from 0 to 1, and `snapshot` what they are filled from;
-    `snapshot_writer` is the process that writes one, as a file descriptor; `snapshot_due` is set when
-    the last one lacks an account and another can be written, `snapshot_changing` held while an
-    account is taken out of it. `rewriting` are the accounts whose past is being changed, or was when that failed;
-    `unfinished_erasures` what an erasure had found that failed, by account and user.
-    `damage` holds what
-    could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of each
-    key's last use, by its id; `claims` are payments that somebody is judging. `beside` does what
-    would hold up the loop. `accesses` are requests for what tells of persons, to be noted. `forwards_to` is the address of the
-    node that owns the journal, None where this one does or none is known; `follows` is true once
-    the windows are whole and as long as the journal is not this node's.
+    """`source` is where the journal is, `folder` what else is kept on this machine. `clock` gives
+    µs since the epoch. `state` and `active` are replaced whole by each change, under `changing`; a
+    request that has begun keeps the picture it started with. An account's programs are published
+    one at a time, under `publishing`; what becomes of one payment, and of one idempotency key, is
+    worked out one after the other, by `turns`. `filling` tells how far each is, from 0 to 1, by
+    account, kind and name. `watch` is what monitors know, `reach` which addresses their webhooks
+    may have. `ready` is set once the windows are whole; until then `rebuilt` is the share that is,
+    from 0 to 1, and `snapshot` what they are filled from; `snapshot_writer` is the process that
+    writes one, as a file descriptor; `snapshot_due` is set when the last one lacks an account and
+    another can be written, `snapshot_changing` held while an account is taken out of it.
+    `rewriting` are the accounts whose past is being changed, or was when that failed;
+    `unfinished_erasures` what an erasure had found that failed, by account and user. `damage` holds
+    what could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of
+    each key's last use, by its id; `claims` are payments that somebody is judging. `beside` does
+    what would hold up the loop. `accesses` are requests for what tells of persons, to be noted.
+    `forwards_to` is the address of the node that owns the journal, None where this one does or none
+    is known; `follows` is true once the windows are whole and as long as the journal is not this
+    node's.
     """
 
     source: JournalSource

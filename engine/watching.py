@@ -6,11 +6,10 @@ import asyncio
 from contextlib import suppress
 from shutil import disk_usage
 
-from structlog import get_logger
-
 from tollkeeper.engine.clock_watch import WITNESSES, since_machine_start
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
@@ -20,8 +19,6 @@ CLOCK_S = 60.0
 ROOM = 1024 * 1024
 """So many bytes must be free before a disk that was full counts as recovered."""
 
-log = get_logger()
-
 
 class AcceptClock(Verb, frozen=True):
     """The clock is right: a person has looked at it."""
@@ -29,7 +26,7 @@ class AcceptClock(Verb, frozen=True):
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         engine.clock_watch.accept(engine.clock(), since_machine_start())
         await engine.journal.set_clock(engine.clock_watch.trusted)
-        log.info("clock_accepted", by=author)
+        get_logger().info("clock_accepted", by=author)
         return Effect()
 
 
@@ -42,9 +39,9 @@ async def watch_disk(engine: Engine) -> None:
     while True:
         failure = engine.journal.write_failure()
         if failure is not None and failing is None:
-            log.error("journal_failing", folder=str(engine.folder), reason=failure)
+            get_logger().error("journal_failing", folder=str(engine.folder), reason=failure)
         elif failure is None and failing is not None:
-            log.info("journal_recovered", folder=str(engine.folder))
+            get_logger().info("journal_recovered", folder=str(engine.folder))
         failing = failure
         if failing is not None:
             with suppress(JournalError, OSError):
@@ -64,13 +61,13 @@ async def watch_clock(engine: Engine) -> None:
             if watch.doubt is not None and await _has_witnesses(engine, start):
                 watch.accept(engine.clock(), since_machine_start())
         if watch.doubt is not None and doubt is None:
-            log.error(
+            get_logger().error(
                 "clock_doubted",
                 reason=watch.doubt,
                 waiting="nothing is purged until the clock is right or `toll clock accept` says so",
             )
         elif watch.doubt is None and doubt is not None:
-            log.info("clock_trusted")
+            get_logger().info("clock_trusted")
         doubt = watch.doubt
         if doubt is None:
             with suppress(Unavailable):

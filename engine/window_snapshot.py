@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Collection
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import NoReturn
 
-from structlog import get_logger
-
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
@@ -27,7 +27,8 @@ from tollkeeper.engine.velocity.snapshot import (
     SnapshotError,
     SnapshotOrigin,
     look_through,
-    overwrite_account,
+    overwrite_accounts,
+    snapshot_sequence,
     write,
 )
 
@@ -38,8 +39,6 @@ REST = 9
 processor at most."""
 _FIRST_FILE = 3
 """What a process has open beyond its three standard streams begins here."""
-
-log = get_logger()
 
 
 async def read_snapshot(engine: Engine) -> Snapshot | None:
@@ -57,7 +56,7 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
     except FileNotFoundError:
         return None
     except (OSError, SnapshotError) as error:
-        log.warning("snapshot_not_used", file=str(path), reason=str(error))
+        get_logger().warning("snapshot_not_used", file=str(path), reason=str(error))
         discard_snapshot(engine)
         return None
 
@@ -74,31 +73,31 @@ def write_snapshot(engine: Engine) -> None:
         write(made, _origin(engine, engine.journal.last_sequence()), engine.windows.snapshot())
         made.replace(path)
     except (OSError, TypeError) as error:
-        log.warning("snapshot_not_written", file=str(path), error=str(error))
+        get_logger().warning("snapshot_not_written", file=str(path), error=str(error))
 
 
-async def forget_in_snapshot(engine: Engine, account: int) -> None:
-    """Leaves nothing of an account in the file, which is about to be forgotten in the journal; what
-    it holds of others goes on to save a start their part.
+async def forget_in_snapshot(engine: Engine, accounts: Collection[int]) -> None:
+    """Leaves nothing in the file of accounts whose past changes in the journal, or has changed there;
+    what it holds of others goes on to save a start their part.
 
-    No other may be written until the journal has forgotten it.
+    No other may be written until the journal and the windows have forgotten it.
     """
     _stop_writer(engine)
     async with engine.snapshot_changing:
         try:
-            await asyncio.to_thread(_overwrite_account, engine.folder, account)
+            await asyncio.to_thread(_overwrite_accounts, engine.folder, accounts)
         except (OSError, SnapshotError) as error:
-            log.warning("snapshot_not_used", file=FILE, reason=str(error))
+            get_logger().warning("snapshot_not_used", file=FILE, reason=str(error))
             discard_snapshot(engine)
 
 
-def _overwrite_account(folder: Path, account: int) -> None:
+def _overwrite_accounts(folder: Path, accounts: Collection[int]) -> None:
     path, unfinished = folder / FILE, folder / UNFINISHED
     unfinished.unlink(missing_ok=True)
     if path.exists():
         # Half of a series would be taken for all of it: under its own name there is only a whole file.
         path.replace(unfinished)
-        overwrite_account(unfinished, account)
+        overwrite_accounts(unfinished, accounts)
         unfinished.replace(path)
 
 
@@ -140,6 +139,14 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
         pause_s = REST * (perf_counter() - begun)
 
 
+async def write_recent(engine: Engine) -> None:
+    """Has a snapshot written, unless little has come since the last one."""
+    written = await asyncio.to_thread(snapshot_sequence, engine.folder / FILE)
+    is_recent = written and engine.journal.last_appended() - written < WORTHWHILE
+    if not is_recent and _ends_are_told():
+        await write_snapshot_beside(engine)
+
+
 def _ends_are_told() -> bool:
     """Whether the system tells of a process's end by a file: not all do, and some sandboxes refuse."""
     try:
@@ -171,9 +178,11 @@ async def write_snapshot_beside(engine: Engine) -> bool:
         if kept:
             (engine.folder / UNFINISHED).replace(engine.folder / FILE)
             seconds = round(perf_counter() - begun, 1)
-            log.info("snapshot_written", seconds=seconds, stopped_ms=round(stopped_ms, 1))
+            get_logger().info("snapshot_written", seconds=seconds, stopped_ms=round(stopped_ms, 1))
         elif is_ours:
-            log.warning("snapshot_not_written", file=FILE, error=f"its writer ended with {ended}")
+            get_logger().warning(
+                "snapshot_not_written", file=FILE, error=f"its writer ended with {ended}"
+            )
         return kept
     finally:
         if engine.snapshot_writer == writer:

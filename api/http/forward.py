@@ -21,7 +21,7 @@ from typing import Any
 from litestar.types import HTTPScope, Receive, Send
 
 from tollkeeper.api.http.errors import unavailable
-from tollkeeper.api.http.node_connection import Broken, NodeConnection, connect_to_node
+from tollkeeper.api.http.node_connection import SHARD, Broken, NodeConnection, connect_to_node
 from tollkeeper.api.http.operation import operation_of
 from tollkeeper.api.http.routes import ROUTES
 
@@ -29,8 +29,6 @@ NOT_OWNER = b"toll-not-owner"
 """A header of the answer of a node that was sent on a request and does not own the journal."""
 CLIENT = b"toll-client"
 """A header of a request between nodes: the address of who sent it to the first of them."""
-SHARD = b"toll-shard"
-"""A header of a request between nodes: the number of the journal whose owner is to answer."""
 HELD_BYTES = 1 << 16
 """A larger body is sent on as it arrives, and once only: it is held before the key was read."""
 HELD_TOGETHER = 1 << 25
@@ -129,8 +127,9 @@ class Hold:
 
 
 class Forwarder:
-    """Connections to the other nodes, for requests to the owner of one shard; `certificates` is a folder with those that nodes show each
-    other (`node_context`). A node keeps one for `idle_s` that nothing comes on."""
+    """Connections to the other nodes, for requests to the owner of one shard; `certificates` is a
+    folder with those that nodes show each other (`node_context`). A node keeps one for `idle_s`
+    that nothing comes on."""
 
     def __init__(self, certificates: Path | None, idle_s: float, shard: int = 1) -> None:
         self._shard = str(shard).encode()

@@ -24,6 +24,7 @@ from tollkeeper.api.http.forward import (
     may_repeat,
     of_its_client,
 )
+from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.proved import proved
 from tollkeeper.engine.intake.violations import Violation
@@ -73,6 +74,8 @@ class SharingNode:
         assert self.app is not None
         if scope["type"] != ScopeType.HTTP:
             await self.app(scope, receive, send)
+        elif self.decides and scope["path"].startswith(KEPT_FILES):
+            await self._give_kept(scope, send)
         elif self.decides:
             await self._answer(of_its_client(scope), receive, send)
         else:
@@ -107,6 +110,13 @@ class SharingNode:
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
+
+    async def _give_kept(self, scope: HTTPScope, send: Send) -> None:
+        assert self.engine is not None
+        try:
+            await give_kept(self.engine, scope, send)
+        except Problem as problem:
+            await answer(send, problem)
 
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:

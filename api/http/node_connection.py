@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+SHARD = b"toll-shard"
+"""A header of a request: the number of the journal whose owner is to answer."""
 CONNECT_S = 1.0
 """How long a connection to another node may take."""
 _MOST_HELD = 1 << 18

@@ -146,7 +146,8 @@ async def _all_of(events: Sequence[asyncio.Event]) -> None:
 
 
 async def _balance(shared: Sequence[SharedShard]) -> None:
-    """Gives shards away, one after the other, as long as another node has two fewer, until cancelled."""
+    """Gives shards away, one after the other, as long as another node has two fewer, until
+    cancelled."""
     while True:
         await asyncio.sleep(TELL_S)
         if not any(each.giving.is_set() for each in shared) and (found := to_give(shared)):

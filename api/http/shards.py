@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer
-from tollkeeper.api.http.forward import SHARD, Hold
+from tollkeeper.api.http.forward import Hold
 from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.node_connection import SHARD
 from tollkeeper.engine.registry.keys import shard_named
 
 _BY_BODY = frozenset((b"/v1/sessions", b"/v1/sign-ins"))

@@ -15,6 +15,8 @@ from litestar.types import ASGIApp
 from structlog import get_logger
 
 from tollkeeper.api.http.app import create_admin_app, create_app
+from tollkeeper.api.http.forward import node_context
+from tollkeeper.api.http.joining import take_kept
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.serve import (
@@ -31,6 +33,7 @@ from tollkeeper.engine.following import (
     catch_up,
     fill_again,
     look_for_amendments,
+    note_own_amendments,
 )
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Locked, Unavailable
@@ -75,8 +78,8 @@ log = get_logger()
 
 @dataclass(slots=True)
 class Serving:
-    """What a node serves all its shards with. `address` is where other nodes reach it; `stopping` is set
-    once it is to end, and `drained` once no request can come any more.
+    """What a node serves all its shards with. `address` is where other nodes reach it; `stopping`
+    is set once it is to end, and `drained` once no request can come any more.
     """
 
     settings: Settings
@@ -156,6 +159,9 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
     async with AsyncExitStack() as stack:
         following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
         journal = await stack.enter_async_context(following_journal)
+        certificates = settings.node_tls
+        tls = None if certificates is None else node_context(certificates)
+        await take_kept(shard.source, journal, tls)
         await _begin(shard, journal)
         opening = open_on(
             journal,
@@ -290,6 +296,7 @@ async def _own(shard: SharedShard, following: Following) -> bool:
         every_s = serving.settings.snapshot_minutes * 60
         work = journal.lost() if is_read_only else own_journal(engine, every_s)
         working = asyncio.create_task(work)
+        noting = asyncio.create_task(note_own_amendments(following))
         shard.search.stopping, node.decides = False, True
         try:
             await asyncio.wait((working, stopping, giving), return_when=asyncio.FIRST_COMPLETED)
@@ -315,9 +322,9 @@ async def _own(shard: SharedShard, following: Following) -> bool:
         finally:
             # What goes on answering does so from what was known until now.
             shard.search.stopping, node.decides = True, False
-            for each in (working, stopping, giving):
+            for each in (working, noting, stopping, giving):
                 each.cancel()
-            await asyncio.wait((working, stopping, giving))
+            await asyncio.wait((working, noting, stopping, giving))
 
 
 async def _wait_for_taking(shard: SharedShard) -> None:

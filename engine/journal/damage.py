@@ -1,4 +1,5 @@
-"""What is done about entries that can't be read: stop, pass them over, or only let them be looked at."""
+"""What is done about entries that can't be read: stop, pass them over, or only let them be looked
+at."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
-from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import Damaged, JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.inspect import name_entry
 from tollkeeper.engine.journal.schema import DATABASE_FILE
+from tollkeeper.engine.log import get_logger
 
 Policy: TypeAlias = Literal["stop", "skip", "read-only"]
 """`stop` ends the service, `skip` serves without the damaged entries, `read-only` fills no windows

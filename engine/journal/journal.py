@@ -313,11 +313,13 @@ class Journal(ABC):
             yield from list_contents.content_entries(connection, content, 0)
 
     async def run(self, work: Callable[[SqlConnection], T]) -> T:
-        """Does `work` in a transaction of its own, between two commits of appends: at most 50 ms of it."""
+        """Does `work` in a transaction of its own, between two commits of appends: at most 50 ms of
+        it."""
         return await self._writer.run(work)
 
     async def purge(self, account: int, before: int) -> int:
-        """Removes payments, their updates and labels, and events with event times before `before`; how many."""
+        """Removes payments, their updates and labels, and events with event times before `before`;
+        how many."""
         return await retention.purge_records(self._in_thread, self.run, account, before)
 
     async def holds_older(self, account: int, before: int) -> bool:

@@ -22,10 +22,11 @@ LOCK_PATIENCE_S = 0.2
 
 @contextmanager
 def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Iterator[None]:
-    """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed holder's.
+    """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed
+    holder's.
 
-    `purpose` is `SERVICE_PURPOSE`, or `COMMAND_PURPOSE` for as long as one takes. Raises `Locked` once `patience_s`
-    seconds have passed.
+    `purpose` is `SERVICE_PURPOSE`, or `COMMAND_PURPOSE` for as long as one takes. Raises `Locked`
+    once `patience_s` seconds have passed.
     """
     make_folder(folder)
     # The folder itself is held: the file, which names the holder, may be deleted meanwhile.

@@ -53,7 +53,8 @@ class _Run(Protocol):
 async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
     """Removes records with event times before `before`.
 
-    How many records: payments with their updates, labels and notes, events, shadow decisions and accesses.
+    How many records: payments with their updates, labels and notes, events, shadow decisions and
+    accesses.
     """
     after, removed = 0, 0
     while batch := await read(partial(_find_old, account=account, before=before, after=after)):

@@ -22,6 +22,8 @@ _AFTER = (
     f"SELECT {reads.COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
     f" AND kind IN ({', '.join(f'{kind:d}' for kind in AMENDABLE)}) ORDER BY place"
 )
+# Without the body, which may be pages long: a question asks for the arrival of many payments.
+_ARRIVED = "SELECT arrived FROM journal WHERE place = ?"
 _KNOWN = f"SELECT {reads.KNOWN_COLUMNS} FROM journal WHERE place = ? AND kind = {Kind.PAYMENT:d}"
 
 
@@ -93,8 +95,8 @@ class Tail:
 
     def arrival_of(self, sequence: int) -> int:
         """When the entry at a sequence number arrived (µs), 0 for one that isn't there."""
-        entry = self.entry(sequence)
-        return 0 if entry is None else entry.arrived
+        row = self._connection.execute(_ARRIVED, (sequence,)).fetchone()
+        return 0 if row is None else int(row[0])
 
     def sequence_at(self, time: int) -> int:
         """The first that arrived at `time` (µs) or later, one beyond the last without it."""

@@ -83,7 +83,8 @@ class Writer:
     """Takes work from one event loop and does it in a thread of its own, in order.
 
     `settled` is called in the loop with each append once it is on disk or lost, before those who
-    wait for it are woken. `failures` counts the commits and steps that came to nothing; `failure` says why the last commit failed, None when it didn't.
+    wait for it are woken. `failures` counts the commits and steps that came to nothing; `failure`
+    says why the last commit failed, None when it didn't.
     """
 
     def __init__(
@@ -274,7 +275,8 @@ def checksum(entry: Entry) -> int:
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """`is_touched` once an append of what is watched has been settled. Two who watch the same differ."""
+    """`is_touched` once an append of what is watched has been settled. Two who watch the same
+    differ."""
 
     is_touched: bool = False
 

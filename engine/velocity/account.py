@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from structlog import get_logger
-
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.velocity.contract import (
     AbandonedError,
     Columns,
@@ -43,8 +42,6 @@ DUMPED = 50_000
 """About how many elements each part of a snapshot has."""
 SEALED_AT_ONCE = 500
 """How many changes one step of sealing merges, so that a step takes about a millisecond."""
-
-log = get_logger()
 
 
 @dataclass
@@ -193,7 +190,9 @@ class AccountWindows:
         while (entries := self.entries) > self._cap:
             gives_up = True
             given_up = self.give_up_largest()
-            log.error("windows_over_cap", account=self._number, series=given_up, cap=self._cap)
+            get_logger().error(
+                "windows_over_cap", account=self._number, series=given_up, cap=self._cap
+            )
         self._unchecked = (self._cap - entries) // max(1, self.most_a_record)
         return gives_up
 

@@ -97,7 +97,8 @@ def _decimal_sum(values: Values) -> int | None:
 
 
 def fold_values(function: AggregateFunction, type_: Type | None) -> PartialAggregate:
-    """How `function` is put together of parts; `aggregate_value` gives the value of a sum or average."""
+    """How `function` is put together of parts; `aggregate_value` gives the value of a sum or
+    average."""
     if function in ("sum", "avg"):
         return UNITS if _is_double(type_) else TOTAL
     return FOLDS[function]

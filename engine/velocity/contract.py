@@ -126,12 +126,13 @@ class SeriesPlan:
 
     `event` is the type whose events it holds, None for payments. Series with the same `by` find the
     same key in every record of it. `over` is its longest window in µs, None when only `age`,
-    `interval`, `since`, `first` and `streak` are read. `ages` says whether these are. `decided` says whether its expressions read
-    the decision, `looks_up` whether they read lists, tables or rates, `labelled` whether the label;
-    `valued` whether its elements have values. `missing` says whether elements whose
-    value is missing are kept, as `any` and `all` need. `counting`, where there is one, counts some
-    series of the same program at once, by their digests. `distinct` are the lengths (µs) of the
-    windows that count its different values. A series with a `half_life` (µs) keeps weighed totals.
+    `interval`, `since`, `first` and `streak` are read. `ages` says whether these are. `decided`
+    says whether its expressions read the decision, `looks_up` whether they read lists, tables or
+    rates, `labelled` whether the label; `valued` whether its elements have values. `missing` says
+    whether elements whose value is missing are kept, as `any` and `all` need. `counting`, where
+    there is one, counts some series of the same program at once, by their digests. `distinct` are
+    the lengths (µs) of the windows that count its different values. A series with a `half_life`
+    (µs) keeps weighed totals.
     """
 
     digest: str

@@ -21,7 +21,8 @@ from tollkeeper.grammar.types import METADATA_SCALE, Number
 STEPS_A_HALF = 64
 """So many steps has a half life."""
 HALVES = DECAYED_HALVES
-"""What is more half lives back than this, counted from the one that a step belongs to, weighs nothing."""
+"""What is more half lives back than this, counted from the one that a step belongs to, weighs
+nothing."""
 _PLACES = 60
 _ROOT_PLACES = 256
 

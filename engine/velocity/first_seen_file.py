@@ -45,7 +45,8 @@ CountChange: TypeAlias = tuple[Group, int, int]
 
 
 class StoredSeries(NamedTuple):
-    """A series in the file, and the sequence number up to which it is whole there, None where it is not."""
+    """A series in the file, and the sequence number up to which it is whole there, None where it is
+    not."""
 
     number: int
     account: int
@@ -54,7 +55,8 @@ class StoredSeries(NamedTuple):
 
 
 class SeenTimesFile(SideFile):
-    """The series and the times of their groups; a file that turns out damaged is removed for the next start."""
+    """The series and the times of their groups; a file that turns out damaged is removed for the
+    next start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, DURABILITY)
@@ -195,9 +197,14 @@ async def open_seen_times_file(folder: Path) -> AsyncIterator[SeenTimesFile]:
         opened.close()
 
 
-def _make_anew(path: Path) -> None:
+def remove_seen_times(path: Path) -> None:
+    """Leaves nothing of the file."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
+
+
+def _make_anew(path: Path) -> None:
+    remove_seen_times(path)
     create_file(path)
     with closing(connect(path, DURABILITY)) as made:
         made.executescript(_TABLES)

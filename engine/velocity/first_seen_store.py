@@ -29,9 +29,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TypeAlias
 
-from structlog import get_logger
-
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.velocity import first_seen_file
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group
 from tollkeeper.engine.velocity.first_seen import SeenTimes
@@ -59,8 +58,6 @@ SeriesName: TypeAlias = tuple[int, str]
 """An account, and the digest of one of its series."""
 Written: TypeAlias = Callable[[], Awaitable[None]]
 """Done once the journal has written or refused all that it was given before."""
-
-log = get_logger()
 
 
 class Unknown(Enum):
@@ -101,7 +98,8 @@ class RecentBounds:
 
 
 class StoredSeenTimes:
-    """The series `number` of the file; `written_place` is the sequence number up to which it is whole there."""
+    """The series `number` of the file; `written_place` is the sequence number up to which it is
+    whole there."""
 
     def __init__(
         self, file: SeenTimesFile, recent: RecentBounds, number: int, written_up_to: int | None
@@ -307,7 +305,8 @@ class SeenTimesStore:
         return self._series[name]
 
     def go_live(self, account: int, digests: Iterable[str], sequence: int) -> None:
-        """The series hold all that sequence numbers up to `sequence` made of them, and are read from now on."""
+        """The series hold all that sequence numbers up to `sequence` made of them, and are read
+        from now on."""
         for _, series in self._filled_series(account, digests):
             series.go_live(sequence)
 
@@ -425,7 +424,7 @@ async def write_behind(store: SeenTimesStore, written: Written) -> None:
                 await asyncio.sleep(0)
         except JournalError as error:
             if not failing:
-                log.error("ages_not_written", error=str(error))
+                get_logger().error("ages_not_written", error=str(error))
             failing = True
         else:
             failing = False

@@ -53,8 +53,8 @@ def plan(
 ) -> Plan:
     """The plan of a program with these aggregates; `lets` are the program's own."""
     compiled: dict[str, CompiledSeries] = {}
-    of_payments: dict[str, tuple[Series, bool]] = {}
-    counting = None if compile_counting is None else compile_counting(of_payments)
+    counted: dict[str, tuple[Series, bool]] = {}
+    counting = None if compile_counting is None else compile_counting(counted)
     plans = []
     windows = []
     for history in histories:
@@ -68,8 +68,8 @@ def plan(
             name = f"decay {history.half_life}:{name}"
         if name not in compiled:
             compiled[name] = compile_series(series)
-        if series.event is None and series.collection == "payments":
-            of_payments[name] = (series, three_valued)
+        if series.event is None:
+            counted[name] = (series, three_valued)
         plans.append(
             SeriesPlan(
                 digest=name,
@@ -83,7 +83,7 @@ def plan(
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
-                counting=counting if name in of_payments else None,
+                counting=counting if name in counted else None,
                 distinct=_distinct(history),
                 half_life=history.half_life,
             )
@@ -102,7 +102,9 @@ def merge_plans(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
     """The plans with each series once: as long as the longest asks, with ages when one asks."""
     found: dict[str, SeriesPlan] = {}
     for each in plans:
-        other = found.get(each.digest, each)
+        other = found.setdefault(each.digest, each)
+        if other is each:
+            continue
         lengths = [over for over in (each.over, other.over) if over is not None]
         found[each.digest] = replace(
             other,

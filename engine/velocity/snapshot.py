@@ -11,7 +11,7 @@ bytes and so many bytes of MessagePack; the last one counts them all.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -26,6 +26,8 @@ UNFINISHED = f"{FILE}.new"
 SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
 _SIZE_BYTES = 4
 _DIGEST_BYTES = 16
+_LONGEST_BEGINNING = 10
+"""How many bytes the beginning of an array and a whole number take at most."""
 BIG = 1
 """The MessagePack extension of a whole number that has more than 64 bits: its decimal digits."""
 
@@ -122,9 +124,7 @@ def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snaps
     """Raises `SnapshotError`, or OSError."""
     with path.open("rb") as file:
         try:
-            if file.read(len(SNAPSHOT_FORMAT)) != SNAPSHOT_FORMAT:
-                raise SnapshotError("it is of another format")
-            origin = msgspec.msgpack.decode(_read_block(file), type=SnapshotOrigin)
+            origin = _origin(file)
             if not is_ours(origin):
                 raise SnapshotError("it belongs to another journal or release")
             return Snapshot(path, origin, _index(file))
@@ -132,13 +132,29 @@ def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snaps
             raise SnapshotError(f"it is damaged: {error}") from error
 
 
-def overwrite_account(path: Path, account: int) -> None:
-    """Overwrites in the file what it holds of an account; nobody may read it before that is done.
+def snapshot_sequence(path: Path) -> int:
+    """Up to which sequence number the file holds what its journal brought; 0 where there is none to be
+    read."""
+    try:
+        with path.open("rb") as file:
+            return _origin(file).sequence
+    except (OSError, SnapshotError, msgspec.MsgspecError):
+        return 0
+
+
+def _origin(file: BinaryIO) -> SnapshotOrigin:
+    if file.read(len(SNAPSHOT_FORMAT)) != SNAPSHOT_FORMAT:
+        raise SnapshotError("it is of another format")
+    return msgspec.msgpack.decode(_read_block(file), type=SnapshotOrigin)
+
+
+def overwrite_accounts(path: Path, accounts: Collection[int]) -> None:
+    """Overwrites in the file what it holds of these accounts; nobody may read it before that is done.
 
     Raises `SnapshotError`, or OSError, for a file that can't be trusted then.
     """
     # A block is an array of five, of which the account is the first.
-    its_own = b"\x95" + _encode(account)
+    their_own = tuple(b"\x95" + _encode(account) for account in accounts)
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         offset = len(SNAPSHOT_FORMAT)
@@ -146,7 +162,7 @@ def overwrite_account(path: Path, account: int) -> None:
             file.seek(offset)
             size = int.from_bytes(file.read(_SIZE_BYTES), "little")
             file.seek(_DIGEST_BYTES, os.SEEK_CUR)
-            if file.read(len(its_own)) == its_own:
+            if file.read(_LONGEST_BEGINNING).startswith(their_own):
                 file.seek(offset)
                 _write_block(file, bytes(size))
             offset += _SIZE_BYTES + _DIGEST_BYTES + size

@@ -31,9 +31,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec.structs import replace
-from structlog import get_logger
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.velocity.account import AccountWindows
 from tollkeeper.engine.velocity.contract import (
     LATE,
@@ -57,8 +57,6 @@ CAP = 25_000_000
 """How many elements an account's windows may hold."""
 TOTAL_CAP = 25_000_000
 """How many the windows of all accounts may hold together, a hundredth more for a moment."""
-
-log = get_logger()
 
 
 class Windows:
@@ -173,8 +171,8 @@ class Windows:
         """Counts what another process observed, in one step: by account all that the journal holds
         beyond what is counted, up to sequence number `up_to`.
 
-        As `fill` takes records, a payment's creation and updates as one. Whoever follows observes nothing
-        by itself until it has all.
+        As `fill` takes records, a payment's creation and updates as one. Whoever follows observes
+        nothing by itself until it has all.
         """
         for number, of_account in records.items():
             account = self._account(number)
@@ -208,7 +206,9 @@ class Windows:
         while (entries := sum(each.entries for each in accounts)) > self.total_cap:
             number, largest = max(self._accounts.items(), key=lambda held: held[1].entries)
             series = largest.give_up_largest()
-            log.error("windows_over_total_cap", account=number, series=series, cap=self.total_cap)
+            get_logger().error(
+                "windows_over_total_cap", account=number, series=series, cap=self.total_cap
+            )
         # Counting visits every account: near the cap, it is done once for many records.
         room = max(self.total_cap - entries, self.total_cap // 100)
         self._uncounted = room // max([1, *(each.most_a_record for each in accounts)])

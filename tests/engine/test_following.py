@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from shutil import copy
 from tempfile import TemporaryDirectory
@@ -32,7 +33,7 @@ from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.open import fill_windows, open_on
 from tollkeeper.engine.programs.active import choose_programs
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.tests.engine.happenings import CARDS, RULE, USERS, bare, happen, instant, steps
+from tollkeeper.tests.engine.happenings import CARDS, RULE, USERS, bare, happen, instant, pay, steps
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.postgres import empty, own_database
 
@@ -173,9 +174,10 @@ def test_nothing_is_counted_that_the_standby_may_not_have(database: str, tmp_pat
             async with following_of(shop, database, tmp_path / "follower") as following:
                 # The last entry is in the database, and nobody has heard yet whether it stays: but
                 # where a renewal came in between, which has told of it; then the next one shows it.
-                while True:
+                for turn in count():
+                    shop.now += 1
                     before = await known(following.engine, shop.account, shop.now)
-                    await happen(shop, [(1, ("pay", bare()))])
+                    await pay(shop, f"p-{turn}", bare())
                     standing = await following.journal.standing()
                     if standing.safe < standing.last:
                         break

@@ -25,6 +25,7 @@ from tollkeeper.api.http.forward import node_context
 from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.source import Database, JournalSource, open_journal_for_reading
+from tollkeeper.engine.velocity.snapshot import FILE
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.api.http.test_forward import make_certificates
 from tollkeeper.tests.engine.journal.test_fencing import do, expire, with_standby, without_standby
@@ -317,3 +318,57 @@ def state_of(folder: Path, node: Running) -> str:
     shown = json.loads(toll(folder / "1", "nodes", "--json").stdout)
     (found,) = [each for each in shown if each["process"].startswith(f"{node.process.pid} ")]
     return "owns" if found["owner"] else "follows"
+
+
+def test_a_node_that_was_away_counts_nothing_of_who_was_erased_meanwhile(
+    tmp_path: Path, on_database: str
+) -> None:
+    with nodes(tmp_path, 2) as (key, running), clients_of(key, running) as shop:
+        until(lambda: whole(on_database) == 2)
+        met = [shop.pay(0, f"p{number}") for number in range(4)]
+        assert met[-1] == "often"
+        running[0].process.terminate()
+        assert running[0].process.wait(PATIENCE_S) == 0
+        assert (tmp_path / "0" / FILE).exists()
+        erased = shop.clients[1].post("/v1/erasures", json={"user": "ana"})
+        assert erased.status_code == 200, erased.text
+        with serving(tmp_path / "0") as back, clients_of(key, [back]) as again:
+            until(lambda: whole(on_database) == 2)
+            running[1].kill()
+            expire(on_database)
+            assert again.pay(0, "p4") == met[0]
+
+
+def test_a_node_that_joins_takes_windows_and_ages_from_the_owner_and_goes_on_as_it_would_have(
+    tmp_path: Path, on_database: str
+) -> None:
+    ours = tmp_path / "ours"
+    make_certificates(ours)
+    with (
+        nodes(tmp_path, 1, "--node-tls", str(ours)) as (key, running),
+        clients_of(key, running) as shop,
+    ):
+        met = [shop.pay(0, f"p{number}") for number in range(3)]
+        assert met == [None, "young", "young"]
+        (tmp_path / "1").mkdir()
+        copy(tmp_path / "0" / KEY_FILE, tmp_path / "1")
+        with (
+            serving(tmp_path / "1", ("--node-tls", str(ours))) as joined,
+            clients_of(key, [joined]) as after,
+        ):
+            until(lambda: whole(on_database) == 2)
+            assert (tmp_path / "1" / FILE).read_bytes() == (tmp_path / "0" / FILE).read_bytes()
+            assert not [*(tmp_path / "1").glob("*.arriving"), *(tmp_path / "0").glob("*.copy")]
+            ((owner,),) = do(on_database, "SELECT address FROM shards")
+            for proof in ({}, {"toll-proof": "0" * 32}):
+                asked = httpx.get(
+                    f"{owner}/node/kept/{FILE}", headers=proof, verify=node_context(ours)
+                )
+                assert asked.status_code == 401
+            running[0].kill()
+            expire(on_database)
+            assert [after.pay(0, f"p{number}") for number in (3, 4)] == ["often", "often"]
+            assert after.pay(0, "u0", "una") is None
+            assert after.pay(0, "u1", "una") == "young"
+    lines = [json.loads(line) for line in (tmp_path / "serve.log").read_text().splitlines()]
+    assert [line["event"] for line in lines if "windows_" in line["event"]] == ["windows_taken"]

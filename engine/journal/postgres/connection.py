@@ -49,6 +49,8 @@ _NOT_REPLICATED = "01000"
 _SESSION = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c default_transaction_isolation=read\\ committed"
+    # Where it has no statistics yet, it would sort all the rest of an account for each batch of it.
+    " -c enable_bitmapscan=off"
 )
 _DEFAULTS: dict[str, Any] = {
     "application_name": "tollkeeper",

@@ -246,7 +246,8 @@ class PostgresJournal(Journal):
         return (found[0], found[-1]) if found else None
 
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
-        """A payment's creation and updates up to a sequence number, oldest first; blocks as `replay`."""
+        """A payment's creation and updates up to a sequence number, oldest first; blocks as
+        `replay`."""
         with self._reader() as connection:
             found = reads.states(connection, account, record_id)
         return [entry for entry in found if entry.sequence <= up_to]

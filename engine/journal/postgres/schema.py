@@ -13,7 +13,6 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import psycopg
-from structlog import get_logger
 
 from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.entries import AMENDABLE, Kind
@@ -22,6 +21,7 @@ from tollkeeper.engine.journal.postgres.connection import (
     shown_address,
 )
 from tollkeeper.engine.journal.postgres.ownership import holder_of
+from tollkeeper.engine.log import get_logger
 
 PART_ENTRIES = 10_000_000
 """How many sequence numbers a part of the journal has."""

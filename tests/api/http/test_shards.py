@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from tollkeeper.api.http.forward import HELD_BYTES, SHARD
+from tollkeeper.api.http.forward import HELD_BYTES
 from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.node_connection import SHARD
 from tollkeeper.api.http.shards import Shards
 
 pytestmark = pytest.mark.anyio

@@ -9,6 +9,7 @@ import pytest
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.engine.velocity.contract import Record, State
@@ -86,7 +87,8 @@ def history(function: Any, collection: Any, *, where: Any = None, value: Any = N
     return History(9, SPAN, Number(0), function, series, (ORDER,), over)
 
 
-async def test_windows_count_what_compiled_series_bring(windows: Windows) -> None:
+@pytest.mark.parametrize("together", [False, True])
+async def test_windows_count_what_compiled_series_bring(windows: Windows, together: bool) -> None:
     histories = [
         history("count", "payments"),
         history("age", "payments", where=DECLINED),
@@ -97,7 +99,8 @@ async def test_windows_count_what_compiled_series_bring(windows: Windows) -> Non
     ]
     digests = Digests(())
     compiled = partial(compile_series, digests=digests, vocabulary=VOCABULARY)
-    found = plan(histories, (), compiled, digests.of)
+    counting = partial(Counting, digests=digests, vocabulary=VOCABULARY) if together else None
+    found = plan(histories, (), compiled, digests.of, counting)
     await filled(windows, 1, found.series)
     reads = [(each, ("o",)) for each in found.windows]
 

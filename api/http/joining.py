@@ -1,0 +1,158 @@
+"""A node that joins takes what the owner has kept of windows and ages: to read the whole journal for
+them takes twenty times as long.
+
+Both tell of people. The owner gives them to who shows that it has the key that all nodes share
+(`folder.key`); between machines nodes speak over TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from contextlib import closing
+from hmac import compare_digest
+from http import HTTPStatus
+from pathlib import Path
+from ssl import SSLContext
+from typing import BinaryIO, Final, cast
+
+from litestar.types import HTTPScope, Send
+from structlog import get_logger
+
+from tollkeeper.api.http.errors import nothing_here, unauthorized, unavailable
+from tollkeeper.api.http.node_connection import SHARD, NodeConnection, connect_to_node
+from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot, open_folder_key
+from tollkeeper.engine.journal.contract import JournalTables
+from tollkeeper.engine.journal.postgres.journal import PostgresJournal
+from tollkeeper.engine.journal.reads import last_amendment
+from tollkeeper.engine.journal.source import Database, key_folder_of
+from tollkeeper.engine.known_amendments import note_known
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.first_seen_file import AGES_FILE, remove_seen_times
+from tollkeeper.engine.velocity.snapshot import FILE
+from tollkeeper.engine.window_snapshot import write_recent
+
+KEPT_FILES: Final = "/node/kept/"
+"""Under this path other nodes find the files by their names."""
+_PROOF = b"toll-proof"
+_AMENDED = b"toll-amended"
+"""A header of the answer: up to which of the journal's amendments the file knows of them."""
+_PART = 1 << 20
+_BEGINNING_S = 120.0
+"""How long the owner may take to write what it is asked for."""
+_PART_S = 10.0
+"""How long it may send nothing then."""
+
+log = get_logger()
+
+
+async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
+    """Answers a node that asks the journal's owner for one of its files. Raises `Problem`."""
+    shown = next((value for name, value in scope["headers"] if name == _PROOF), b"")
+    if not compare_digest(shown, _proof(engine.folder_key, engine.journal.shard.number)):
+        raise unauthorized()
+    amended = await cast("JournalTables", engine.journal).look(last_amendment)
+    if engine.rewriting:
+        raise unavailable("a person's data is being erased")
+    match scope["path"].removeprefix(KEPT_FILES):
+        case name if name == FILE:
+            await write_recent(engine)
+            opened = await asyncio.to_thread(_open, engine.folder / FILE)
+        case name if name == AGES_FILE:
+            opened = await asyncio.to_thread(_open_copy, engine.folder / AGES_FILE)
+        case _:
+            raise nothing_here()
+    if opened is None:
+        raise unavailable("nothing is kept yet")
+    with opened:
+        size = os.fstat(opened.fileno()).st_size
+        headers = [(b"content-length", b"%d" % size), (_AMENDED, b"%d" % amended)]
+        await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": headers})
+        left = size
+        while left:
+            part = await asyncio.to_thread(opened.read, min(left, _PART))
+            left -= len(part)
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext | None) -> None:
+    """Brings the owner's files into the folder of a node that has no windows of its own; what does not
+    come is read from the journal. Raises `Unavailable`."""
+    folder, shard = source.folder, journal.shard.number
+    names = (FILE, AGES_FILE)
+    arriving = {name: folder / f"{name}.arriving" for name in names}
+    # A process that was killed may have left one.
+    for path in (*arriving.values(), _copy_of(folder / AGES_FILE)):
+        path.unlink(missing_ok=True)
+    standing = await journal.standing()
+    if (folder / FILE).exists() or not (standing.is_held and standing.address):
+        return
+    try:
+        proof = _proof(open_folder_key(key_folder_of(source)), shard)
+        connection = await connect_to_node(standing.address, tls)
+        try:
+            known = [await _take(connection, name, arriving[name], shard, proof) for name in names]
+        finally:
+            connection.abort()
+        remove_seen_times(folder / AGES_FILE)
+        for name in names:
+            arriving[name].replace(folder / name)
+        note_known(folder, journal.identity(), min(known))
+        log.info("windows_taken", owner=standing.owner)
+    except OSError as error:
+        log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")
+    finally:
+        for path in arriving.values():
+            path.unlink(missing_ok=True)
+
+
+def _proof(key: FolderKey, shard: int) -> bytes:
+    return key.name_of(NameUse.NODE, 0, Spot(shard)).encode()
+
+
+async def _take(connection: NodeConnection, name: str, path: Path, shard: int, proof: bytes) -> int:
+    """Writes one file; up to which amendment it knows of them. Raises `OSError`."""
+    head = b"GET %b HTTP/1.1\r\nhost: tollkeeper\r\n%b: %d\r\n%b: %b\r\n\r\n"
+    target = (KEPT_FILES + name).encode()
+    async with asyncio.timeout(_BEGINNING_S):
+        await connection.ask("GET", head % (target, SHARD, shard, _PROOF, proof), b"")
+    if connection.status != HTTPStatus.OK:
+        raise ConnectionError(f"the owner answers {connection.status} for `{name}`")
+    with path.open("wb") as file:
+        path.chmod(0o600)
+        while part := await _part(connection):
+            await asyncio.to_thread(file.write, part)
+        file.flush()
+        await asyncio.to_thread(os.fsync, file.fileno())
+    return int(next(value for name, value in connection.headers if name.lower() == _AMENDED))
+
+
+async def _part(connection: NodeConnection) -> bytes:
+    async with asyncio.timeout(_PART_S):
+        return await connection.part()
+
+
+def _open(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _open_copy(path: Path) -> BinaryIO:
+    """A copy of a database as it is at one moment, which is gone once it is closed."""
+    copied = _copy_of(path)
+    copied.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(path)) as found, closing(sqlite3.connect(copied)) as made:
+            copied.chmod(0o600)
+            found.backup(made)
+        return copied.open("rb")
+    finally:
+        copied.unlink(missing_ok=True)
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.copy")

@@ -1,0 +1,76 @@
+"""How soon has a node that joins its windows: from the owner, and from the journal?
+
+    python -m tollkeeper.bench.joining [PAYMENTS] [--server URL]
+
+The payments of `bench.rebuild` are moved into a PostgreSQL database. The first node fills its windows
+from the journal; the next takes them from that one, and reads what came after. Seconds by the clock
+and of each node's processor, until it could own the journal; both nodes and the database share this
+machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from itertools import islice
+from pathlib import Path
+from shutil import copy
+from tempfile import TemporaryDirectory
+
+import psycopg
+
+from tollkeeper.bench.nodes import in_database, wait_for_whole
+from tollkeeper.bench.postgres import own_database
+from tollkeeper.bench.rebuild import configure, entries, store
+from tollkeeper.bench.servers import Server, cpu_seconds, serving, toll
+from tollkeeper.bench.tables import Cell, show
+from tollkeeper.engine.folder_key import KEY_FILE
+
+
+def started(server: Server, url: str, count: int, begun: float) -> tuple[float, float]:
+    """Seconds by the clock and of the processor, once so many nodes could own the journal."""
+    wait_for_whole(url, count)
+    return time.perf_counter() - begun, cpu_seconds(server.process.pid)
+
+
+def measure(server: str, payments: int) -> list[list[Cell]]:
+    with TemporaryDirectory(prefix="toll-joining-") as name, own_database(server) as url:
+        embedded, first, second = (Path(name) / each for each in ("embedded", "0", "1"))
+        asyncio.run(configure(embedded))
+        store(embedded, islice(entries(payments), payments * 17 // 10))
+        with in_database(url):
+            toll(first, "import", "--from", str(embedded))
+            key = toll(first, "keys", "create", "--account", "shop").strip()
+            second.mkdir()
+            copy(first / KEY_FILE, second)
+            begun = time.perf_counter()
+            with serving(first, key) as owner:
+                by_journal = started(owner, url, 1, begun)
+                before, begun = cpu_seconds(owner.process.pid), time.perf_counter()
+                with serving(second, key) as joining:
+                    by_owner = started(joining, url, 2, begun)
+                    given = cpu_seconds(owner.process.pid) - before
+        return [
+            ["from the journal", *by_journal, None],
+            ["from the owner", *by_owner, given],
+            ["×", *(a / b for a, b in zip(by_owner, by_journal, strict=True)), None],
+        ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("payments", nargs="?", type=int, default=100_000)
+    parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
+    given = parser.parse_args()
+    with psycopg.connect(given.server, connect_timeout=5):
+        rows = measure(given.server, given.payments)
+    show(
+        f"{given.payments:,} payments, seven of ten with an update",
+        ["a node's windows", "s by the clock", "s of its processor", "of the owner's"],
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Each batch follows an index in PostgreSQL as well, which may have no statistics of a new table yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
+from tollkeeper.engine.journal.postgres.schema import make_part, prepare_tables
+from tollkeeper.tests.postgres import own_database
+
+ENTRIES = 20_000
+FILL = f"""
+INSERT INTO journal (place, account, kind, id, arrived, time, body)
+SELECT place, 1 + (place % 2), {Kind.PAYMENT:d}, 'p-' || place, place, place, convert_to(repeat('x', 900), 'UTF8')
+FROM generate_series(1, {ENTRIES}) AS place
+"""
+
+
+class Explaining:
+    """A connection that asks for the plan of each query before it."""
+
+    def __init__(self, connection: SqlConnection) -> None:
+        self._connection = connection
+        self.plans: list[str] = []
+
+    def execute(self, query: str, parameters: Any = (), /) -> FoundRows:
+        plan = self._connection.execute(f"EXPLAIN {query}", parameters)
+        self.plans.append("\n".join(line for (line,) in plan))
+        return self._connection.execute(query, parameters)
+
+
+@pytest.fixture
+def connection() -> Iterator[PostgresConnection]:
+    with own_database() as url, closing(connect(url)) as connection:
+        prepare_tables(connection, url)
+        make_part(connection, 0)
+        connection.execute(FILL)
+        yield connection
+
+
+def test_no_batch_sorts_what_is_left_of_an_account(connection: PostgresConnection) -> None:
+    asked = Explaining(connection)
+    kinds = (Kind.PAYMENT, Kind.UPDATE)
+    first = next(reads.replay_entries(asked, 1, 0, 0, ENTRIES, kinds))
+    assert [entry.sequence for entry in first] == [*range(2, 2 * len(first) + 1, 2)]
+    assert next(reads.replay_latest(asked, 1, 0, 0, ENTRIES, kinds)).fresh
+    batches = [plan for plan in asked.plans if "Limit" in plan and "kind" in plan]
+    assert len(batches) > 1
+    assert not [plan for plan in batches if "Sort" in plan]

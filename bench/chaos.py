@@ -2,13 +2,13 @@
 
     python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER]
 
-Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits for
-stand in network namespaces of their own, with clocks that differ. Clients report payments (some late), updates, events and labels,
-publish, block, erase, and go on at another node when one does not answer, while one fault after the
-other is made and mended; webhooks are sent what comes of it. In the end a checker that knows nothing of
-the engine counts every recorded read again by brute force, and looks every answer and every notice up.
-It takes root and the binaries of PostgreSQL. A history in which something is wrong is kept, with the log
-of each node.
+Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits
+for stand in network namespaces of their own, with clocks that differ. Clients report payments (some
+late), updates, events and labels, publish, block, erase, and go on at another node when one does
+not answer, while one fault after the other is made and mended; webhooks are sent what comes of it.
+In the end a checker that knows nothing of the engine counts every recorded read again by brute
+force, and looks every answer and every notice up. It takes root and the binaries of PostgreSQL. A
+history in which something is wrong is kept, with the log of each node.
 """
 
 from __future__ import annotations

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import combinations
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,16 +98,27 @@ class Findings:
 
 @dataclass
 class Payment:
-    """A payment with all its states, each with the place from which it holds."""
+    """A payment with all its states, each with the place from which it holds.
+
+    An erasure of `cut_off` was begun, and not told to be done, somewhere from its own place to `until`:
+    what stands there no longer names that person.
+    """
 
     place: int
     time: int
     decision: Any
     states: list[tuple[int, Any]]
     labels: list[tuple[int, str | None]] = field(default_factory=list)
+    cut_off: str | None = None
+    until: float = inf
 
-    def at(self, place: int) -> Any:
-        return [state for since, state in self.states if since <= place][-1]
+    def at(self, place: int, gone: Set[str] = frozenset()) -> Any:
+        """Its state, where the erasures of `gone` that were cut off had come to it before."""
+        state = [state for since, state in self.states if since <= place][-1]
+        return _erase(state) if self.cut_off in gone and self.may_be_gone(place) else state
+
+    def may_be_gone(self, place: int) -> bool:
+        return self.cut_off is not None and self.place < place < self.until
 
     def label_at(self, place: int) -> str | None:
         return ([None] + [label for since, label in self.labels if since <= place])[-1]
@@ -150,7 +163,8 @@ def _check_account(
             findings.add("decided twice", f"{account}: place {place} was given {times} times")
     sent = {each.subject: each.sent for each in operations if each.kind == "payment"}
     events = {each.subject: each.sent for each in operations if each.kind == "event"}
-    _check_decisions(findings, account, lines, sent, events)
+    payments = _payments(lines, sent, _cut_off(operations))
+    _check_decisions(findings, account, lines, payments, events)
     index = _index(lines)
     for operation in operations:
         _check_operation(findings, operation, index)
@@ -164,10 +178,9 @@ def _check_decisions(
     findings: Findings,
     account: str,
     lines: Sequence[Line],
-    sent: dict[str, Any],
+    payments: dict[str, Payment],
     events: dict[str, Any],
 ) -> None:
-    payments = _payments(lines, sent)
     signs = []
     for line in lines:
         if line.kind == EVENT:
@@ -185,10 +198,19 @@ def _check_decisions(
         if payment.decision is None or "rule" not in payment.decision:
             continue
         own = payment.states[0][1]
-        counted = recount(
-            payment, by_user[own["user"]], by_address[own["address"]], by_sign[own["user"]]
-        )
+        of_user, of_address = by_user[own["user"]], by_address[own["address"]]
+        counts = [
+            recount(payment, of_user, of_address, by_sign[own["user"]], gone)
+            for gone in _subsets(
+                {
+                    each.cut_off
+                    for each in (*of_user, *of_address)
+                    if each.cut_off is not None and each.may_be_gone(payment.place)
+                }
+            )
+        ]
         read_values = payment.decision["reads"][-len(READS) :]
+        counted = next((each for each in counts if each == read_values), counts[0])
         findings.counts["decisions"] += 1
         if payment.decision.get("lost"):
             findings.add("wrong reads", f"{account}: {id_} at {payment.place} could not read all")
@@ -220,10 +242,32 @@ def _erased(lines: Iterable[Line]) -> dict[str, list[int]]:
     return places
 
 
-def _payments(lines: Sequence[Line], sent: dict[str, Any]) -> dict[str, Payment]:
-    """Payments as decisions knew them: what an erasure has taken out of a line was there before it."""
+def _cut_off(operations: Iterable[Operation]) -> set[str]:
+    """Those whose erasure was asked for, and at least once not told to be done."""
+    return {
+        each.subject
+        for each in operations
+        if each.kind == "erase" and not all(_is_success(each, told) for told in each.attempts)
+    }
+
+
+def _subsets(persons: Set[str]) -> Iterator[frozenset[str]]:
+    """Beginning with that of nobody."""
+    for size in range(len(persons) + 1):
+        yield from map(frozenset, combinations(sorted(persons), size))
+
+
+def _erase(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "user": None, "address": None}
+
+
+def _payments(lines: Sequence[Line], sent: dict[str, Any], cut_off: Set[str]) -> dict[str, Payment]:
+    """Payments as decisions knew them: what an erasure has taken out of a line was there before it.
+
+    One that was cut off may have come to a payment and left no word of it in the journal.
+    """
     payments: dict[str, Payment] = {}
-    erased_at = _erased(lines)
+    nameless, erased_at = set(), _erased(lines)
     for line in lines:
         if line.kind in (PAYMENT, UPDATE):
             stored = line.body["payment"]
@@ -233,6 +277,8 @@ def _payments(lines: Sequence[Line], sent: dict[str, Any]) -> dict[str, Payment]
                 "user": stored.get("user", {}).get("id"),
                 "address": stored.get("device", {}).get("ip_address"),
             }
+            if state["user"] is None:
+                nameless.add(line.id)
             if line.id in sent:
                 as_sent = sent[line.id]
                 state["user"], state["address"] = as_sent["user"], as_sent["address"]
@@ -244,11 +290,13 @@ def _payments(lines: Sequence[Line], sent: dict[str, Any]) -> dict[str, Payment]
                 payments[line.id].states.append((line.place, state))
         elif line.kind == LABEL and line.id in payments:
             payments[line.id].labels.append((line.place, line.body["label"]))
-    for payment in payments.values():
-        person = _digest(payment.states[0][1]["user"] or "")
-        for place in [each for each in erased_at.get(person, ()) if each > payment.place][:1]:
-            gone = {**payment.states[-1][1], "user": None, "address": None}
-            payment.states.append((place, gone))
+    for id_, payment in payments.items():
+        user = payment.states[0][1]["user"] or ""
+        for place in [each for each in erased_at[_digest(user)] if each > payment.place][:1]:
+            payment.states.append((place, _erase(payment.states[-1][1])))
+            payment.until = place
+        if user in cut_off and id_ in nameless:
+            payment.cut_off = user
     return payments
 
 
@@ -257,15 +305,19 @@ def recount(
     of_user: Sequence[Payment],
     of_address: Sequence[Payment],
     signs: Sequence[Sign],
+    gone: Set[str],
 ) -> list[int | None]:
-    """What a decision had to read, in the order of `READS`; amounts in hundredths."""
+    """What a decision had to read, in the order of `READS`; amounts in hundredths.
+
+    The erasures of `gone` that were cut off had come to their payments.
+    """
     own, place, time = payment.states[0][1], payment.place, payment.time
 
     def within(records: Sequence[Payment], span: int, key: str) -> list[Any]:
         found = [
             each for each in records if each.place <= place and time - span < each.time <= time
         ]
-        states = [(each.at(place), each) for each in found]
+        states = [(each.at(place, gone), each) for each in found]
         return [(state, each) for state, each in states if state[key] == own[key]]
 
     minute, hour = within(of_user, MINUTE, "user"), within(of_user, 60 * MINUTE, "user")

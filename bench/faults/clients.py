@@ -1,4 +1,5 @@
-"""Clients that ask any node, go on at another where one does not answer, and write down what they are told."""
+"""Clients that ask any node, go on at another where one does not answer, and write down what they
+are told."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ NOTICES = (
     "alert.raised",
 )
 _SPELL_S = 120
-"""Users and addresses are others after so long, as counting again takes the square of their payments."""
+"""Users and addresses are others after so long, as counting again takes the square of their
+payments."""
 _ANSWER_S = 6.0
 _PATIENCE_S = 25.0
 _PAUSE_S = 0.15

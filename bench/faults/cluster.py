@@ -81,7 +81,8 @@ class Node:
         run("umount", "--lazy", self.folder)
 
     def stop(self) -> None:
-        """In order; it has ended then. One that does not end in time writes into its log what it does."""
+        """In order; it has ended then. One that does not end in time writes into its log what it
+        does."""
         if self.process is not None:
             self.process.send_signal(SIGTERM)
             try:

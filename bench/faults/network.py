@@ -1,4 +1,5 @@
-"""Machines of a network: a namespace each, joined by a router that can lose what goes from one to another.
+"""Machines of a network: a namespace each, joined by a router that can lose what goes from one to
+another.
 
 All of it ends with the process that made it, where that runs in namespaces of its own (`alone`).
 """

@@ -282,6 +282,38 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert kind in found(plant(sound()))
 
 
+def cut_off(reads: list[int]) -> History:
+    """An erasure that was asked for was not told to be done; a payment came to the same address later."""
+    told = sound()
+    first = paid(17, "q1", None, [1, 1, 5000, 0, 5000, 0, 0])
+    large = {**first.body["payment"], "amount": 90.0}
+    later = paid(18, "q2", "ivo", reads)
+    later.body["payment"]["device"]["ip_address"] = "of-eva"
+    operations = [
+        asked("payment", "q1", {"user": "eva", "address": "of-eva"}, answered()),
+        asked("erase", "eva", {}, (NO_ANSWER, ""), (503, None)),
+        asked("payment", "q2", {"user": "ivo", "address": "of-eva"}, answered()),
+    ]
+    sent = [Notice("shop", "payment.decided", id_, f"of {id_}") for id_ in ("q1", "q2")]
+    first = replace(
+        first,
+        body={"payment": large},
+        outcome={**first.outcome, "reads": [7, 1, 1, 9000, 0, 9000, 0, 0]},
+    )
+    return History(
+        [*told.operations, *operations], [*told.journal, first, later], [*told.notices, *sent]
+    )
+
+
+@pytest.mark.parametrize("high", [5000, 9000])
+def test_an_erasure_that_was_cut_off_may_have_come_to_a_payment_or_not(high: int) -> None:
+    assert found(cut_off([1, 1, 5000, 0, high, 0, 0])) == set()
+
+
+def test_what_neither_way_of_an_erasure_explains_is_found() -> None:
+    assert found(cut_off([1, 1, 5000, 0, 7000, 0, 0])) == {"wrong reads"}
+
+
 def test_a_history_is_kept_and_read_again(tmp_path: Path) -> None:
     write(tmp_path, sound())
     assert read(tmp_path) == sound()
